@@ -1,7 +1,7 @@
 //! From a request in OpenAI's form to its answer. [`Inference::ask`] is the way for everything inside the host.
 //!
 //! `request` and `content` are read once; `route`, `auto` and `chain` choose who answers; `relay` holds the lease, calls the worker
-//! through `upstream`, and passes its stream on, which `tap` counts as it passes; `ask` turns the same stream into events.
+//! through `upstream`, and passes its stream on, which `tap` counts as it passes; `ask` turns the same stream into `events`.
 
 pub(crate) mod ask;
 pub(crate) mod auto;
@@ -10,6 +10,7 @@ pub(crate) mod calls;
 pub(crate) mod chain;
 pub(crate) mod clouds;
 pub(crate) mod content;
+pub(crate) mod events;
 pub(crate) mod hints;
 pub(crate) mod lines;
 pub(crate) mod models;

@@ -9,7 +9,7 @@
 //! | `admin` | the owner's API |
 //! | `jobs` | turns of chats; tasks with an answer of a fixed form; the queue of requests that are answered later |
 //! | `edge` | who may call: origins, API keys, the token; the request's name; the page's files |
-//! | `dialects` | OpenAI's, Anthropic's and Ollama's API, turned into one of OpenAI's and back; saved contexts |
+//! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
 //! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted |
 //! | `metrics`, `services`, `http` | counters; what the host offers; bodies and errors of every handler |
 
@@ -29,7 +29,7 @@ pub use dialects::ollama::as_ollama;
 pub use edge::{keys::Keys, origin::OverTls, token::Token};
 pub use inference::{
     Inference,
-    ask::{Answer, Event, Failed, Gathered, Stage, ToolCallPart, Usage},
+    ask::{Answer, Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
     auto::Auto,
     caller::{Account, Caller},
     chain::Chains,

@@ -13,7 +13,7 @@ mod stream;
 mod tools;
 
 use crate::{
-    dialects::translate,
+    dialects::respond::respond,
     http::{
         body,
         error::{ErrorForm, Failure},
@@ -82,8 +82,7 @@ async fn messages(
     let ask = read(body).await?;
     let writer = AnswerWriter::new(ask.model());
     let chat = Request::of(CHAT, hints, ask.into_chat()?.into())?;
-    let answer = relay::send(inference, chat).await?;
-    translate::translate(writer, answer).await
+    Ok(respond(&inference, chat, |_| writer).await)
 }
 
 /// Counts the tokens of a message's prompt.

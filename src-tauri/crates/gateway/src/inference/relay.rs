@@ -24,7 +24,7 @@ use super::{
     wire,
 };
 use crate::http::{body, error::Failure};
-use attempt::{ANSWER_LIMIT, Sent};
+use attempt::Sent;
 use axum::{
     body::Body,
     http::HeaderMap,
@@ -88,15 +88,23 @@ pub(crate) async fn relay(
     begun.respond().await
 }
 
-/// As [`relay`], of a request that a dialect has made.
+/// Returns the body of an answer that is not generated text: vectors, or a count.
 ///
 /// # Errors
-/// As [`relay`].
-pub(crate) async fn send(inference: Arc<Inference>, request: Request) -> Result<Response, Failure> {
+/// Why there is no answer.
+pub(crate) async fn fetch(inference: &Arc<Inference>, request: Request) -> Result<Vec<u8>, Error> {
     let log = inference.services.config().log;
     prompts::log(log, request.path, request.content.bytes());
-    let begun = begin(&inference, request, Caller::of_this_request()).await?;
-    begun.respond().await
+    let begun = begin(inference, request, Caller::of_this_request()).await?;
+    let whole = match begun.beginning.sent.await? {
+        Sent::Whole(whole) => whole,
+        Sent::Streaming(mut answer) => gathered::unasked(&mut answer).await?,
+    };
+    if !whole.status.is_success() {
+        let refused = wire::error(whole.status, &whole.body);
+        return Err(attempt::after(refused, whole.outcome));
+    }
+    Ok(whole.body)
 }
 
 /// Finds who answers. Nothing is loaded and nobody asked before what this returns is polled.
@@ -171,13 +179,8 @@ pub(crate) async fn count(
     if let Some(chat) = chat.as_object_mut() {
         chat.retain(|field, _| !field.starts_with("stream"));
     }
-    let answer = send(inference, Request::of(TOKENS, hints, chat)?).await?;
-    let (head, body) = answer.into_parts();
-    let body = body::read(body, ANSWER_LIMIT).await?;
-    if !head.status.is_success() {
-        return Err(Failure(wire::refusal(&head, &body)));
-    }
-    let Counted { tokens } = body::parse(&body)?;
+    let answer = fetch(&inference, Request::of(TOKENS, hints, chat)?).await?;
+    let Counted { tokens } = body::parse(&answer)?;
     Ok(tokens)
 }
 
@@ -264,7 +267,7 @@ impl Way {
     }
 
     /// The same of a stream that begins before its tier is loaded. A chain does not know yet which tier will answer.
-    fn early(&self) -> Source {
+    pub(crate) fn early(&self) -> Source {
         let Self::Tier {
             inference, tier, ..
         } = self
@@ -357,12 +360,6 @@ pub(crate) fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
         ..Source::default()
     };
     source.headers()
-}
-
-/// The model that answers, as the answer's headers name it.
-pub(crate) fn model(answer: &Response) -> Option<String> {
-    let model = Source::of_headers(answer.headers()).model?;
-    Some(model.to_string())
 }
 
 #[cfg(test)]

@@ -1,39 +1,10 @@
-//! What is read of OpenAI's answers, whole and streamed, where they are turned into another dialect. Lenient: servers leave
-//! fields out, add their own, and send `null` for nothing.
+//! What is read of OpenAI's answers, as chunks of a stream. Lenient: servers leave fields out, add their own, and send `null` for
+//! nothing.
 
-use crate::http::error::{for_seconds, seconds_of};
-use axum::http::{StatusCode, header, response::Parts};
+use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
-
-/// A whole answer.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Completion {
-    pub(crate) model: Option<String>,
-    #[serde(deserialize_with = "or_nothing")]
-    pub(crate) choices: Vec<Choice>,
-    #[serde(deserialize_with = "if_known")]
-    pub(crate) usage: Option<Usage>,
-    #[serde(deserialize_with = "if_known")]
-    pub(crate) timings: Option<Timings>,
-    /// What a chain says of its answer.
-    pub(crate) tierbar: Option<Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Choice {
-    #[serde(deserialize_with = "or_nothing")]
-    pub(crate) message: Message,
-    /// Of a completion.
-    pub(crate) text: Option<String>,
-    pub(crate) finish_reason: Option<String>,
-    /// The stop string that ended it, as vLLM tells it.
-    pub(crate) stop_reason: Option<Value>,
-    pub(crate) logprobs: Option<Value>,
-}
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -42,13 +13,13 @@ pub(crate) struct Message {
     pub(crate) content: Option<String>,
     #[serde(deserialize_with = "text")]
     reasoning_content: Option<String>,
-    /// The same by another name; some servers send both.
+    /// The same by another name. Some servers send both.
     #[serde(deserialize_with = "text")]
     reasoning: Option<String>,
     pub(crate) tool_calls: Option<Vec<ToolCall>>,
 }
 
-/// A call of a tool, or, in a stream, a piece of one.
+/// A tool call, or a piece of one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ToolCall {
@@ -69,25 +40,25 @@ pub(crate) struct Function {
     pub(crate) arguments: Option<String>,
 }
 
-/// An event of a stream.
+/// A chunk of an answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Chunk {
     pub(crate) model: Option<String>,
     #[serde(deserialize_with = "or_nothing")]
-    pub(crate) choices: Vec<ChunkChoice>,
+    pub(crate) choices: Vec<Choice>,
     #[serde(deserialize_with = "if_known")]
     pub(crate) usage: Option<Usage>,
     #[serde(deserialize_with = "if_known")]
     pub(crate) timings: Option<Timings>,
     pub(crate) error: Option<Value>,
-    /// What a chain says of its answer, on its first event.
+    /// A chain's report of its answer, on its first chunk.
     pub(crate) tierbar: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ChunkChoice {
+pub(crate) struct Choice {
     /// Which of several answers it belongs to.
     #[serde(deserialize_with = "or_nothing")]
     pub(crate) index: u64,
@@ -135,7 +106,7 @@ pub(crate) struct Timings {
 }
 
 impl Message {
-    /// What the model thought, taken out.
+    /// Takes the reasoning out.
     pub(crate) fn thoughts(&mut self) -> Option<String> {
         [self.reasoning_content.take(), self.reasoning.take()]
             .into_iter()
@@ -188,7 +159,7 @@ impl Usage {
         details.cached_tokens.unwrap_or(0).min(self.prompt_tokens)
     }
 
-    /// Tokens that were thoughts, where the server tells.
+    /// Tokens of reasoning, where the server counts them.
     pub(crate) fn reasoning(&self) -> u64 {
         let details = self.completion_tokens_details.unwrap_or_default();
         details
@@ -198,8 +169,8 @@ impl Usage {
     }
 }
 
-/// The error that a refusal tells: ours as it is, another server's with its own words and what its status means. An event of a stream
-/// comes with 200: its status is its code, if that is a number.
+/// The error of a refusal: ours as it is, another server's with its own message and what its status means. An event of a stream has
+/// status 200: its code stands for the status, if it is a number.
 pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     Error::from_openai_body(&body).unwrap_or_else(|| {
@@ -212,24 +183,13 @@ pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
     })
 }
 
-/// What is said to be OpenAI's and cannot be read as that.
+/// The error of an answer that is not in OpenAI's form.
 pub(crate) fn unreadable(error: &serde_json::Error) -> Error {
     let message = format!("the model's server did not answer in OpenAI's form: {error}");
     Error::new(Code::Unreachable, message)
 }
 
-/// The same, with the time for which it holds if its head says so.
-pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
-    let error = error(head.status, body);
-    let seconds = head.headers.get(header::RETRY_AFTER);
-    let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse::<u64>().ok());
-    match seconds.filter(|_| seconds_of(&error).is_none()) {
-        Some(seconds) => for_seconds(error, seconds),
-        None => error,
-    }
-}
-
-/// Whether an event that cannot be read is a part of an answer.
+/// Whether an event is a part of an answer.
 pub(crate) fn has_choices(data: &[u8]) -> bool {
     serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
 }

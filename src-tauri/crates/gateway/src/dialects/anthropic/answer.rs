@@ -1,18 +1,18 @@
-//! An answer in Anthropic's words: whole here, piece by piece in [`super::stream`].
+//! An answer in Anthropic's form: complete here, as events in [`super::stream`].
 
 use super::calls::Held;
-use crate::inference::wire::{Completion, ToolCall, Usage};
+use crate::inference::ask::{Gathered, ToolCall, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Of thoughts. Clients take what has none for a piece of a thought, and some drop it; nobody here asks for it again.
+/// Of reasoning. Without one, clients take it for a part, and some drop it. It is never checked.
 pub(super) const SIGNATURE: &str = "unsigned";
 
-/// One answer as it is told.
+/// One answer while it is rendered.
 #[derive(Debug)]
 pub(super) struct AnswerWriter {
     pub(super) id: String,
-    /// What the client asked for, until the server names itself.
+    /// The requested one, until the server names its own.
     pub(super) model: String,
     /// The block that is open, and what it holds.
     pub(super) open: Option<Kind>,
@@ -22,7 +22,7 @@ pub(super) struct AnswerWriter {
     pub(super) begun: bool,
     pub(super) end: End,
     pub(super) usage: Usage,
-    /// What the chain that was asked says of it.
+    /// The chain's report.
     pub(super) chain: Option<Value>,
 }
 
@@ -42,10 +42,10 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn note(&mut self, finish: Option<String>, stop: Option<Value>) {
-        if finish.is_some() {
-            self.finish = finish;
-            self.stop = stop.and_then(|stop| stop.as_str().map(str::to_owned));
+    pub(super) fn new(finish: String, stop: Option<String>) -> Self {
+        Self {
+            finish: Some(finish),
+            stop,
         }
     }
 
@@ -98,7 +98,7 @@ impl AnswerWriter {
 
     /// Anthropic counts what was read from a cache apart.
     pub(super) fn usage(&self) -> Value {
-        let cached = self.usage.cached();
+        let cached = self.usage.cached_tokens;
         json!({
             "input_tokens": self.usage.prompt_tokens - cached,
             "cache_creation_input_tokens": 0,
@@ -107,33 +107,33 @@ impl AnswerWriter {
         })
     }
 
-    pub(super) fn take_whole(mut self, answer: Completion) -> Value {
+    pub(super) fn render(mut self, answer: Gathered) -> Value {
         self.model = answer.model.unwrap_or(self.model);
-        self.usage = answer.usage.unwrap_or_default();
-        self.chain = answer.tierbar;
-        let choice = answer.choices.into_iter().next().unwrap_or_default();
-        self.end.note(choice.finish_reason, choice.stop_reason);
-        let (mut content, mut message) = (Vec::new(), choice.message);
-        if let Some(thinking) = message.thoughts() {
-            content.push(json!({"type": "thinking", "thinking": thinking, "signature": SIGNATURE}));
+        self.usage = answer.usage;
+        self.chain = answer.chain;
+        self.end = End::new(answer.reason, answer.stop);
+        let mut content = Vec::new();
+        if !answer.reasoning.is_empty() {
+            content.push(
+                json!({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE}),
+            );
         }
-        if let Some(text) = message.content.filter(|text| !text.is_empty()) {
-            content.push(json!({"type": "text", "text": text}));
+        if !answer.text.is_empty() {
+            content.push(json!({"type": "text", "text": answer.text}));
         }
-        content.extend(message.tool_calls.unwrap_or_default().into_iter().map(used));
+        content.extend(answer.calls.into_iter().map(tool_use));
         self.message(content, true)
     }
 }
 
-fn used(call: ToolCall) -> Value {
-    let arguments = call.function.arguments.unwrap_or_default();
-    // A model may write what is no JSON: the client hears of it as it stands.
-    let input = match serde_json::from_str(&arguments) {
+fn tool_use(call: ToolCall) -> Value {
+    // A model may write what is no JSON: the client gets it as it stands.
+    let input = match serde_json::from_str(&call.arguments) {
         Ok(input @ Value::Object(_)) => input,
-        _ if arguments.trim().is_empty() => json!({}),
-        _ => json!({"arguments": arguments}),
+        _ if call.arguments.trim().is_empty() => json!({}),
+        _ => json!({"arguments": call.arguments}),
     };
-    json!({"type": "tool_use", "id": call_id(call.id), "name": call.function.name, "input": input})
+    json!({"type": "tool_use", "id": call_id(call.id), "name": call.name, "input": input})
 }
 
 pub(super) fn call_id(id: Option<String>) -> String {
@@ -144,16 +144,16 @@ pub(super) fn call_id(id: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inference::events::tests::gathered;
 
     fn whole(answer: Value) -> Value {
-        let answer = serde_json::from_value(answer).unwrap();
-        let mut reply = AnswerWriter::new("fast".to_owned()).take_whole(answer);
+        let mut reply = AnswerWriter::new("fast".to_owned()).render(gathered(&answer));
         assert!(reply["id"].take().as_str().unwrap().starts_with("msg_"));
         reply
     }
 
     #[test]
-    fn thoughts_words_and_calls_are_blocks_in_this_order() {
+    fn reasoning_text_and_calls_are_blocks_in_this_order() {
         let call =
             |arguments| json!({"id": "c", "function": {"name": "look", "arguments": arguments}});
         let reply = whole(json!({
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_by_its_cause() {
+    fn the_stop_reason_follows_the_cause() {
         for (finish, stop, reason) in [
             ("stop", json!(null), "end_turn"),
             ("stop", json!("END"), "stop_sequence"),

@@ -1,62 +1,54 @@
-//! Calls of tools as blocks of a stream. Servers may write several calls at a time, and Anthropic's blocks follow one another: what
-//! comes of a later one is held until the one before it has ended.
+//! Tool calls as blocks of a stream. Servers may write several calls at a time, and Anthropic's blocks follow one another: what
+//! arrives of a later one is held until the one before it has ended.
 
 use super::answer::{AnswerWriter, Kind, call_id};
 use crate::inference::{
-    calls::{Calls, Reach},
-    wire::ToolCall,
+    ask::{ToolCall, ToolCallPart},
+    calls::Reach,
 };
 use serde_json::json;
 
 /// The calls of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    numbers: Calls,
     calls: Vec<Call>,
-    /// Those before it have been told.
+    /// Those before it are complete.
     next: usize,
-    /// What was said while a call was open.
-    words: Vec<(Kind, String)>,
+    /// What was generated while a call was open.
+    texts: Vec<(Kind, String)>,
 }
 
 #[derive(Debug, Default)]
 struct Call {
-    id: Option<String>,
-    name: String,
-    /// Arguments that have not been told.
-    untold: String,
+    /// Its arguments are those that have not been sent.
+    call: ToolCall,
     reach: Reach,
 }
 
 impl AnswerWriter {
-    pub(super) fn call(&mut self, piece: ToolCall) -> String {
-        let held = &mut self.held;
-        let Some(number) = held.numbers.number(&piece).filter(|&it| it >= held.next) else {
+    pub(super) fn call(&mut self, part: ToolCallPart) -> String {
+        let (held, number) = (&mut self.held, part.index);
+        if number < held.next {
             return String::new();
-        };
+        }
         if number >= held.calls.len() {
             held.calls.push(Call::default());
         }
-        let call = &mut held.calls[number];
-        if call.id.is_none() {
-            call.id = piece.id.filter(|id| !id.is_empty());
-        }
-        if call.name.is_empty() {
-            call.name = piece.function.name.unwrap_or_default();
-        }
-        let more = piece.function.arguments.unwrap_or_default();
-        call.reach.read(&more);
-        call.untold.push_str(&more);
+        let Some(call) = held.calls.get_mut(number) else {
+            return String::new();
+        };
+        call.reach.read(&part.arguments);
+        call.call.add(part);
         self.write_calls(false)
     }
 
-    /// Says it, unless a call is being written.
-    pub(super) fn word(&mut self, kind: Kind, text: String) -> String {
+    /// Writes a text, unless a call is being written.
+    pub(super) fn text(&mut self, kind: Kind, text: String) -> String {
         let mut out = String::new();
         let held = &mut self.held;
         if let Some(call) = held.calls.get(held.next) {
-            if !call.reach.is_end() || !held.words.is_empty() {
-                held.words.push((kind, text));
+            if !call.reach.is_end() || !held.texts.is_empty() {
+                held.texts.push((kind, text));
                 return out;
             }
             held.next += 1;
@@ -71,12 +63,12 @@ impl AnswerWriter {
         })
     }
 
-    /// Nothing more comes.
+    /// Writes what is held, at the end of the answer.
     pub(super) fn write_held(&mut self) -> String {
         let mut out = self.write_calls(true);
         self.held.next = self.held.calls.len();
-        for (kind, text) in std::mem::take(&mut self.held.words) {
-            out += &self.word(kind, text);
+        for (kind, text) in std::mem::take(&mut self.held.texts) {
+            out += &self.text(kind, text);
         }
         out
     }
@@ -90,14 +82,14 @@ impl AnswerWriter {
                 return out;
             };
             let goes_on = more && (all || call.reach.is_end());
-            let untold = std::mem::take(&mut call.untold);
-            let (id, name) = (call.id.clone(), call.name.clone());
+            let arguments = std::mem::take(&mut call.call.arguments);
+            let (id, name) = (call.call.id.clone(), call.call.name.clone());
             out += &self.open(
                 Kind::Tool(number),
                 || json!({"type": "tool_use", "id": call_id(id), "name": name, "input": {}}),
             );
-            if !untold.is_empty() {
-                out += &self.delta(&json!({"type": "input_json_delta", "partial_json": untold}));
+            if !arguments.is_empty() {
+                out += &self.delta(&json!({"type": "input_json_delta", "partial_json": arguments}));
             }
             if !goes_on {
                 return out;

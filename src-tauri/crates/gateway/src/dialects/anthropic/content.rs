@@ -1,6 +1,6 @@
 //! What a message holds: a text or blocks, as OpenAI's messages and parts.
 
-use crate::dialects::translate;
+use crate::dialects;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
@@ -144,7 +144,7 @@ pub(super) fn into_messages(
 
 /// A system message within the conversation, as Claude Code sends it.
 pub(super) fn remind(text: &str, messages: &mut Vec<Value>) {
-    let reminder = translate::reminder(text);
+    let reminder = dialects::reminder(text);
     let last = messages
         .last_mut()
         .map(|last| (last["role"] == "system", last));

@@ -1,63 +1,49 @@
 //! An answer as Anthropic's events.
 
 use super::{
-    answer::{AnswerWriter, Kind, SIGNATURE},
+    answer::{AnswerWriter, End, Kind, SIGNATURE},
     failure,
 };
 use crate::{
-    dialects::translate::Dialect,
-    inference::wire::{Chunk, Completion},
+    dialects::respond::Dialect,
+    inference::ask::{Event, Gathered},
 };
 use serde_json::{Value, json};
-use tierbar_core::Error;
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
 
-    fn waiting(&mut self) -> String {
-        event("ping", &json!({"type": "ping"}))
+    fn event(&mut self, event: Event) -> String {
+        match event {
+            Event::Progress(_) => render("ping", &json!({"type": "ping"})),
+            Event::Chain(report) => {
+                self.chain.get_or_insert(report);
+                String::new()
+            }
+            Event::Usage(usage) => {
+                self.usage = usage;
+                String::new()
+            }
+            Event::Model(model) => {
+                if !self.begun {
+                    self.model = model;
+                }
+                self.begin()
+            }
+            Event::Reasoning(text) => self.begin() + &self.text(Kind::Thinking, text),
+            Event::Text(text) => self.begin() + &self.text(Kind::Text, text),
+            Event::ToolCall(part) => self.begin() + &self.call(part),
+            Event::Finished { reason, stop } => {
+                self.end = End::new(reason, stop);
+                self.finish()
+            }
+            Event::Failed(failed) => render("error", &failure::error_body(&failed.error)),
+            Event::Started(_) | Event::LogProbs(_) => String::new(),
+        }
     }
 
-    fn chunk(&mut self, chunk: Chunk) -> String {
-        if let Some(model) = chunk.model.filter(|_| !self.begun) {
-            self.model = model;
-        }
-        if let Some(usage) = chunk.usage {
-            self.usage = usage;
-        }
-        self.chain = self.chain.take().or(chunk.tierbar);
-        let mut out = self.begin();
-        let Some(choice) = chunk.choices.into_iter().next() else {
-            return out;
-        };
-        let mut delta = choice.delta;
-        if let Some(text) = delta.thoughts() {
-            out += &self.word(Kind::Thinking, text);
-        }
-        if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
-            out += &self.word(Kind::Text, text);
-        }
-        for call in delta.tool_calls.unwrap_or_default() {
-            out += &self.call(call);
-        }
-        self.end.note(choice.finish_reason, choice.stop_reason);
-        out
-    }
-
-    fn end(&mut self) -> String {
-        let mut out = self.begin() + &self.write_held() + &self.close();
-        let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
-        let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
-        out += &event("message_delta", &last);
-        out + &event("message_stop", &json!({"type": "message_stop"}))
-    }
-
-    fn failed(&mut self, error: &Error) -> String {
-        event("error", &failure::error_body(error))
-    }
-
-    fn whole(self, answer: Completion) -> Value {
-        self.take_whole(answer)
+    fn whole(self, answer: Gathered) -> Value {
+        self.render(answer)
     }
 }
 
@@ -67,10 +53,18 @@ impl AnswerWriter {
             return String::new();
         }
         let message = self.message(Vec::new(), false);
-        event(
+        render(
             "message_start",
             &json!({"type": "message_start", "message": message}),
         )
+    }
+
+    fn finish(&mut self) -> String {
+        let mut out = self.begin() + &self.write_held() + &self.close();
+        let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
+        let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
+        out += &render("message_delta", &last);
+        out + &render("message_stop", &json!({"type": "message_stop"}))
     }
 
     /// Goes on in a block of this kind: in the one that is open, or in a new one.
@@ -83,7 +77,7 @@ impl AnswerWriter {
             json!({"type": "content_block_start", "index": self.blocks, "content_block": block()});
         self.open = Some(kind);
         self.blocks += 1;
-        out + &event("content_block_start", &begun)
+        out + &render("content_block_start", &begun)
     }
 
     fn close(&mut self) -> String {
@@ -97,24 +91,28 @@ impl AnswerWriter {
             Kind::Text | Kind::Tool(_) => String::new(),
         };
         let closed = json!({"type": "content_block_stop", "index": self.blocks - 1});
-        signed + &event("content_block_stop", &closed)
+        signed + &render("content_block_stop", &closed)
     }
 
     pub(super) fn delta(&self, delta: &Value) -> String {
         let index = self.blocks.saturating_sub(1);
         let delta = json!({"type": "content_block_delta", "index": index, "delta": delta});
-        event("content_block_delta", &delta)
+        render("content_block_delta", &delta)
     }
 }
 
-fn event(name: &str, data: &Value) -> String {
+fn render(name: &str, data: &Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::Code;
+    use crate::inference::{
+        ask::Stage,
+        events::tests::{events_of, failed},
+    };
+    use tierbar_core::{Code, Error};
 
     fn names(events: &str) -> Vec<&str> {
         events
@@ -133,11 +131,8 @@ mod tests {
 
     fn render(chunks: Vec<Value>) -> String {
         let mut writer = AnswerWriter::new("fast".to_owned());
-        let mut out = String::new();
-        for chunk in chunks {
-            out += &writer.chunk(serde_json::from_value(chunk).unwrap());
-        }
-        out + &writer.end()
+        let events = events_of(chunks).into_iter();
+        events.map(|event| writer.event(event)).collect()
     }
 
     fn delta(delta: Value) -> Value {
@@ -288,8 +283,9 @@ mod tests {
     #[test]
     fn a_failure_is_the_last_event() {
         let mut writer = AnswerWriter::new(String::new());
-        assert_eq!(names(&writer.waiting()), ["ping"]);
-        let failed = writer.failed(&Error::new(Code::WorkerCrashed, "it died"));
+        let waits = writer.event(Event::Progress(Stage::Load));
+        assert_eq!(names(&waits), ["ping"]);
+        let failed = writer.event(failed(Error::new(Code::WorkerCrashed, "it died")));
         assert_eq!(names(&failed), ["error"]);
         assert_eq!(data(&failed)[0]["error"]["code"], "worker_crashed");
     }

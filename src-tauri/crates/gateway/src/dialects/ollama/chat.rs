@@ -8,13 +8,13 @@ use super::{
     writer::{AnswerWriter, Shape},
 };
 use crate::{
-    dialects::translate,
+    dialects::respond::respond,
     http::{
         body,
         error::Failure,
         schema::{Queued, RequestHeaders},
     },
-    inference::{CHAT, Inference, hints::Hints, relay, request::Request},
+    inference::{CHAT, Inference, hints::Hints, request::Request},
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -72,8 +72,7 @@ pub(super) async fn chat(
     let writer = AnswerWriter::new(Shape::Chat, chat.ask.model(), begun);
     let chat = chat.openai(messages, &inference.tiers.snapshot())?;
     let request = Request::of(CHAT, hints, chat.into())?;
-    let answer = relay::send(inference, request).await?;
-    translate::translate(writer, answer).await
+    Ok(respond(&inference, request, |_| writer).await)
 }
 
 impl Chat {

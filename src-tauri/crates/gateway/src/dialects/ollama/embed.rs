@@ -27,9 +27,6 @@ use std::{sync::Arc, time::Instant};
 use tierbar_core::{Code, Error, TierId};
 use utoipa::ToSchema;
 
-/// As the relay's own bound on answers.
-const ANSWER_LIMIT: usize = 64 << 20;
-
 // `truncate` is not among them: a text beyond the context is refused, never cut.
 /// Texts to embed, in Ollama's form.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -176,18 +173,13 @@ impl Embed {
         );
         request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
         let request = Request::of(EMBEDDINGS, hints, request.into())?;
-        let answer = relay::send(inference, request).await?;
-        let (head, body) = answer.into_parts();
-        let bytes = body::read(body, ANSWER_LIMIT).await?;
-        if !head.status.is_success() {
-            return Err(Failure(wire::refusal(&head, &bytes)));
-        }
+        let answer = relay::fetch(&inference, request).await?;
         let foreign = |why: String| {
             let message = format!("the model's server did not answer in OpenAI's form: {why}");
             Error::new(Code::Unreachable, message)
         };
         let Vectors { mut data, usage } =
-            serde_json::from_slice(&bytes).map_err(|error| foreign(error.to_string()))?;
+            serde_json::from_slice(&answer).map_err(|error| foreign(error.to_string()))?;
         if data.len() != count {
             let why = format!("{} vectors for {count} texts", data.len());
             return Err(foreign(why).into());

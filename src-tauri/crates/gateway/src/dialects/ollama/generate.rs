@@ -7,13 +7,13 @@ use super::{
     writer::{AnswerWriter, Shape},
 };
 use crate::{
-    dialects::translate,
+    dialects::respond::respond,
     http::{
         body,
         error::Failure,
         schema::{Queued, RequestHeaders},
     },
-    inference::{CHAT, Inference, TEXT, hints::Hints, relay, request::Request},
+    inference::{CHAT, Inference, TEXT, hints::Hints, request::Request},
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -82,8 +82,7 @@ pub(super) async fn generate(
     let writer = AnswerWriter::new(Shape::Generate, generate.ask.model(), begun);
     let (path, request) = generate.openai(&inference.tiers.snapshot())?;
     let request = Request::of(path, hints, request.into())?;
-    let answer = relay::send(inference, request).await?;
-    translate::translate(writer, answer).await
+    Ok(respond(&inference, request, |_| writer).await)
 }
 
 fn given(text: Option<&String>) -> Option<&str> {

@@ -1,8 +1,8 @@
-//! Probabilities of tokens: a list of them, as OpenAI's chats tell it; its completions tell lists of their parts.
+//! Probabilities of tokens: one list, as in OpenAI's chats. Its completions have a list for each part.
 
 use serde_json::{Value, json};
 
-/// `None` if nothing is told.
+/// Returns them as one list; `None` for none.
 pub(super) fn convert(logprobs: Option<Value>) -> Option<Value> {
     let mut logprobs = logprobs?;
     if let Some(content) = logprobs.get_mut("content") {
@@ -23,7 +23,16 @@ pub(super) fn convert(logprobs: Option<Value>) -> Option<Value> {
     Some(rendered.collect())
 }
 
-/// Completions tell no probability of their first token when they echo; clients read numbers.
+/// Appends a list of probabilities to another.
+pub(super) fn append(to: &mut Option<Value>, more: Option<Value>) {
+    match (to, more) {
+        (_, None) => {}
+        (Some(Value::Array(list)), Some(Value::Array(mut more))) => list.append(&mut more),
+        (to, more) => *to = more,
+    }
+}
+
+/// Completions have no probability of their first token when they echo; clients read numbers.
 fn finite(logprob: &Value) -> f64 {
     logprob.as_f64().unwrap_or_default()
 }

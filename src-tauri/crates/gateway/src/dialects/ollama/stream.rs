@@ -1,80 +1,95 @@
-//! An answer as lines of JSON. While a tier loads nothing is sent: the format has no word for it.
+//! An answer as lines of JSON. While a tier loads nothing is sent: the format has no line for it.
 
 use super::{
     failure, probabilities,
-    writer::{AnswerWriter, Call, Words},
+    writer::{AnswerWriter, Content},
 };
 use crate::{
-    dialects::translate::Dialect,
-    inference::wire::{Chunk, Completion, ToolCall},
+    dialects::respond::Dialect,
+    inference::ask::{Event, Gathered, ToolCall, ToolCallPart},
 };
 use serde_json::{Map, Value};
-use tierbar_core::Error;
 
-/// No call of a tool comes near it; what goes on beyond is let go.
+/// Bytes. No tool call comes near it; the rest of a longer one is dropped.
 const LONGEST_CALL: usize = 16 << 20;
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "application/x-ndjson";
 
-    fn chunk(&mut self, chunk: Chunk) -> String {
-        self.usage = chunk.usage.or(self.usage);
-        self.timings = chunk.timings.or(self.timings);
-        self.chain = self.chain.take().or(chunk.tierbar);
-        let Some(choice) = chunk.choices.into_iter().next() else {
-            return String::new();
-        };
-        self.finish = choice.finish_reason.or(self.finish.take());
-        let mut delta = choice.delta;
-        for piece in delta.tool_calls.take().unwrap_or_default() {
-            self.call(piece);
+    fn event(&mut self, event: Event) -> String {
+        match event {
+            Event::Chain(report) => {
+                self.chain.get_or_insert(report);
+                String::new()
+            }
+            Event::Usage(usage) => {
+                self.usage = usage;
+                String::new()
+            }
+            Event::LogProbs(more) => {
+                let more = probabilities::convert(Some(more));
+                probabilities::append(&mut self.probabilities, more);
+                String::new()
+            }
+            Event::Reasoning(thinking) => self.piece(Content {
+                thinking,
+                ..Content::default()
+            }),
+            Event::Text(text) => self.piece(Content {
+                text,
+                ..Content::default()
+            }),
+            Event::ToolCall(part) => {
+                self.call(part);
+                String::new()
+            }
+            Event::Finished { reason, .. } => {
+                self.finish = Some(reason);
+                self.end()
+            }
+            Event::Failed(failed) => format!("{}\n", failure::error_body(&failed.error)),
+            Event::Started(_) | Event::Progress(_) | Event::Model(_) => String::new(),
         }
-        let words = Words {
-            thinking: delta.thoughts().unwrap_or_default(),
-            content: delta.content.or(choice.text).unwrap_or_default(),
-            calls: Vec::new(),
-            probabilities: probabilities::convert(choice.logprobs),
-        };
-        if words.is_empty() {
-            return String::new();
-        }
-        line(self.line(words))
     }
 
-    fn end(&mut self) -> String {
-        let mut words = Words::default();
-        for call in std::mem::take(&mut self.calls) {
-            words.called(call);
-        }
-        let mut out = String::new();
-        if !words.is_empty() {
-            out = line(self.line(words));
-        }
-        out + &line(self.last(Words::default()))
-    }
-
-    fn failed(&mut self, error: &Error) -> String {
-        format!("{}\n", failure::error_body(error))
-    }
-
-    fn whole(self, answer: Completion) -> Value {
-        self.take_whole(answer)
+    fn whole(self, answer: Gathered) -> Value {
+        self.render(answer)
     }
 }
 
 impl AnswerWriter {
-    /// Ollama tells a call when it is whole.
-    fn call(&mut self, piece: ToolCall) {
-        let Some(number) = self.numbers.number(&piece) else {
-            return;
+    fn piece(&mut self, content: Content) -> String {
+        let probabilities = self.probabilities.take();
+        line(self.line(Content {
+            probabilities,
+            ..content
+        }))
+    }
+
+    fn end(&mut self) -> String {
+        let mut content = Content {
+            probabilities: self.probabilities.take(),
+            ..Content::default()
         };
-        let Some(call) = self.calls.get_mut(number) else {
-            self.calls.push(Call::of(piece));
-            return;
-        };
-        let more = piece.function.arguments.unwrap_or_default();
-        if call.arguments.len() + more.len() <= LONGEST_CALL {
-            call.arguments.push_str(&more);
+        for call in std::mem::take(&mut self.calls) {
+            content.call(call);
+        }
+        let mut out = String::new();
+        if !content.is_empty() {
+            out = line(self.line(content));
+        }
+        out + &line(self.last(Content::default()))
+    }
+
+    /// Ollama sends a call when it is complete.
+    fn call(&mut self, part: ToolCallPart) {
+        if part.index >= self.calls.len() {
+            self.calls.push(ToolCall::default());
+        }
+        if let Some(call) = self.calls.get_mut(part.index)
+            && call.arguments.len() + part.arguments.len() <= LONGEST_CALL
+        {
+            call.add(part);
         }
     }
 }
@@ -86,17 +101,18 @@ fn line(line: Map<String, Value>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{super::writer::Shape, *};
+    use crate::inference::{
+        ask::Stage,
+        events::tests::{events_of, failed},
+    };
     use serde_json::json;
     use std::time::Instant;
-    use tierbar_core::Code;
+    use tierbar_core::{Code, Error};
 
     fn render(shape: Shape, chunks: Vec<Value>) -> Vec<Value> {
         let mut writer = AnswerWriter::new(shape, "fast", Instant::now());
-        let mut out = String::new();
-        for chunk in chunks {
-            out += &writer.chunk(serde_json::from_value(chunk).unwrap());
-        }
-        out += &writer.end();
+        let events = events_of(chunks).into_iter();
+        let out: String = events.map(|event| writer.event(event)).collect();
         out.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
@@ -144,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_whole_before_the_last_line() {
+    fn complete_calls_come_before_the_last_line() {
         let piece = |index: usize, name: Option<&str>, arguments: &str| {
             delta(
                 json!({"tool_calls": [{"index": index, "function": {"name": name, "arguments": arguments}}]}),
@@ -171,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_are_not_numbered_are_told_apart_by_their_ids() {
+    fn calls_without_numbers_differ_by_their_ids() {
         let piece = |id: &str| {
             let function = json!({"name": "look", "arguments": "{\"at\":1}"});
             delta(json!({"tool_calls": [{"id": id, "function": function}]}))
@@ -197,8 +213,8 @@ mod tests {
     #[test]
     fn a_failure_is_a_line_and_waiting_is_silent() {
         let mut writer = AnswerWriter::new(Shape::Chat, "fast", Instant::now());
-        assert_eq!(writer.waiting(), "");
-        let failed = writer.failed(&Error::new(Code::WorkerCrashed, "it died"));
+        assert_eq!(writer.event(Event::Progress(Stage::Load)), "");
+        let failed = writer.event(failed(Error::new(Code::WorkerCrashed, "it died")));
         assert_eq!(
             failed,
             "{\"error\":\"it died\",\"code\":\"worker_crashed\"}\n"

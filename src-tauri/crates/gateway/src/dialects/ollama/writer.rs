@@ -1,15 +1,12 @@
-//! An answer in Ollama's words: whole here, line by line in [`super::stream`].
+//! An answer in Ollama's form: complete here, line by line in [`super::stream`].
 
 use super::probabilities;
-use crate::inference::{
-    calls::Calls,
-    wire::{Completion, Timings, ToolCall, Usage},
-};
+use crate::inference::ask::{Gathered, ToolCall, Usage};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
-/// Where an answer's words stand.
+/// Where an answer's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// In a `message`.
@@ -18,42 +15,34 @@ pub(super) enum Shape {
     Generate,
 }
 
-/// One answer as it is told.
+/// One answer while it is rendered.
 #[derive(Debug)]
 pub(super) struct AnswerWriter {
     shape: Shape,
-    /// What the client asked for.
+    /// The requested one.
     model: String,
     begun: Instant,
-    pub(super) numbers: Calls,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ToolCall>,
     pub(super) finish: Option<String>,
-    pub(super) usage: Option<Usage>,
-    pub(super) timings: Option<Timings>,
-    /// What the chain that was asked says of it.
+    pub(super) usage: Usage,
+    /// The chain's report.
     pub(super) chain: Option<Value>,
+    /// Of tokens whose text has not arrived.
+    pub(super) probabilities: Option<Value>,
 }
 
-/// A call of a tool, as far as it has come.
+/// What a line contains.
 #[derive(Debug, Default)]
-pub(super) struct Call {
-    pub(super) id: Option<String>,
-    pub(super) name: String,
-    pub(super) arguments: String,
-}
-
-/// What a line tells.
-#[derive(Debug, Default)]
-pub(super) struct Words {
-    pub(super) content: String,
+pub(super) struct Content {
+    pub(super) text: String,
     pub(super) thinking: String,
     pub(super) calls: Vec<Value>,
     pub(super) probabilities: Option<Value>,
 }
 
-impl Words {
+impl Content {
     pub(super) fn is_empty(&self) -> bool {
-        self.content.is_empty()
+        self.text.is_empty()
             && self.thinking.is_empty()
             && self.calls.is_empty()
             && self.probabilities.is_none()
@@ -66,22 +55,21 @@ impl AnswerWriter {
             shape,
             model: model.to_owned(),
             begun,
-            numbers: Calls::default(),
             calls: Vec::new(),
             finish: None,
-            usage: None,
-            timings: None,
+            usage: Usage::default(),
             chain: None,
+            probabilities: None,
         }
     }
 
-    pub(super) fn line(&self, words: Words) -> Map<String, Value> {
-        let Words {
-            content,
+    pub(super) fn line(&self, content: Content) -> Map<String, Value> {
+        let Content {
+            text,
             thinking,
             calls,
             probabilities,
-        } = words;
+        } = content;
         let mut rendered = Map::new();
         let mut line = Map::new();
         line.insert("model".to_owned(), self.model.as_str().into());
@@ -96,12 +84,12 @@ impl AnswerWriter {
             Shape::Chat => {
                 let mut message = Map::new();
                 message.insert("role".to_owned(), "assistant".into());
-                message.insert("content".to_owned(), content.into());
+                message.insert("content".to_owned(), text.into());
                 message.append(&mut rendered);
                 line.insert("message".to_owned(), message.into());
             }
             Shape::Generate => {
-                line.insert("response".to_owned(), content.into());
+                line.insert("response".to_owned(), text.into());
                 line.append(&mut rendered);
             }
         }
@@ -112,9 +100,9 @@ impl AnswerWriter {
         line
     }
 
-    /// The last line, with what it took and who was asked in vain.
-    pub(super) fn last(&self, words: Words) -> Map<String, Value> {
-        let mut line = self.ended(words, self.reason());
+    /// The last line, with the figures and the chain's report.
+    pub(super) fn last(&self, content: Content) -> Map<String, Value> {
+        let mut line = self.ended(content, self.reason());
         line.extend(self.figures());
         if let Some(chain) = &self.chain {
             line.insert("tierbar".to_owned(), chain.clone());
@@ -122,13 +110,13 @@ impl AnswerWriter {
         line
     }
 
-    /// A model was loaded or unloaded, and nothing said.
+    /// The one line of a request that only loads or unloads a model.
     pub(super) fn silent(&self, reason: &str) -> Map<String, Value> {
-        self.ended(Words::default(), reason)
+        self.ended(Content::default(), reason)
     }
 
-    fn ended(&self, words: Words, reason: &str) -> Map<String, Value> {
-        let mut line = self.line(words);
+    fn ended(&self, content: Content, reason: &str) -> Map<String, Value> {
+        let mut line = self.line(content);
         line.insert("done".to_owned(), true.into());
         line.insert("done_reason".to_owned(), reason.into());
         line
@@ -141,7 +129,7 @@ impl AnswerWriter {
         }
     }
 
-    /// What was neither reading nor writing was loading, or waiting for its turn.
+    /// The time that was neither prefill nor decode was spent loading, or waiting.
     fn figures(&self) -> Map<String, Value> {
         let mut figures = Map::new();
         let mut put = |name: &str, value: u64| {
@@ -149,65 +137,56 @@ impl AnswerWriter {
         };
         let total = self.begun.elapsed();
         put("total_duration", nanoseconds(total));
-        let timings = self
-            .timings
-            .map(|timings| (took(timings.prompt_ms), took(timings.predicted_ms)));
-        if let Some((read, written)) = timings {
-            let rest = total.saturating_sub(read).saturating_sub(written);
+        let usage = self.usage;
+        let (prefill, decode) = (usage.prefill_seconds, usage.decode_seconds);
+        let times = prefill.zip(decode);
+        let times = times.map(|(prefill, decode)| (duration(prefill), duration(decode)));
+        if let Some((prefill, decode)) = times {
+            let rest = total.saturating_sub(prefill).saturating_sub(decode);
             put("load_duration", nanoseconds(rest));
         }
-        if let Some(usage) = self.usage {
+        if usage.is_counted() {
             put("prompt_eval_count", usage.prompt_tokens);
         }
-        if let Some((read, _)) = timings {
-            put("prompt_eval_duration", nanoseconds(read));
+        if let Some((prefill, _)) = times {
+            put("prompt_eval_duration", nanoseconds(prefill));
         }
-        if let Some(usage) = self.usage {
+        if usage.is_counted() {
             put("eval_count", usage.completion_tokens);
         }
-        if let Some((_, written)) = timings {
-            put("eval_duration", nanoseconds(written));
+        if let Some((_, decode)) = times {
+            put("eval_duration", nanoseconds(decode));
         }
         figures
     }
 
-    pub(super) fn take_whole(mut self, answer: Completion) -> Value {
+    pub(super) fn render(mut self, answer: Gathered) -> Value {
         self.usage = answer.usage;
-        self.timings = answer.timings;
-        self.chain = answer.tierbar;
-        let choice = answer.choices.into_iter().next().unwrap_or_default();
-        self.finish = choice.finish_reason;
-        let mut message = choice.message;
-        let mut words = Words {
-            thinking: message.thoughts().unwrap_or_default(),
-            content: message.content.or(choice.text).unwrap_or_default(),
-            calls: Vec::new(),
-            probabilities: probabilities::convert(choice.logprobs),
+        self.chain = answer.chain;
+        self.finish = Some(answer.reason);
+        let mut content = Content {
+            thinking: answer.reasoning,
+            text: answer.text,
+            ..Content::default()
         };
-        for call in message.tool_calls.unwrap_or_default() {
-            words.called(Call::of(call));
+        for more in answer.logprobs {
+            let more = probabilities::convert(Some(more));
+            probabilities::append(&mut content.probabilities, more);
         }
-        self.last(words).into()
+        for call in answer.calls {
+            content.call(call);
+        }
+        self.last(content).into()
     }
 }
 
-impl Call {
-    pub(super) fn of(call: ToolCall) -> Self {
-        Self {
-            id: call.id,
-            name: call.function.name.unwrap_or_default(),
-            arguments: call.function.arguments.unwrap_or_default(),
-        }
-    }
-}
-
-impl Words {
-    /// A call whose arguments are no object, such as one that was cut off, is no call: it stands among the words.
-    pub(super) fn called(&mut self, call: Call) {
+impl Content {
+    /// Adds a call. One whose arguments are no object, such as one that was cut off, becomes a part of the text.
+    pub(super) fn call(&mut self, call: ToolCall) {
         let arguments = match serde_json::from_str(&call.arguments) {
             Ok(arguments @ Value::Object(_)) => arguments,
             _ if call.arguments.trim().is_empty() => json!({}),
-            _ => return self.content.push_str(&call.arguments),
+            _ => return self.text.push_str(&call.arguments),
         };
         let index = self.calls.len();
         let mut rendered =
@@ -219,8 +198,8 @@ impl Words {
     }
 }
 
-fn took(milliseconds: f64) -> Duration {
-    Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default()
+fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 pub(super) fn nanoseconds(duration: Duration) -> u64 {
@@ -230,16 +209,17 @@ pub(super) fn nanoseconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inference::events::tests::gathered;
 
     fn whole(shape: Shape, answer: Value) -> Value {
         let writer = AnswerWriter::new(shape, "fast", Instant::now());
-        let mut reply = writer.take_whole(serde_json::from_value(answer).unwrap());
+        let mut reply = writer.render(gathered(&answer));
         reply["created_at"].take();
         reply
     }
 
     #[test]
-    fn thoughts_words_and_calls_stand_in_the_message() {
+    fn reasoning_text_and_calls_stand_in_the_message() {
         let call = |id: Option<&str>, arguments: &str| json!({"id": id, "function": {"name": "look", "arguments": arguments}});
         let reply = whole(
             Shape::Chat,
@@ -263,7 +243,7 @@ mod tests {
         assert_eq!(reply["prompt_eval_count"], 10);
         assert_eq!(reply["eval_count"], 4);
         assert!(reply["total_duration"].is_u64());
-        // Nobody has told them.
+        // They were not reported.
         assert_eq!(reply["load_duration"], Value::Null);
         assert_eq!(reply["eval_duration"], Value::Null);
     }
@@ -289,7 +269,7 @@ mod tests {
     #[test]
     fn figures_that_cannot_be_are_nothing() {
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
-            assert_eq!(took(wrong), Duration::ZERO);
+            assert_eq!(duration(wrong), Duration::ZERO);
         }
     }
 }

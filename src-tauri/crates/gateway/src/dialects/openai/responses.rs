@@ -15,14 +15,14 @@ mod tools;
 mod tests;
 
 use crate::{
-    dialects::translate,
+    dialects::respond::respond,
     http::{
         body,
         error::Failure,
         path::Id,
         schema::{Errors, Queued, Refusal, RequestHeaders},
     },
-    inference::{CHAT, Inference, hints::Hints, relay, request::Request},
+    inference::{CHAT, Inference, hints::Hints, relay, request::Request, source::Source},
 };
 use ask::Ask;
 use axum::{Json, body::Body, extract::State, response::Response};
@@ -69,9 +69,9 @@ async fn create(
     body: Body,
 ) -> Result<Response, Failure> {
     let (chat, echo) = read(body).await?.into_chat()?;
-    let answer = relay::send(inference, Request::of(CHAT, hints, chat)?).await?;
-    let model = relay::model(&answer);
-    translate::translate(AnswerWriter::new(echo, model), answer).await
+    let request = Request::of(CHAT, hints, chat)?;
+    let writer = |source: &Source| AnswerWriter::new(echo, source.model.as_ref());
+    Ok(respond(&inference, request, writer).await)
 }
 
 /// Counts the tokens of a response's prompt.

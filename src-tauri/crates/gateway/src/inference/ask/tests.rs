@@ -72,7 +72,8 @@ async fn a_stream_becomes_events() {
             Event::Text("is".to_owned()),
             Event::Usage(usage),
             Event::Finished {
-                reason: "stop".to_owned()
+                reason: "stop".to_owned(),
+                stop: None,
             },
         ]
     );

@@ -189,7 +189,7 @@ pub(crate) async fn first_word(
 }
 
 /// A refusal that says for how long it holds, if its server has.
-fn after(error: Error, outcome: Outcome) -> Error {
+pub(crate) fn after(error: Error, outcome: Outcome) -> Error {
     match outcome.asks_for() {
         Some(seconds) => for_seconds(error, seconds),
         None => error,

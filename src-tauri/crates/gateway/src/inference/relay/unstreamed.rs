@@ -8,10 +8,11 @@ pub(crate) fn as_events(answer: &[u8]) -> Bytes {
     let mut answer: Map<String, Value> = serde_json::from_slice(answer).unwrap_or_default();
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
     let mut is_chat = false;
-    for choice in choices.into_iter().flatten() {
+    for (index, choice) in choices.into_iter().flatten().enumerate() {
         let Some(choice) = choice.as_object_mut() else {
             continue;
         };
+        choice.entry("index").or_insert(index.into());
         if let Some(mut message) = choice.remove("message") {
             is_chat = true;
             number(&mut message);

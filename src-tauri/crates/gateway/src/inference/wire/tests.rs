@@ -19,7 +19,7 @@ fn missing_and_null_fields_are_equal() {
     let odd = json!({"choices": [], "usage": {"prompt_tokens": -1}, "timings": "fast"});
     let odd: Chunk = serde_json::from_value(odd).unwrap();
     assert!(odd.usage.is_none() && odd.timings.is_none());
-    let none: Completion = serde_json::from_value(json!({"choices": null})).unwrap();
+    let none: Chunk = serde_json::from_value(json!({"choices": null})).unwrap();
     assert!(none.choices.is_empty());
 }
 

@@ -137,7 +137,7 @@ impl Writing {
                 self.facts.decode_tokens_per_second =
                     measured_speed(&usage).or_else(|| self.speed());
             }
-            Event::Finished { reason } => {
+            Event::Finished { reason, .. } => {
                 return Some(Ending::Answered(match reason.as_str() {
                     "length" => Finish::Length,
                     _ => Finish::Stop,
@@ -151,7 +151,7 @@ impl Writing {
                 return Some(Ending::Failed(failed.error));
             }
             // A chain's report is in the source; the chat offers no tools and asks for no probabilities.
-            Event::Chain(_) | Event::ToolCall(_) | Event::LogProbs(_) => {}
+            Event::Chain(_) | Event::Model(_) | Event::ToolCall(_) | Event::LogProbs(_) => {}
         }
         None
     }

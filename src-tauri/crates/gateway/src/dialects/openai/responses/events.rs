@@ -5,8 +5,8 @@ use super::{
     response::AnswerWriter,
 };
 use crate::{
-    dialects::translate::Dialect,
-    inference::wire::{Chunk, ChunkChoice, Completion, ToolCall},
+    dialects::respond::Dialect,
+    inference::ask::{Event, Gathered, ToolCallPart},
 };
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -15,103 +15,99 @@ use tierbar_core::Error;
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
 
-    fn waiting(&mut self) -> String {
-        ": loading\n\n".to_owned()
-    }
-
-    fn chunk(&mut self, chunk: Chunk) -> String {
+    fn event(&mut self, event: Event) -> String {
         let mut out = String::new();
-        self.take(chunk, &mut out);
+        self.take(event, &mut out);
         out
     }
 
-    fn end(&mut self) -> String {
-        let mut out = String::new();
-        self.begin(&mut out);
-        let status = self.finish(&mut out);
-        let event = format!("response.{status}");
-        let last = about("response", self.response(status, None));
-        self.event(&event, last, &mut out);
-        out
+    fn whole(mut self, answer: Gathered) -> Value {
+        self.chain = answer.chain;
+        self.usage = answer.usage;
+        self.model = answer.model.unwrap_or(self.model);
+        // The events have no reader.
+        let mut events = String::new();
+        if !answer.reasoning.is_empty() {
+            self.think(&answer.reasoning, &mut events);
+        }
+        if !answer.text.is_empty() {
+            self.logprobs = answer.logprobs.into_iter().flat_map(tokens).collect();
+            self.text(&answer.text, &mut events);
+        }
+        for (index, call) in answer.calls.into_iter().enumerate() {
+            let whole = ToolCallPart {
+                index,
+                id: call.id,
+                name: Some(call.name),
+                arguments: call.arguments,
+            };
+            self.call(whole, &mut events);
+        }
+        self.finish = Some(answer.reason);
+        let status = self.finish(&mut events);
+        self.response(status, None)
+    }
+}
+
+/// The log probabilities of a piece, one for each token.
+fn tokens(mut logprobs: Value) -> Vec<Value> {
+    match logprobs.get_mut("content").map(Value::take) {
+        Some(Value::Array(tokens)) => tokens,
+        _ => Vec::new(),
+    }
+}
+
+impl AnswerWriter {
+    fn take(&mut self, event: Event, out: &mut String) {
+        match event {
+            Event::Started(_) => {}
+            Event::Progress(_) => out.push_str(": loading\n\n"),
+            Event::Chain(report) => {
+                self.chain.get_or_insert(report);
+            }
+            Event::Usage(usage) => self.usage = usage,
+            Event::Model(model) => {
+                if !self.begun {
+                    self.model = model;
+                }
+                self.begin(out);
+            }
+            Event::LogProbs(more) => self.logprobs.extend(tokens(more)),
+            Event::Reasoning(text) => {
+                self.begin(out);
+                self.think(&text, out);
+                self.logprobs.clear();
+            }
+            Event::Text(text) => {
+                self.begin(out);
+                self.text(&text, out);
+            }
+            Event::ToolCall(part) => {
+                self.begin(out);
+                self.call(part, out);
+                self.logprobs.clear();
+            }
+            Event::Finished { reason, .. } => {
+                self.finish = Some(reason);
+                self.begin(out);
+                let status = self.finish(out);
+                let event = format!("response.{status}");
+                let last = about("response", self.response(status, None));
+                self.write(&event, last, out);
+            }
+            Event::Failed(failed) => self.fail(&failed.error, out),
+        }
     }
 
-    fn failed(&mut self, error: &Error) -> String {
-        let mut out = String::new();
-        self.begin(&mut out);
+    fn fail(&mut self, error: &Error, out: &mut String) {
+        self.begin(out);
         for item in &mut self.output {
             if item.status == Status::InProgress {
                 item.status = Status::Incomplete;
             }
         }
         let last = about("response", self.response("failed", Some(error)));
-        self.event("response.failed", last, &mut out);
-        out
-    }
-
-    fn whole(mut self, answer: Completion) -> Value {
-        let choices = answer.choices.into_iter().map(|choice| {
-            let mut delta = choice.message;
-            // Only pieces of calls say which they belong to.
-            for (index, call) in delta.tool_calls.iter_mut().flatten().enumerate() {
-                call.index = index;
-            }
-            ChunkChoice {
-                delta,
-                finish_reason: choice.finish_reason,
-                logprobs: choice.logprobs,
-                ..ChunkChoice::default()
-            }
-        });
-        let chunk = Chunk {
-            model: answer.model,
-            choices: choices.collect(),
-            usage: answer.usage,
-            tierbar: answer.tierbar,
-            ..Chunk::default()
-        };
-        // What is told of it on the way has no reader.
-        let mut events = String::new();
-        self.take(chunk, &mut events);
-        let status = self.finish(&mut events);
-        self.response(status, None)
-    }
-}
-
-impl AnswerWriter {
-    fn take(&mut self, chunk: Chunk, out: &mut String) {
-        if let Some(model) = chunk.model.filter(|model| !self.begun && !model.is_empty()) {
-            self.model = model;
-        }
-        self.usage = chunk.usage.or(self.usage);
-        self.chain = self.chain.take().or(chunk.tierbar);
-        self.begin(out);
-        let Some(choice) = chunk.choices.into_iter().next() else {
-            return;
-        };
-        let rendered = choice
-            .logprobs
-            .and_then(|mut rendered| Some(rendered.get_mut("content")?.take()));
-        if let Some(Value::Array(more)) = rendered {
-            self.logprobs.extend(more);
-        }
-        let mut delta = choice.delta;
-        let thought = delta.thoughts();
-        let said = delta.content.filter(|text| !text.is_empty());
-        let calls = delta.tool_calls.unwrap_or_default();
-        let aside = said.is_none() && (thought.is_some() || !calls.is_empty());
-        if let Some(text) = thought {
-            self.think(&text, out);
-        }
-        if let Some(text) = said {
-            self.text(&text, out);
-        }
-        for call in calls {
-            self.call(call, out);
-        }
-        if aside {
-            self.logprobs.clear();
-        }
-        self.finish = choice.finish_reason.or(self.finish.take());
+        self.write("response.failed", last, out);
     }
 
     fn begin(&mut self, out: &mut String) {
@@ -120,11 +116,11 @@ impl AnswerWriter {
         }
         for event in ["response.created", "response.in_progress"] {
             let begun = about("response", self.response("in_progress", None));
-            self.event(event, begun, out);
+            self.write(event, begun, out);
         }
     }
 
-    /// Ends what is open. The response's status.
+    /// Ends what is open, and returns the response's status.
     fn finish(&mut self, out: &mut String) -> &'static str {
         let last = self.output.len().saturating_sub(1);
         for index in 0..self.output.len() {
@@ -151,7 +147,7 @@ impl AnswerWriter {
         self.output[index].text.push_str(text);
         let mut event = self.output[index].place(index);
         event.insert("delta".to_owned(), json!(text));
-        self.event("response.reasoning_text.delta", event, out);
+        self.write("response.reasoning_text.delta", event, out);
     }
 
     fn text(&mut self, text: &str, out: &mut String) {
@@ -166,33 +162,31 @@ impl AnswerWriter {
         event.insert("delta".to_owned(), json!(text));
         event.insert("logprobs".to_owned(), json!(logprobs));
         item.logprobs.extend(logprobs);
-        self.event("response.output_text.delta", event, out);
+        self.write("response.output_text.delta", event, out);
     }
 
-    /// A call, or a piece of one. Servers may write several at a time, so none is closed before the end.
-    fn call(&mut self, piece: ToolCall, out: &mut String) {
-        let Some(number) = self.calls.number(&piece) else {
-            return;
-        };
+    /// Adds to a call. Servers may write several at a time, so none is closed before the end.
+    fn call(&mut self, part: ToolCallPart, out: &mut String) {
+        let number = part.index;
         let belongs =
             |item: &Item| matches!(item.kind, Kind::Call { number: of, .. } if of == number);
         let found = self.output.iter().rposition(belongs);
         let index = found.unwrap_or_else(|| {
             let kind = Kind::Call {
                 number,
-                call_id: piece
+                call_id: part
                     .id
                     .filter(|id| !id.is_empty())
                     .unwrap_or_else(|| new_id("call")),
-                name: piece.function.name.unwrap_or_default(),
+                name: part.name.unwrap_or_default(),
             };
             self.open(kind, out)
         });
-        if let Some(more) = piece.function.arguments.filter(|more| !more.is_empty()) {
-            self.output[index].text.push_str(&more);
+        if !part.arguments.is_empty() {
+            self.output[index].text.push_str(&part.arguments);
             let mut event = self.output[index].place(index);
-            event.insert("delta".to_owned(), json!(more));
-            self.event("response.function_call_arguments.delta", event, out);
+            event.insert("delta".to_owned(), json!(part.arguments));
+            self.write("response.function_call_arguments.delta", event, out);
         }
     }
 
@@ -203,7 +197,7 @@ impl AnswerWriter {
         last.map(|item| (self.output.len() - 1, &item.kind))
     }
 
-    /// Begins an item behind those that there are. What was thought or said before it has come to its end.
+    /// Begins an item after those that there are. Reasoning or text before it is complete.
     fn open(&mut self, kind: Kind, out: &mut String) -> usize {
         if let Some((last, Kind::Reasoning | Kind::Message)) = self.writing() {
             self.close(last, Status::Completed, out);
@@ -211,11 +205,11 @@ impl AnswerWriter {
         let (index, item) = (self.output.len(), Item::new(kind));
         let mut added = about("output_index", json!(index));
         added.insert("item".to_owned(), item.to_json());
-        self.event("response.output_item.added", added, out);
+        self.write("response.output_item.added", added, out);
         if !matches!(item.kind, Kind::Call { .. }) {
             let mut part = item.place(index);
             part.insert("part".to_owned(), item.part());
-            self.event("response.content_part.added", part, out);
+            self.write("response.content_part.added", part, out);
         }
         self.output.push(item);
         index
@@ -251,14 +245,14 @@ impl AnswerWriter {
         });
         let mut closed = about("output_index", json!(index));
         closed.insert("item".to_owned(), item.to_json());
-        self.event(event, done, out);
+        self.write(event, done, out);
         if let Some(part) = part {
-            self.event("response.content_part.done", part, out);
+            self.write("response.content_part.done", part, out);
         }
-        self.event("response.output_item.done", closed, out);
+        self.write("response.output_item.done", closed, out);
     }
 
-    fn event(&mut self, kind: &str, fields: Map<String, Value>, out: &mut String) {
+    fn write(&mut self, kind: &str, fields: Map<String, Value>, out: &mut String) {
         let mut event = about("type", json!(kind));
         event.insert("sequence_number".to_owned(), json!(self.sequence));
         event.extend(fields);

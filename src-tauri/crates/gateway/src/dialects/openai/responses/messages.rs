@@ -5,7 +5,7 @@ use super::{
     content::{joined, parts, plain, text},
     tools::{kind, left_out},
 };
-use crate::dialects::translate;
+use crate::dialects;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
 
@@ -100,7 +100,7 @@ impl Messages {
         let content = plain(parts(place, "content", &item["content"])?);
         let has_begun = self.list.iter().any(|message| message["role"] != "system");
         match content.as_str().filter(|_| role == "system" && has_begun) {
-            Some(text) => self.add("user", json!(translate::reminder(text))),
+            Some(text) => self.add("user", json!(dialects::reminder(text))),
             None => self.add(role, content),
         }
         Ok(())

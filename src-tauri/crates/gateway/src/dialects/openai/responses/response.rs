@@ -1,51 +1,49 @@
-//! A response as it comes together: what it says of itself here, its events in [`super::events`].
+//! A response while it is rendered: its own fields here, its events in [`super::events`].
 
 use super::{
     ask::Echo,
     item::{Item, new_id},
 };
-use crate::inference::{calls::Calls, wire::Usage};
+use crate::inference::ask::Usage;
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tierbar_core::Error;
+use tierbar_core::{Error, ModelId};
 
-/// One answer as it is told.
+/// One answer while it is rendered.
 #[derive(Debug)]
 pub(super) struct AnswerWriter {
     id: String,
     created: u64,
-    /// The tier's, until the server names itself.
+    /// The tier's, until the server names its own.
     pub(super) model: String,
     echo: Map<String, Value>,
     pub(super) output: Vec<Item>,
-    pub(super) calls: Calls,
     pub(super) begun: bool,
-    /// How many events have been told.
+    /// How many events have been rendered.
     pub(super) sequence: u64,
-    /// What the server said that the answer's end was.
+    /// Why the answer ended, in OpenAI's form.
     pub(super) finish: Option<String>,
-    /// Of tokens whose text has not come yet.
+    /// Of tokens whose text has not arrived.
     pub(super) logprobs: Vec<Value>,
-    pub(super) usage: Option<Usage>,
-    /// What the chain that was asked says of it.
+    pub(super) usage: Usage,
+    /// The chain's report.
     pub(super) chain: Option<Value>,
 }
 
 impl AnswerWriter {
     /// `model`: that of the tier that answers.
-    pub(super) fn new(echo: Echo, model: Option<String>) -> Self {
+    pub(super) fn new(echo: Echo, model: Option<&ModelId>) -> Self {
         Self {
             id: new_id("resp"),
             created: now(),
-            model: model.unwrap_or(echo.model),
+            model: model.map_or(echo.model, ToString::to_string),
             echo: echo.fields,
             output: Vec::new(),
-            calls: Calls::default(),
             begun: false,
             sequence: 0,
             finish: None,
             logprobs: Vec::new(),
-            usage: None,
+            usage: Usage::default(),
             chain: None,
         }
     }
@@ -77,12 +75,15 @@ impl AnswerWriter {
             ),
             ("model", json!(self.model)),
             ("output", json!(output)),
-            ("usage", json!(self.usage.map(figures))),
+            (
+                "usage",
+                json!(self.usage.is_counted().then(|| figures(self.usage))),
+            ),
         ] {
             response.insert(key.to_owned(), value);
         }
         response.extend(self.echo.clone());
-        // Beside what the model was not told.
+        // Beside what was left out of the request.
         let ours = response.get_mut("tierbar").and_then(Value::as_object_mut);
         if let (Some(ours), Some(Value::Object(chain))) = (ours, &self.chain) {
             ours.extend(chain.clone());
@@ -91,13 +92,13 @@ impl AnswerWriter {
     }
 }
 
-/// Servers that do not count what was thought apart leave it 0.
+/// Servers that do not count reasoning separately leave it 0.
 fn figures(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached(), "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
         "output_tokens": usage.completion_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning()},
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
     })
 }

@@ -1,5 +1,11 @@
 use super::*;
-use crate::dialects::openai::responses::ask::Ask;
+use crate::{
+    dialects::openai::responses::ask::Ask,
+    inference::{
+        ask::Stage,
+        events::tests::{events_of, failed, gathered},
+    },
+};
 use tierbar_core::Code;
 
 fn writer() -> AnswerWriter {
@@ -22,11 +28,9 @@ fn data(events: &str) -> Vec<Value> {
 
 fn reply(chunks: impl IntoIterator<Item = Value>) -> Vec<Value> {
     let mut writer = writer();
-    let mut out = String::new();
-    for chunk in chunks {
-        out += &writer.chunk(serde_json::from_value(chunk).unwrap());
-    }
-    data(&(out + &writer.end()))
+    let events = events_of(chunks).into_iter();
+    let out: String = events.map(|event| writer.event(event)).collect();
+    data(&out)
 }
 
 fn delta(delta: Value) -> Value {
@@ -172,9 +176,15 @@ fn an_empty_answer_begins_and_ends() {
 fn a_failure_is_the_last_event_and_tells_what_there_was() {
     let died = Error::new(Code::WorkerCrashed, "it died").hint("try again");
     let mut writer = writer();
-    assert_eq!(writer.waiting(), ": loading\n\n");
-    let mut out = writer.chunk(serde_json::from_value(delta(json!({"content": "half"}))).unwrap());
-    out += &writer.failed(&died);
+    let waits = writer.event(Event::Progress(Stage::Load));
+    assert_eq!(waits, ": loading\n\n");
+    let mut events = events_of([delta(json!({"content": "half"}))]);
+    events.truncate(events.len() - 1);
+    events.push(failed(died.clone()));
+    let out: String = events
+        .into_iter()
+        .map(|event| writer.event(event))
+        .collect();
     let events = data(&out);
     let failed = &events.last().unwrap()["response"];
     assert_eq!(failed["status"], "failed");
@@ -186,7 +196,7 @@ fn a_failure_is_the_last_event_and_tells_what_there_was() {
     assert_eq!(failed["output"][0]["content"][0]["text"], "half");
     let mut at_once = super::tests::writer();
     assert_eq!(
-        names(&data(&at_once.failed(&died))),
+        names(&data(&at_once.event(super::tests::failed(died)))),
         ["created", "in_progress", "failed"]
     );
 }
@@ -248,7 +258,7 @@ fn a_whole_answer_holds_what_a_streamed_one_ends_with() {
         ]}, "finish_reason": "tool_calls"}],
         "usage": {"prompt_tokens": 5, "completion_tokens": 9},
     });
-    let whole = writer().whole(serde_json::from_value(answer).unwrap());
+    let whole = writer().whole(gathered(&answer));
     let kinds: Vec<_> = whole["output"]
         .as_array()
         .unwrap()

@@ -1,0 +1,93 @@
+//! Answers over HTTP: each dialect renders the events of [`Inference::ask`], one by one as they arrive or gathered.
+
+use crate::{
+    http::error::Failure,
+    inference::{
+        Inference,
+        ask::{Event, Failed, Gathered},
+        caller::Caller,
+        chain::MayWait,
+        request::Request,
+        source::Source,
+    },
+};
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use futures_util::{Stream, StreamExt};
+use serde_json::Value;
+use std::{convert::Infallible, future, sync::Arc};
+
+/// The most events that are sent in one piece.
+const MOST_AT_ONCE: usize = 64;
+
+/// Renders one answer.
+pub(crate) trait Dialect: Send + 'static {
+    /// The content type of its streams.
+    const STREAM: &'static str;
+
+    /// Renders an event of a stream; empty for one that the dialect has no form for.
+    fn event(&mut self, event: Event) -> String;
+
+    /// Renders a complete answer.
+    fn whole(self, answer: Gathered) -> Value;
+}
+
+/// Asks for an answer and renders it. `dialect` is made when it is known where the answer comes from.
+pub(crate) async fn respond<D: Dialect>(
+    inference: &Arc<Inference>,
+    request: Request,
+    dialect: impl FnOnce(&Source) -> D,
+) -> Response {
+    let streams = request.stream;
+    let answer = match inference.ask(request, Caller::of_this_request()).await {
+        Ok(answer) => answer,
+        Err(failed) => return refusal(failed),
+    };
+    let headers = answer.source().headers();
+    let dialect = dialect(answer.source());
+    if streams {
+        let about = [
+            (header::CONTENT_TYPE, D::STREAM),
+            (header::CACHE_CONTROL, "no-cache"),
+        ];
+        return (headers, about, stream(dialect, answer)).into_response();
+    }
+    match answer.gather().await {
+        Ok(whole) => (headers, Json(dialect.whole(whole))).into_response(),
+        Err(failed) => refusal(failed),
+    }
+}
+
+fn stream<D: Dialect>(mut dialect: D, answer: impl Stream<Item = Event> + Send + 'static) -> Body {
+    let pieces = answer.ready_chunks(MOST_AT_ONCE).filter_map(move |events| {
+        let events = events.into_iter().map(|event| dialect.event(event));
+        let piece: String = events.collect();
+        future::ready((!piece.is_empty()).then(|| Ok::<_, Infallible>(Bytes::from(piece))))
+    });
+    Body::from_stream(pieces)
+}
+
+/// Why there is no answer, with the headers of the tier or chain that has refused, and whether the request may wait.
+fn refusal(failed: Failed) -> Response {
+    let Failed {
+        error,
+        may_wait,
+        source,
+        ..
+    } = failed;
+    let mut response = Failure(error).into_response();
+    if source.tier.is_some() || source.chain.is_some() {
+        response.headers_mut().extend(source.headers());
+    }
+    if may_wait {
+        response.extensions_mut().insert(MayWait);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

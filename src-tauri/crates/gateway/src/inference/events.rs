@@ -1,0 +1,327 @@
+//! What an answer is made of, and how it is read from what a server sends in OpenAI's form.
+
+use super::{
+    calls::Calls,
+    lines::Lines,
+    relay::unstreamed,
+    source::Source,
+    wire::{self, Choice, Chunk},
+};
+use axum::http::StatusCode;
+use serde_json::Value;
+use std::{collections::VecDeque, fmt};
+use tierbar_core::{Code, Error};
+
+/// Bytes of one answer. Each token is an event, and may have figures of its own.
+const LIMIT: usize = 256 << 20;
+
+/// What an answer is made of. [`Event::Started`] comes before all that is generated; the last is [`Event::Finished`] or [`Event::Failed`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A server has begun to answer.
+    Started(Source),
+    /// Nothing is generated yet, or no more for some seconds.
+    Progress(Stage),
+    /// A chain's report of its answer: its steps, and which tier answers in whose place.
+    Chain(Value),
+    /// The server's own name of the model, if it sends one with its first event.
+    Model(String),
+    /// More of the model's reasoning.
+    Reasoning(String),
+    /// More of the model's text.
+    Text(String),
+    /// More of a tool call.
+    ToolCall(ToolCallPart),
+    /// Log probabilities of the tokens in the next text, or in the next reasoning if no text comes first, in OpenAI's form.
+    LogProbs(Value),
+    /// What the answer has taken so far. The last one counts.
+    Usage(Usage),
+    /// The answer is complete.
+    Finished {
+        /// OpenAI's: `stop`, `length`, `tool_calls`.
+        reason: String,
+        /// The stop string that ended it, if the server reports it.
+        stop: Option<String>,
+    },
+    /// The answer has ended before it was complete.
+    Failed(Failed),
+}
+
+/// What an answer waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Its tier.
+    Load,
+    /// Its next token.
+    Prefill,
+}
+
+/// A piece of a tool call. The first has its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolCallPart {
+    /// Which of the answer's calls it belongs to, counted from 0.
+    pub index: usize,
+    pub id: Option<String>,
+    pub name: Option<String>,
+    /// More of the arguments' JSON.
+    pub arguments: String,
+}
+
+/// What an answer has taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    pub prompt_tokens: u64,
+    /// Those of the prompt that were in memory already.
+    pub cached_tokens: u64,
+    pub completion_tokens: u64,
+    /// Those of the completion that were reasoning.
+    pub reasoning_tokens: u64,
+    /// Where the engine measures it.
+    pub prefill_seconds: Option<f64>,
+    pub decode_seconds: Option<f64>,
+}
+
+impl Usage {
+    /// Whether the server has counted tokens. Some only measure times.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.prompt_tokens + self.completion_tokens > 0
+    }
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failed {
+    pub error: Error,
+    /// The status of another program's server that has refused the request in its own words.
+    pub status: Option<u16>,
+    /// Asked again later, it may be answered, whatever the error's code says.
+    pub may_wait: bool,
+    pub source: Source,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        failed.error
+    }
+}
+
+/// A complete answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gathered {
+    pub source: Source,
+    /// See [`Event::Chain`].
+    pub chain: Option<Value>,
+    /// See [`Event::Model`].
+    pub model: Option<String>,
+    pub reasoning: String,
+    pub text: String,
+    pub calls: Vec<ToolCall>,
+    /// The pieces of [`Event::LogProbs`].
+    pub logprobs: Vec<Value>,
+    pub usage: Usage,
+    /// See [`Event::Finished`].
+    pub reason: String,
+    pub stop: Option<String>,
+}
+
+/// A complete tool call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolCall {
+    pub id: Option<String>,
+    pub name: String,
+    /// An object in JSON, unless the model wrote something else.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// Adds a piece of this call. What is known of its id and name stays.
+    pub(crate) fn add(&mut self, part: ToolCallPart) {
+        self.id = self.id.take().or(part.id).filter(|id| !id.is_empty());
+        if self.name.is_empty() {
+            self.name = part.name.unwrap_or_default();
+        }
+        self.arguments.push_str(&part.arguments);
+    }
+}
+
+impl Gathered {
+    /// # Errors
+    /// If the event is the end of an answer that failed.
+    pub(super) fn add(&mut self, event: Event) -> Result<(), Failed> {
+        match event {
+            Event::Started(source) => self.source = source,
+            Event::Progress(_) => {}
+            Event::Chain(report) => self.chain = Some(report),
+            Event::Model(model) => self.model = Some(model),
+            Event::Reasoning(text) => self.reasoning += &text,
+            Event::Text(text) => self.text += &text,
+            Event::ToolCall(part) => {
+                if part.index >= self.calls.len() {
+                    self.calls.push(ToolCall::default());
+                }
+                if let Some(call) = self.calls.get_mut(part.index) {
+                    call.add(part);
+                }
+            }
+            Event::LogProbs(more) => self.logprobs.push(more),
+            Event::Usage(usage) => self.usage = usage,
+            Event::Finished { reason, stop } => (self.reason, self.stop) = (reason, stop),
+            Event::Failed(failed) => return Err(failed),
+        }
+        Ok(())
+    }
+}
+
+/// Reads an answer in OpenAI's form. What it reads is appended to `events`.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    pub(crate) events: VecDeque<Event>,
+    lines: Lines,
+    /// In bytes.
+    arrived: usize,
+    /// The first chunk has arrived.
+    begun: bool,
+    calls: Calls,
+    usage: Usage,
+    reason: Option<String>,
+    stop: Option<String>,
+}
+
+impl Decoder {
+    /// Reads more of a stream. Returns whether it has ended with its last event.
+    ///
+    /// # Errors
+    /// The error that the stream ends with; `Unreachable` if a part of it cannot be read, or it is too long.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.arrived += bytes.len();
+        if self.arrived > LIMIT {
+            let message = format!("the answer is longer than {} MiB", LIMIT >> 20);
+            return Err(Error::new(Code::Unreachable, message));
+        }
+        for line in self.lines.complete(bytes).split(|&byte| byte == b'\n') {
+            if self.line(line.trim_ascii())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads an answer that is complete.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn read_whole(&mut self, answer: &[u8]) -> Result<(), Error> {
+        self.read(&unstreamed::as_events(answer)).map(drop)
+    }
+
+    /// The connection has ended in order, though some servers leave the last event out.
+    ///
+    /// # Errors
+    /// `Internal` if the answer is not complete.
+    pub(crate) fn end(&mut self) -> Result<(), Error> {
+        if self.reason.is_none() {
+            let message = "the answer ended without its last event";
+            return Err(Error::new(Code::Internal, message));
+        }
+        self.finish();
+        Ok(())
+    }
+
+    fn finish(&mut self) {
+        let reason = self.reason.take().unwrap_or_else(|| "stop".to_owned());
+        let stop = self.stop.take();
+        self.events.push_back(Event::Finished { reason, stop });
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<bool, Error> {
+        if line.starts_with(b":") {
+            self.events.push_back(Event::Progress(Stage::Prefill));
+        }
+        let Some(data) = line.strip_prefix(b"data:").map(<[u8]>::trim_ascii) else {
+            return Ok(false);
+        };
+        if data == b"[DONE]" {
+            self.finish();
+            return Ok(true);
+        }
+        match serde_json::from_slice::<Chunk>(data) {
+            Ok(chunk) if chunk.error.is_none() => self.chunk(chunk),
+            Ok(_) => return Err(wire::error(StatusCode::OK, data)),
+            // Anything but a chunk is ignored; a chunk that cannot be read is a gap in the answer.
+            Err(error) if wire::has_choices(data) => return Err(wire::unreadable(&error)),
+            Err(_) => {}
+        }
+        Ok(false)
+    }
+
+    fn chunk(&mut self, chunk: Chunk) {
+        self.events.extend(chunk.tierbar.map(Event::Chain));
+        self.count(chunk.usage, chunk.timings);
+        if !std::mem::replace(&mut self.begun, true) {
+            let model = chunk.model.filter(|model| !model.is_empty());
+            self.events.extend(model.map(Event::Model));
+        }
+        // Of several answers the first.
+        for choice in chunk.choices.into_iter().filter(|choice| choice.index == 0) {
+            self.choice(choice);
+        }
+    }
+
+    fn count(&mut self, usage: Option<wire::Usage>, timings: Option<wire::Timings>) {
+        let before = self.usage;
+        if let Some(usage) = usage {
+            self.usage.prompt_tokens = usage.prompt_tokens;
+            self.usage.cached_tokens = usage.cached();
+            self.usage.completion_tokens = usage.completion_tokens;
+            self.usage.reasoning_tokens = usage.reasoning();
+        }
+        if let Some(timings) = timings {
+            self.usage.prefill_seconds = Some(timings.prompt_ms / 1000.0);
+            self.usage.decode_seconds = Some(timings.predicted_ms / 1000.0);
+        }
+        if self.usage != before {
+            self.events.push_back(Event::Usage(self.usage));
+        }
+    }
+
+    fn choice(&mut self, mut choice: Choice) {
+        let reasoning = choice.delta.thoughts();
+        let text = choice.delta.content.or(choice.text);
+        let text = text.filter(|text| !text.is_empty());
+        let logprobs = choice.logprobs.filter(|logprobs| !logprobs.is_null());
+        let mut logprobs = logprobs.map(Event::LogProbs);
+        if text.is_none() {
+            self.events.extend(logprobs.take());
+        }
+        self.events.extend(reasoning.map(Event::Reasoning));
+        self.events.extend(logprobs);
+        self.events.extend(text.map(Event::Text));
+        for call in choice.delta.tool_calls.into_iter().flatten() {
+            let Some(index) = self.calls.number(&call) else {
+                continue;
+            };
+            self.events.push_back(Event::ToolCall(ToolCallPart {
+                index,
+                id: call.id,
+                name: call.function.name,
+                arguments: call.function.arguments.unwrap_or_default(),
+            }));
+        }
+        if choice.finish_reason.is_some() {
+            self.reason = choice.finish_reason;
+            let stop = choice.stop_reason.as_ref().and_then(Value::as_str);
+            self.stop = stop.map(str::to_owned);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
