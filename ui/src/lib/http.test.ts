@@ -25,7 +25,7 @@ describe('the HTTP client', () => {
 
   it('passes on the API’s message, hint and code', async () => {
     network.override = () => refusal(400, 'context_exceeded', '5,000 tokens do not fit 4,096', 'Shorten it.');
-    const error = await caught(new Api(async () => ({ url: '' })).get('/x'));
+    const error = await caught(new Api(async () => ({ url: '' })).get('/health'));
     expect(error).toBeInstanceOf(ApiError);
     expect(error).toMatchObject({ code: 'context_exceeded', status: 400, hint: 'Shorten it.' });
     expect(error?.sentences).toBe('5,000 tokens do not fit 4,096. Shorten it.');
@@ -33,7 +33,7 @@ describe('the HTTP client', () => {
 
   it('reports the status when something other than the API answers', async () => {
     network.override = () => new Response('<h1>Bad gateway</h1>', { status: 502 });
-    expect(await caught(new Api(async () => ({ url: '' })).get('/x'))).toMatchObject({
+    expect(await caught(new Api(async () => ({ url: '' })).get('/health'))).toMatchObject({
       status: 502,
       message: 'The server returned status 502.',
     });
@@ -41,7 +41,7 @@ describe('the HTTP client', () => {
 
   it('distinguishes an unreachable server from one that refuses', async () => {
     vi.stubGlobal('fetch', () => Promise.reject(new TypeError('Failed to fetch')));
-    expect(await caught(new Api(async () => ({ url: '' })).get('/x'))).toMatchObject({
+    expect(await caught(new Api(async () => ({ url: '' })).get('/health'))).toMatchObject({
       code: 'unreachable',
       status: 0,
     });
@@ -49,7 +49,7 @@ describe('the HTTP client', () => {
 
   it('reports why the app has no address', async () => {
     const api = new Api(() => Promise.reject('the host is starting'));
-    expect(await caught(api.get('/x'))).toMatchObject({
+    expect(await caught(api.get('/health'))).toMatchObject({
       code: 'unreachable',
       message: 'Tierbar is not ready: the host is starting',
     });
@@ -72,15 +72,15 @@ describe('the HTTP client', () => {
     let port = 1;
     const api = new Api(async () => ({ url: `http://127.0.0.1:${port}` }));
     network.override = () => Response.json({});
-    await api.get('/a');
+    await api.get('/health');
     port = 2;
-    await api.get('/b');
+    await api.get('/v1/models');
     await api.connect();
-    await api.get('/c');
+    await api.get('/tierbar/v1/chains');
     expect(network.requests.map((request) => request.path)).toEqual([
-      'http://127.0.0.1:1/a',
-      'http://127.0.0.1:1/b',
-      'http://127.0.0.1:2/c',
+      'http://127.0.0.1:1/health',
+      'http://127.0.0.1:1/v1/models',
+      'http://127.0.0.1:2/tierbar/v1/chains',
     ]);
   });
 });

@@ -1,4 +1,14 @@
 import type { Connection } from '../platform';
+import {
+  type Answer,
+  address,
+  type Method,
+  type Optional,
+  type Parts,
+  type Path,
+  type Request,
+  type StreamPath,
+} from '../platform/routes';
 import { sentence } from './format';
 
 /** An error of the API, or `unreachable` if there was no answer. */
@@ -33,7 +43,10 @@ export function asApiError(thrown: unknown): ApiError {
   return new ApiError('internal', thrown instanceof Error ? thrown.message : String(thrown));
 }
 
-/** The HTTP client of the host's API. */
+/**
+ * The HTTP client of the host's API. Routes, parameters, bodies and answers have the types of `docs/openapi.json`: what
+ * the API does not have does not compile.
+ */
 export class Api {
   #connect: () => Promise<Connection>;
   #connection: Connection | null = null;
@@ -53,56 +66,62 @@ export class Api {
     }
   }
 
-  get<T>(path: string): Promise<T> {
-    return this.#json('GET', path);
+  get<P extends Path<'get'>>(path: P, ...request: Optional<Request<'get', P>>): Promise<Answer<'get', P>> {
+    return this.#json('get', path, request[0]);
   }
-  post<T>(path: string, body?: unknown): Promise<T> {
-    return this.#json('POST', path, body);
+  post<P extends Path<'post'>>(
+    path: P,
+    ...request: Optional<Request<'post', P>>
+  ): Promise<Answer<'post', P>> {
+    return this.#json('post', path, request[0]);
   }
-  patch<T>(path: string, body: unknown): Promise<T> {
-    return this.#json('PATCH', path, body);
+  patch<P extends Path<'patch'>>(
+    path: P,
+    ...request: Optional<Request<'patch', P>>
+  ): Promise<Answer<'patch', P>> {
+    return this.#json('patch', path, request[0]);
   }
-  put<T>(path: string, body: unknown): Promise<T> {
-    return this.#json('PUT', path, body);
+  put<P extends Path<'put'>>(path: P, ...request: Optional<Request<'put', P>>): Promise<Answer<'put', P>> {
+    return this.#json('put', path, request[0]);
   }
-  delete<T = void>(path: string): Promise<T> {
-    return this.#json('DELETE', path);
+  delete<P extends Path<'delete'>>(
+    path: P,
+    ...request: Optional<Request<'delete', P>>
+  ): Promise<Answer<'delete', P>> {
+    return this.#json('delete', path, request[0]);
   }
 
-  /** The response of a stream, its status checked. */
-  async stream(path: string, init: { body?: unknown; signal: AbortSignal }): Promise<Response> {
-    return await this.#checked(init.body === undefined ? 'GET' : 'POST', path, init.body, {
-      signal: init.signal,
-    });
+  /** The response of an event stream, its status checked. */
+  stream<M extends 'get' | 'post', P extends StreamPath<M>>(
+    method: M,
+    path: P,
+    request: Request<M, P> & { signal: AbortSignal },
+  ): Promise<Response> {
+    return this.#checked(method, path, request);
   }
 
   /** Trades the token for the browser's session cookie. */
   async signIn(token: string): Promise<void> {
     if (this.#connection === null) await this.connect();
     const url = this.#connection?.url ?? '';
-    await this.#checked('POST', '/tierbar/v1/session', undefined, {}, { url, token });
+    const route: Path<'post'> = '/tierbar/v1/session';
+    await this.#checked('post', route, {}, { url, token });
   }
 
-  async #json<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const response = await this.#checked(method, path, body);
+  async #json<T>(method: Method, path: string, parts?: Parts): Promise<T> {
+    const response = await this.#checked(method, path, parts);
     if (response.status === 204) return undefined as T;
     return (await response.json()) as T;
   }
 
-  async #checked(
-    method: string,
-    path: string,
-    body?: unknown,
-    extra: RequestInit = {},
-    as?: Connection,
-  ): Promise<Response> {
+  async #checked(method: Method, path: string, parts: Parts = {}, as?: Connection): Promise<Response> {
     if (this.#connection === null) await this.connect();
-    const { url, init } = this.#request(as ?? (this.#connection as Connection), method, path, body);
+    const { url, init } = this.#request(as ?? (this.#connection as Connection), method, path, parts);
     let response: Response;
     try {
-      response = await fetch(url, { ...init, ...extra });
+      response = await fetch(url, init);
     } catch (cause) {
-      if (extra.signal?.aborted) throw cause;
+      if (parts.signal?.aborted) throw cause;
       throw new ApiError(
         'unreachable',
         'Tierbar is not responding.',
@@ -117,12 +136,14 @@ export class Api {
     throw error;
   }
 
-  #request(connection: Connection, method: string, path: string, body: unknown) {
+  #request(connection: Connection, method: Method, path: string, parts: Parts) {
+    const { body, signal } = parts;
     const headers: Record<string, string> = {};
     if (connection.token !== undefined) headers.authorization = `Bearer ${connection.token}`;
     if (body !== undefined) headers['content-type'] = 'application/json';
-    const init: RequestInit = { method, headers, credentials: 'same-origin' };
+    const init: RequestInit = { method: method.toUpperCase(), headers, credentials: 'same-origin' };
     if (body !== undefined) init.body = JSON.stringify(body);
-    return { url: connection.url + path, init };
+    if (signal !== undefined) init.signal = signal;
+    return { url: connection.url + address(path, parts), init };
   }
 }

@@ -20,7 +20,7 @@ export class Chains {
 
   async load(): Promise<void> {
     try {
-      const { chains } = await this.#api.get<{ chains: ChainStatus[] }>('/tierbar/v1/chains');
+      const { chains } = await this.#api.get('/tierbar/v1/chains');
       this.list = chains;
       this.readAt = Date.now();
       this.problem = null;

@@ -23,7 +23,7 @@ export class Chats {
 
   async refresh(): Promise<void> {
     try {
-      const { chats } = await this.#around.api.get<{ chats: ChatSummary[] }>('/tierbar/v1/chats');
+      const { chats } = await this.#around.api.get('/tierbar/v1/chats');
       this.list = chats;
       this.problem = null;
       const { current } = this;
@@ -60,14 +60,15 @@ export class Chats {
 
   async rename(id: string, title: string): Promise<void> {
     await this.#try(async () => {
-      this.#upsert(await this.#around.api.patch<ChatSummary>(path(id), { title }));
+      const { api } = this.#around;
+      this.#upsert(await api.patch('/tierbar/v1/chats/{id}', { path: { id }, body: { title } }));
     });
   }
 
   async remove(id: string): Promise<void> {
     await this.#try(async () => {
       this.#file();
-      await this.#around.api.delete(path(id));
+      await this.#around.api.delete('/tierbar/v1/chats/{id}', { path: { id } });
       this.#open.get(id)?.leave();
       this.list = this.list.filter((chat) => chat.id !== id);
       this.#open.delete(id);
@@ -101,8 +102,4 @@ export class Chats {
       this.problem = asApiError(cause);
     }
   }
-}
-
-function path(id: string): string {
-  return `/tierbar/v1/chats/${encodeURIComponent(id)}`;
 }

@@ -1,5 +1,5 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
-import type { Chat, ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/api';
+import type { ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/api';
 import { AUTO } from '../tiers/tiers';
 import { followTurn } from './follow';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
@@ -89,7 +89,7 @@ export class Conversation {
     this.model = model;
     if (this.id === null) return;
     try {
-      this.#note(await this.#around.api.patch<ChatSummary>(this.#path(), { model }));
+      this.#note(await this.#patch({ model }));
     } catch (cause) {
       this.problem = asApiError(cause);
     }
@@ -101,7 +101,7 @@ export class Conversation {
     const leaf = lastBelow(this.messages, answer.id);
     this.leaf = leaf;
     try {
-      this.#note(await this.#around.api.patch<ChatSummary>(this.#path(), { leaf }));
+      this.#note(await this.#patch({ leaf }));
     } catch (cause) {
       this.problem = asApiError(cause);
     }
@@ -181,7 +181,7 @@ export class Conversation {
 
   /** Reads the chat, and joins its turn if one runs. */
   async #read(): Promise<void> {
-    const chat = await this.#around.api.get<Chat>(this.#path());
+    const chat = await this.#around.api.get('/tierbar/v1/chats/{id}', { path: { id: this.id ?? '' } });
     this.model = chat.model;
     const { leaf, messages, ...summary } = chat;
     this.#summary = summary;
@@ -210,16 +210,18 @@ export class Conversation {
   async #ask(): Promise<TurnBegun | null> {
     const { api } = this.#around;
     if (this.id === null) {
-      const chat = await api.post<ChatSummary>('/tierbar/v1/chats', { model: this.model });
+      const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model } });
       this.id = chat.id;
       this.#note(chat);
     }
     if (this.#stopped) return null;
     const question = this.messages.find(({ id }) => id === null);
-    const body = question
-      ? { text: question.content, model: this.model, ...(this.leaf === null ? {} : { parent: this.leaf }) }
-      : { model: this.model, parent: this.leaf };
-    const begun = await api.post<TurnBegun>(`${this.#path()}/turns`, body);
+    const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
+      path: { id: this.id },
+      body: question
+        ? { text: question.content, model: this.model, ...(this.leaf === null ? {} : { parent: this.leaf }) }
+        : { model: this.model, parent: this.leaf },
+    });
     this.#turn = begun.id;
     this.#note(begun.chat);
     if (question)
@@ -229,8 +231,9 @@ export class Conversation {
   }
 
   async #cancel(): Promise<void> {
+    const path = { id: this.id ?? '', turn: this.#turn ?? '' };
     try {
-      await this.#around.api.delete(`${this.#path()}/turns/${this.#turn}`);
+      await this.#around.api.delete('/tierbar/v1/chats/{id}/turns/{turn}', { path });
     } catch (cause) {
       this.problem = asApiError(cause);
     }
@@ -249,11 +252,8 @@ export class Conversation {
       if (this.live !== null) this.live = { ...live };
     };
     try {
-      for await (const event of followTurn(
-        this.#around.api,
-        `${this.#path()}/turns/${turn}`,
-        this.#leave.signal,
-      )) {
+      const path = { id: this.id ?? '', turn };
+      for await (const event of followTurn(this.#around.api, path, this.#leave.signal)) {
         const now = performance.now();
         if (event.type === 'text' && first === null) first = now;
         if (event.type === 'finished' || event.type === 'failed') {
@@ -288,8 +288,8 @@ export class Conversation {
     this.#around.onSummary(summary);
   }
 
-  #path(): string {
-    return `/tierbar/v1/chats/${encodeURIComponent(this.id ?? '')}`;
+  #patch(body: { model: string } | { leaf: number | null }): Promise<ChatSummary> {
+    return this.#around.api.patch('/tierbar/v1/chats/{id}', { path: { id: this.id ?? '' }, body });
   }
 }
 

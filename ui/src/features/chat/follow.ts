@@ -9,12 +9,17 @@ const PAUSES_MS = [200, 1000, 3000];
  * Yields the events of a turn to its last. A connection that breaks is made again, from the event after the last one that came: the turn
  * runs on in the host. Throws `not_found` for a turn that ended a while ago, and `unreachable` when the host is gone.
  */
-export async function* followTurn(api: Api, path: string, signal: AbortSignal): AsyncGenerator<TurnEvent> {
+export async function* followTurn(
+  api: Api,
+  path: { id: string; turn: string },
+  signal: AbortSignal,
+): AsyncGenerator<TurnEvent> {
+  const route = '/tierbar/v1/chats/{id}/turns/{turn}/events';
   let after = 0;
   let failures = 0;
   for (;;) {
     try {
-      const response = await api.stream(`${path}/events?after=${after}`, { signal });
+      const response = await api.stream('get', route, { path, query: { after }, signal });
       if (response.body === null) throw new ApiError('unreachable', 'The connection to Tierbar was lost.');
       for await (const item of readSse(response.body)) {
         if ('comment' in item) continue;

@@ -13,7 +13,7 @@ export class Catalog {
 
   async load(): Promise<void> {
     try {
-      this.models = (await this.#api.get<{ models: CatalogModel[] }>('/tierbar/v1/catalog')).models;
+      this.models = (await this.#api.get('/tierbar/v1/catalog')).models;
       this.problem = null;
     } catch (cause) {
       this.problem = asApiError(cause);

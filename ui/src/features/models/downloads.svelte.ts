@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { DownloadStatus, Priority } from '../../platform/api';
+import type { Priority } from '../../platform/api';
 
 /** Starts and controls downloads and keeps the host's errors. Their states come from the feed. */
 export class Downloads {
@@ -20,10 +20,9 @@ export class Downloads {
     this.starting[reference] = true;
     this.refusals[reference] = undefined;
     try {
-      await this.#api.post<DownloadStatus>(
-        '/tierbar/v1/downloads',
-        anyway ? { reference, anyway } : { reference },
-      );
+      await this.#api.post('/tierbar/v1/downloads', {
+        body: anyway ? { reference, anyway } : { reference },
+      });
       return true;
     } catch (cause) {
       this.refusals[reference] = asApiError(cause);
@@ -34,33 +33,33 @@ export class Downloads {
   }
 
   pause(id: string): Promise<void> {
-    return this.#change(id, () => this.#api.patch(at(id), { state: 'paused' }));
+    return this.#change(id, { state: 'paused' });
   }
 
   /** Continues a paused download, or retries a failed one. */
   resume(id: string): Promise<void> {
-    return this.#change(id, () => this.#api.patch(at(id), { state: 'queued' }));
+    return this.#change(id, { state: 'queued' });
   }
 
   prioritise(id: string, priority: Priority): Promise<void> {
-    return this.#change(id, () => this.#api.patch(at(id), { priority }));
+    return this.#change(id, { priority });
   }
 
   /** Deletes a partial download; a finished one is only removed from the list. */
   remove(id: string): Promise<void> {
-    return this.#change(id, () => this.#api.delete(at(id)));
+    return this.#do(id, () => this.#api.delete('/tierbar/v1/downloads/{id}', { path: { id } }));
   }
 
-  async #change(id: string, change: () => Promise<unknown>): Promise<void> {
+  #change(id: string, body: { state: 'paused' | 'queued' } | { priority: Priority }): Promise<void> {
+    return this.#do(id, () => this.#api.patch('/tierbar/v1/downloads/{id}', { path: { id }, body }));
+  }
+
+  async #do(id: string, call: () => Promise<unknown>): Promise<void> {
     this.errors[id] = undefined;
     try {
-      await change();
+      await call();
     } catch (cause) {
       this.errors[id] = asApiError(cause);
     }
   }
-}
-
-function at(id: string): string {
-  return `/tierbar/v1/downloads/${encodeURIComponent(id)}`;
 }

@@ -11,12 +11,6 @@ export interface Outcome {
   untrashable?: boolean;
 }
 
-interface Verified {
-  sha256: string;
-  expected: string | null;
-  matches: boolean | null;
-}
-
 /** Owns the list of installed models as this page sees it, and the actions on one of them. */
 export class Library {
   list = $state.raw<ModelList | null>(null);
@@ -40,7 +34,7 @@ export class Library {
   async load(): Promise<void> {
     const request = ++this.#requests;
     try {
-      const list = await this.#api.get<ModelList>('/tierbar/v1/models');
+      const list = await this.#api.get('/tierbar/v1/models');
       if (request !== this.#requests) return;
       this.list = list;
       this.problem = null;
@@ -52,7 +46,9 @@ export class Library {
   /** Hashes the whole file. */
   async verify(model: LibraryModel): Promise<void> {
     await this.#do(model, 'Verifying…', async () => {
-      const { matches, sha256 } = await this.#api.post<Verified>(`${at(model)}/verify`);
+      const { matches, sha256 } = await this.#api.post('/tierbar/v1/models/{id}/verify', {
+        path: { id: model.id },
+      });
       await this.load();
       if (matches === true) return { good: true, text: 'Verified: the file matches its published checksum.' };
       if (matches === false)
@@ -71,7 +67,10 @@ export class Library {
   async remove(model: LibraryModel, permanently = false): Promise<void> {
     await this.#do(model, 'Removing…', async () => {
       try {
-        await this.#api.delete(permanently ? `${at(model)}?permanently=true` : at(model));
+        await this.#api.delete('/tierbar/v1/models/{id}', {
+          path: { id: model.id },
+          query: permanently ? { permanently } : {},
+        });
       } catch (cause) {
         const error = asApiError(cause);
         return { good: false, text: error.sentences, untrashable: error.code === 'storage' && !permanently };
@@ -83,9 +82,7 @@ export class Library {
 
   /** Adds a folder whose models are used in place. Resolves to a message; throws `ApiError`. */
   async addFolder(path: string): Promise<string> {
-    const { models } = await this.#api.post<{ models: LibraryModel[] }>('/tierbar/v1/models/import', {
-      path,
-    });
+    const { models } = await this.#api.post('/tierbar/v1/models/import', { body: { path } });
     await this.load();
     if (models.length === 0)
       return 'No models found yet. Models that you add to this folder will appear here.';
@@ -103,8 +100,4 @@ export class Library {
       this.busy[model.path] = undefined;
     }
   }
-}
-
-function at(model: LibraryModel): string {
-  return `/tierbar/v1/models/${encodeURIComponent(model.id)}`;
 }

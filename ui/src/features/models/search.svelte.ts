@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { HubModel, HubRepository, OfferedFile, Verdict } from '../../platform/api';
+import type { HubModel, HubRepository, OfferedFile } from '../../platform/api';
 import { parseQuery, type Query } from './query';
 
 /** The result of a search of the hub, or of a check of one repository or file. */
@@ -65,17 +65,16 @@ export class ModelSearch {
 
   async #fetch(query: Query, back: SearchResult | null): Promise<SearchResult> {
     if ('keywords' in query) {
-      const path = `/tierbar/v1/hub/search?q=${encodeURIComponent(query.keywords)}`;
-      const { models } = await this.#api.get<{ models: HubModel[] }>(path);
+      const { models } = await this.#api.get('/tierbar/v1/hub/search', { query: { q: query.keywords } });
       return { kind: 'results', keywords: query.keywords, models };
     }
     if ('repository' in query) {
-      const path = `/tierbar/v1/hub/repository?id=${encodeURIComponent(query.repository)}`;
-      return { kind: 'repository', repository: await this.#api.get<HubRepository>(path), back };
+      const id = query.repository;
+      const repository = await this.#api.get('/tierbar/v1/hub/repository', { query: { id } });
+      return { kind: 'repository', repository, back };
     }
-    const path = `/tierbar/v1/models/fit?model=${encodeURIComponent(query.reference)}`;
-    const fit = await this.#api.get<Verdict>(path);
     const { reference } = query;
+    const fit = await this.#api.get('/tierbar/v1/models/fit', { query: { model: reference } });
     const file: OfferedFile = {
       quant: '',
       reference,

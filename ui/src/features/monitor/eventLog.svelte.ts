@@ -86,10 +86,8 @@ export class EventLog {
   }
 
   async #page(before?: number): Promise<Entry[]> {
-    const query = new URLSearchParams({ limit: String(PAGE) });
-    if (before !== undefined) query.set('before', String(before));
-    if (this.tier !== null) query.set('tier', this.tier);
-    const { entries } = await this.#api.get<{ entries: Entry[] }>(`/tierbar/v1/log?${query}`);
+    const query = { limit: PAGE, before, tier: this.tier ?? undefined };
+    const { entries } = await this.#api.get('/tierbar/v1/log', { query });
     return entries;
   }
 }

@@ -62,7 +62,7 @@ export class Feed {
     while (!signal.aborted) {
       try {
         await this.#api.connect();
-        const response = await this.#api.stream('/tierbar/v1/events', { signal });
+        const response = await this.#api.stream('get', '/tierbar/v1/events', { signal });
         if (response.body === null) throw new ApiError('unreachable', 'The event stream is empty.');
         for await (const item of readSse(response.body)) {
           if ('comment' in item) continue;

@@ -41,9 +41,7 @@ export class Queue {
       for (const [state, limit] of SHOWN) {
         // The first answer has the counts of all states.
         if (state !== SHOWN[0][0] && !counts[state]) continue;
-        const page = await this.#api.get<{ counts: Counts; jobs: JobStatus[] }>(
-          `/tierbar/v1/queue?state=${state}&limit=${limit}`,
-        );
+        const page = await this.#api.get('/tierbar/v1/queue', { query: { state, limit } });
         counts = page.counts;
         // A request that changed state meanwhile is in two answers.
         const newer = new Set(page.jobs.map(({ id }) => id));
@@ -61,9 +59,9 @@ export class Queue {
   /** Cancels a request that has not ended as far as this page knows; removes one that has. */
   async remove({ id, state }: Pick<JobStatus, 'id' | 'state'>): Promise<void> {
     this.removeError = null;
-    const keep = state === 'running' || state === 'waiting' ? '?keep=ended' : '';
+    const query = state === 'running' || state === 'waiting' ? { keep: 'ended' as const } : {};
     try {
-      await this.#api.delete(`/v1/queue/${encodeURIComponent(id)}${keep}`);
+      await this.#api.delete('/v1/queue/{id}', { path: { id }, query });
     } catch (cause) {
       this.removeError = asApiError(cause);
     }

@@ -32,7 +32,7 @@ export class ConfigStore {
 
   async load(): Promise<void> {
     try {
-      const { config, path } = await this.#api.get<{ path: string; config: Config }>('/tierbar/v1/config');
+      const { config, path } = await this.#api.get('/tierbar/v1/config');
       this.config = config;
       this.path = path;
       this.problem = null;
@@ -45,8 +45,8 @@ export class ConfigStore {
   async save(field: string, patch: ConfigPatch): Promise<boolean> {
     this.fields[field] = { state: 'saving', error: null };
     try {
-      const answer = await this.#api.patch<{ path: string; config: Config }>('/tierbar/v1/config', patch);
-      this.config = answer.config;
+      const { config } = await this.#api.patch('/tierbar/v1/config', { body: patch });
+      this.config = config;
     } catch (cause) {
       this.fields[field] = { state: 'refused', error: asApiError(cause) };
       return false;

@@ -28,8 +28,8 @@ export class Measurements {
   async load(tier: string): Promise<void> {
     try {
       const [bench, tune] = await Promise.all([
-        this.#api.get<{ report: BenchReport | null }>(path(tier, 'bench')),
-        this.#api.get<{ report: TuneReport | null }>(path(tier, 'tune')),
+        this.#api.get('/tierbar/v1/tiers/{id}/bench', { path: { id: tier } }),
+        this.#api.get('/tierbar/v1/tiers/{id}/tune', { path: { id: tier } }),
       ]);
       this.bench[tier] = bench.report;
       this.tune[tier] = tune.report;
@@ -46,8 +46,14 @@ export class Measurements {
     this.running = { tier, kind, progress: null };
     this.errors[tier] = undefined;
     try {
-      const body = kind === 'tune' ? { dry_run: true } : {};
-      const response = await this.#api.stream(path(tier, kind), { body, signal: abort.signal });
+      const options = { path: { id: tier }, signal: abort.signal };
+      const response =
+        kind === 'tune'
+          ? await this.#api.stream('post', '/tierbar/v1/tiers/{id}/tune', {
+              ...options,
+              body: { dry_run: true },
+            })
+          : await this.#api.stream('post', '/tierbar/v1/tiers/{id}/bench', { ...options, body: {} });
       const report = await this.#follow(response, tier, kind);
       if (kind === 'bench') this.bench[tier] = report as BenchReport;
       else this.tune[tier] = report as TuneReport;
@@ -81,8 +87,4 @@ export class Measurements {
       'Check that Tierbar is running, then try again.',
     );
   }
-}
-
-function path(tier: string, kind: Kind): string {
-  return `/tierbar/v1/tiers/${encodeURIComponent(tier)}/${kind}`;
 }

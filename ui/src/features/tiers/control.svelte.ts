@@ -12,24 +12,21 @@ export class TierControl {
   }
 
   start(id: string): Promise<void> {
-    return this.#call(id, 'start', 'start');
+    return this.#call(id, 'start', () => this.#api.post('/tierbar/v1/tiers/{id}/start', { path: { id } }));
   }
 
   /** Waits for current answers; `force` interrupts them. */
   stop(id: string, force: boolean): Promise<void> {
-    return this.#call(id, force ? 'force' : 'stop', 'stop', { force });
+    return this.#call(id, force ? 'force' : 'stop', () =>
+      this.#api.post('/tierbar/v1/tiers/{id}/stop', { path: { id }, body: { force } }),
+    );
   }
 
-  async #call(
-    id: string,
-    pending: 'start' | 'stop' | 'force',
-    verb: 'start' | 'stop',
-    body?: unknown,
-  ): Promise<void> {
+  async #call(id: string, pending: 'start' | 'stop' | 'force', call: () => Promise<unknown>): Promise<void> {
     this.pending[id] = pending;
     this.errors[id] = undefined;
     try {
-      await this.#api.post(`/tierbar/v1/tiers/${encodeURIComponent(id)}/${verb}`, body);
+      await call();
     } catch (cause) {
       this.errors[id] = asApiError(cause);
     } finally {
