@@ -1,4 +1,4 @@
-//! The smallest host: it loads one tier with `bad_worker`, says so, and then waits to be killed.
+//! The smallest host: it loads one tier with `bad_worker`, prints that, and then waits to be killed.
 //!
 //! `scripted_host DIR WORKER [SCRIPT]`: everything it needs lies in DIR.
 

@@ -69,7 +69,7 @@ impl HubFile {
         }
     }
 
-    /// A file of the disk, under another name if `path` says so.
+    /// A file on disk, at `path` in the repository.
     ///
     /// # Panics
     /// If it cannot be read.
@@ -85,7 +85,7 @@ impl HubFile {
         }
     }
 
-    /// One of the test models, under another name if `path` says so.
+    /// One of the test models, at `path` in the repository.
     #[must_use]
     pub fn model(path: &str, model: &str) -> Self {
         Self::on_disk(path, binaries::model(model))

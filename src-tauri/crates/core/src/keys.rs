@@ -49,7 +49,6 @@ pub struct ApiKey {
 }
 
 /// # Errors
-
 /// What a key's name may be.
 pub fn check_name(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);

@@ -14,7 +14,6 @@ impl TierId {
     pub const AUTO: &'static str = "auto";
 
     /// # Errors
-
     /// What a tier's name may be, in a sentence.
     pub fn new(name: impl Into<String>) -> Result<Self, String> {
         let name = name.into();

@@ -28,7 +28,7 @@ pub enum Handshake {
 pub struct Ready {
     pub protocol: u32,
     pub pid: u32,
-    /// What was allocated, which may be less than asked: the model's limit caps it.
+    /// The allocated context, which may be less than requested: the model's limit caps it.
     pub context_tokens: u32,
     pub memory: Memory,
 }

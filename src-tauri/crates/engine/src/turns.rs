@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-/// How often a waiting thread checks whether it still wants its turn.
+/// How often a waiting thread checks whether it still needs its turn.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]

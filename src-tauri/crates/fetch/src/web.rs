@@ -152,7 +152,7 @@ impl Web {
     /// A GET whose answer is a success.
     ///
     /// # Errors
-    /// [`Code::BadRequest`] for a URL that is never asked, [`Code::AccessDenied`] (401, 403),
+    /// [`Code::BadRequest`] for a URL that is never requested, [`Code::AccessDenied`] (401, 403),
     /// [`Code::RepositoryUnknown`] (404, 410), else [`Code::Unreachable`].
     pub async fn get(&self, get: Get) -> Result<Answer, Error> {
         let answer = self.fetch(&get).await?;
@@ -292,7 +292,7 @@ impl Web {
     }
 }
 
-/// What holds for every URL that is asked.
+/// The rules for every requested URL.
 fn check(url: &Url) -> Result<(), Failure> {
     let refused = |message: String| Err(Failure::Refused(Error::new(Code::BadRequest, message)));
     if !matches!(url.scheme(), "http" | "https") {

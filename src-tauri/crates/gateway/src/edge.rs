@@ -1,4 +1,4 @@
-//! What stands before every route: who may call, from where, with which key, and under which name.
+//! The layers before every route: origins, keys, the token and request ids.
 
 pub(crate) mod keys;
 pub(crate) mod openapi;
@@ -13,16 +13,16 @@ use keys::Keys;
 use std::{net::SocketAddr, sync::Arc};
 use token::Token;
 
-/// What decides who may call.
+/// The state that decides who may call.
 #[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) services: Arc<dyn Services>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) token: Token,
-    /// The address that is listened on.
+    /// The listen address.
     pub(crate) address: SocketAddr,
-    /// Paths that no API key opens.
+    /// Whether no API key gives access to a path.
     pub(crate) is_owners_path: fn(&str) -> bool,
-    /// Paths whose readers stay, and so have a place like those who post.
+    /// Whether a path's readers stay connected, and so count like a `POST`.
     pub(crate) is_held_path: fn(&str) -> bool,
 }

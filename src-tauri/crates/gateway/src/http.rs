@@ -1,4 +1,4 @@
-//! How every handler speaks HTTP: bodies, errors as responses, and what a path names.
+//! HTTP of every handler: bodies, errors as responses, and path parameters.
 
 pub(crate) mod body;
 pub(crate) mod error;

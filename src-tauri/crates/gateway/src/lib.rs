@@ -1,5 +1,5 @@
-//! The HTTP API: who may call, the dialects, and the way to an answer. It answers from the tiers, which it knows as [`Tiers`] alone,
-//! and from what the host offers as [`Services`], [`Models`] and [`Measures`].
+//! The HTTP API: access, the dialects, and the path to an answer. It uses the tiers through [`Tiers`], and the host through
+//! [`Services`], [`Models`] and [`Measures`].
 //!
 //! The modules are storeys; each imports from those below it:
 //!
@@ -8,7 +8,7 @@
 //! | this file | puts the routes together |
 //! | `admin` | the owner's API |
 //! | `jobs` | turns of chats; tasks with an answer of a fixed form; the queue of requests that are answered later |
-//! | `edge` | who may call: origins, API keys, the token; the request's name; the page's files |
+//! | `edge` | who may call: origins, API keys, the token; request ids; the page's files |
 //! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
 //! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted |
 //! | `metrics`, `services`, `http` | counters; what the host offers; bodies and errors of every handler |
@@ -69,7 +69,7 @@ use tokio_util::sync::CancellationToken;
 use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-/// All that a request is answered from.
+/// Everything that requests need.
 #[derive(Debug)]
 pub struct Gateway {
     pub tiers: Arc<dyn Tiers>,
@@ -78,7 +78,7 @@ pub struct Gateway {
     pub measures: Arc<dyn Measures>,
     pub schedules: Arc<dyn Schedules>,
     pub secrets: Secrets,
-    /// The way to tiers that are endpoints.
+    /// The client for endpoints.
     pub remote: Remote,
     pub store: Store,
     pub queue: Queue,
@@ -89,14 +89,14 @@ pub struct Gateway {
     pub metrics: Metrics,
     pub token: Token,
     pub keys: Arc<Keys>,
-    /// The address that is listened on.
+    /// The listen address.
     pub address: SocketAddr,
     /// Ends the event streams, so that the server can stop.
     pub closing: CancellationToken,
 }
 
 impl Gateway {
-    /// The whole API as one service, and the runner of queued requests, to be run beside it.
+    /// Returns the whole API as one service, and the runner of queued requests, to run beside it.
     pub fn parts(self) -> (Router, Runner) {
         let contexts = self.contexts.clone();
         let (inference, jobs, edge, admin) = self.states();

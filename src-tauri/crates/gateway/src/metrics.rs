@@ -1,6 +1,6 @@
-//! What `/metrics` tells: counted while requests are answered, or read from the status when somebody asks.
+//! The metrics of `/metrics`: counted while requests are answered, or read from the status on request.
 //!
-//! No label has a value that a client can make up: paths are the router's own, tiers those of the configuration.
+//! No client can invent a label's value: paths are the router's own, tiers those of the configuration.
 
 mod answer;
 mod later;
@@ -22,7 +22,7 @@ use tierbar_core::{
 
 const PREFIX: &str = "tierbar";
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Seconds. A prompt that is cached takes some milliseconds, a long one on a small machine minutes.
+/// In seconds. A cached prompt takes some milliseconds, a long one on a small machine minutes.
 const FIRST_TOKEN: [f64; 14] = [
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
@@ -30,7 +30,7 @@ const ANSWER: [f64; 14] = [
     0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0,
 ];
 
-/// What is counted. Clones share it.
+/// The counters. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics(Arc<Counted>);
 
@@ -137,7 +137,7 @@ fn add<M: Metric + Clone + Default>(all: &mut Registry, name: &str, help: &str) 
 }
 
 impl Metrics {
-    /// Something has been told to the log of why.
+    /// Counts an event of the event log.
     pub fn happened(&self, what: &LogEvent) {
         let tier = what.tier.as_ref().map(TierId::to_string);
         let labels = OfLogEvent {
@@ -147,7 +147,7 @@ impl Metrics {
         self.0.happenings.get_or_create(&labels).inc();
     }
 
-    /// A stream that had begun has ended with an error.
+    /// Counts a stream that ended with an error.
     pub(crate) fn broke(&self, tier: &str, code: Code) {
         let labels = OfBreak {
             tier: tier.to_owned(),
@@ -156,8 +156,8 @@ impl Metrics {
         self.0.broken.get_or_create(&labels).inc();
     }
 
-    /// All of it in the text format of OpenMetrics: what is counted, and gauges of this moment. `bytes` is what the queue takes on
-    /// the disk.
+    /// Renders all metrics in OpenMetrics' text format: the counters, and gauges of this moment. `bytes` is the queue's
+    /// size on disk.
     ///
     /// # Errors
     /// `Internal` if it cannot be written.

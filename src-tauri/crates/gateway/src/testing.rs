@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a gateway over tiers whose one worker is a real HTTP server on a socket.
+//! Shared by the tests of this crate: a gateway over tiers whose one worker is a real HTTP server on a socket.
 
 mod endless;
 
@@ -323,7 +323,7 @@ impl Schedules for Asked {
     }
 }
 
-/// A gateway under test, and the strings it hangs on.
+/// A gateway under test, and its controls.
 pub(crate) struct Bench {
     pub(crate) router: Router,
     pub(crate) token: Token,
@@ -337,7 +337,7 @@ pub(crate) struct Bench {
     pub(crate) speed: SpeedMeter,
     pub(crate) metrics: Metrics,
     pub(crate) asked: Asked,
-    /// What the host tells.
+    /// The host's status.
     pub(crate) status: watch::Sender<Arc<Status>>,
     pub(crate) store: Store,
     pub(crate) contexts: Contexts,
@@ -349,7 +349,7 @@ pub(crate) struct Bench {
     sockets: TempDir,
 }
 
-/// Longer than a busy machine stands still.
+/// Longer than a busy machine stalls.
 const SILENCE: Duration = Duration::from_secs(60);
 
 impl Bench {
@@ -395,7 +395,7 @@ impl Bench {
             models: Arc::new(asked.clone()),
             measures: Arc::new(Endless::default()),
             schedules: Arc::new(asked.clone()),
-            // No environment: what this machine's user has is none of a test's business.
+            // No environment, so that the user's settings do not affect a test.
             secrets: Secrets::with(
                 &home,
                 Arc::new(|name: &str| (name == "TIERBAR_SECRETS").then(|| "file".into())),
@@ -458,7 +458,7 @@ impl Bench {
         self.loaded.send_replace(Some(Ok(Endpoint::Unix(socket))));
     }
 
-    /// Changes what the tiers are.
+    /// Changes the tiers.
     pub(crate) fn tiers(&self, change: impl FnOnce(&mut Vec<TierStatus>)) {
         self.status
             .send_modify(|status| change(&mut Arc::make_mut(status).tiers));

@@ -9,8 +9,8 @@ mod sliding;
 use crate::{fault::Fault, keys::Keys};
 use tierbar_core::model::KvAccount;
 
-/// `layers_all` counts the blocks of the file, of which the last, beyond `layers`, keep nothing unless the engine is
-/// asked to predict ahead with them.
+/// `layers_all` counts the blocks of the file, of which the last, beyond `layers`, keep nothing unless the engine is asked
+/// to use them for prediction.
 pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAccount, Fault> {
     if without_cache(keys.architecture) {
         return Ok(KvAccount {

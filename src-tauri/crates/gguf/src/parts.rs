@@ -1,4 +1,4 @@
-//! A model split over several files: which part a header says it is, and all parts read as one.
+//! A model split over several files: the part that a header names, and all parts read as one.
 //!
 //! The first part has the model's keys, and perhaps no tensors; the others have tensors and their numbers alone. As
 //! llama.cpp reads them (`llama-model-loader.cpp`).
@@ -15,7 +15,7 @@ use tierbar_core::{Code, Error};
 /// Missing parts that an error names.
 const NAMED: usize = 3;
 
-/// What the header of a part says of itself.
+/// What the header of a part says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     /// From 0.

@@ -11,7 +11,7 @@ use crate::{
 };
 use tierbar_core::ModelAccount;
 
-/// What a projector's header says. All sizes in bytes.
+/// The contents of a projector's header. All sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectorAccount {
     /// `general.name`, if the file has one.

@@ -1,4 +1,4 @@
-//! Reads the header of the model at a URL and prints what it says, as JSON: `remote_header URL`. For the benchmark.
+//! Reads the header of the model at a URL and prints it as JSON: `remote_header URL`. For the benchmark.
 
 use std::{process::ExitCode, sync::Arc};
 use tierbar_core::{Code, Error};

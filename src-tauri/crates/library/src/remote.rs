@@ -23,15 +23,15 @@ pub struct RemoteModel {
     pub account: ModelAccount,
     /// Of the file, in bytes.
     pub size: u64,
-    /// The content's, if the server tells it.
+    /// The content's hash, if the server reports it.
     pub sha256: Option<String>,
 }
 
 /// Reads the header of the model at `url`.
 ///
 /// # Errors
-/// Those of [`Web::get`] and of [`tierbar_gguf::read_from`]; [`Code::ModelInvalid`] for a web page or a header of more
-/// than [`MAX_BYTES`]; [`Code::Corrupt`] if the file changes while it is read or the server does not tell its size.
+/// Those of [`Web::get`] and of [`tierbar_gguf::read_from`]; [`Code::ModelInvalid`] for a web page or a header of more than
+/// [`MAX_BYTES`]; [`Code::Corrupt`] if the file changes while it is read or the server does not report its size.
 pub async fn header(web: &Web, tokens: &TokenFor, url: &Url) -> Result<RemoteModel, Error> {
     let name = crate::hub::display_url(url);
     let mut source = Source::new(web, tokens, url);

@@ -210,7 +210,7 @@ fn a_damaged_file_is_reported_without_its_contents() {
         assert_eq!(error.code, Code::Storage);
         assert!(error.message.contains("damaged"), "{error}");
         assert!(!format!("{error:?}").contains("Secret"), "{error:?}");
-        // It is not overwritten either: it may hold what the user wants to save.
+        // It is not overwritten either: the user may want to recover it.
         secrets.set(&Name::HuggingFace, &TOKEN.into()).unwrap_err();
         assert_eq!(fs::read_to_string(file(home.path())).unwrap(), content);
     }

@@ -109,7 +109,7 @@ impl Stop {
     }
 }
 
-/// Runs a process until it ends or is asked to. Must be called within a tokio runtime.
+/// Runs a process until it ends or is stopped. Must be called within a tokio runtime.
 pub(crate) fn run(mut launch: Launch, stop: Stop, report: impl Fn(Report) + Send + Sync + 'static) {
     tokio::spawn(async move {
         let available = launch.run(&stop, &report).await;

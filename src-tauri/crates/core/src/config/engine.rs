@@ -383,7 +383,7 @@ mod tests {
             }
             table
         };
-        for (value, says) in [
+        for (value, expected) in [
             (json!("worker"), "expected \"embedded\""),
             (json!(5), "expected \"embedded\""),
             (json!({}), "a `command` or an `endpoint`"),
@@ -433,7 +433,7 @@ mod tests {
             ),
         ] {
             let error = read(value.clone()).unwrap_err();
-            assert!(error.contains(says), "{value}: {error}");
+            assert!(error.contains(expected), "{value}: {error}");
         }
         // A key is not repeated.
         let error = read(json!({"endpoint": "https://me:key@a.b"})).unwrap_err();

@@ -28,7 +28,6 @@ impl ServerConfig {
     pub const REQUESTS_AT_ONCE: std::ops::RangeInclusive<u16> = 1..=4096;
 
     /// # Errors
-
     /// Why it is not a host name in lower case.
     pub fn check_name(name: &str) -> Result<(), String> {
         let label = |label: &str| {

@@ -25,7 +25,7 @@ impl Shown {
         self.guard.observe(&Reading { at_ms, ..reading })
     }
 
-    /// What it says in each of so many seconds.
+    /// Returns the alarms of this many seconds.
     fn sees_for(&mut self, seconds: usize, reading: &Reading) -> Vec<Alarm> {
         let each = (0..seconds).map(|_| self.sees(reading.clone()));
         each.collect()

@@ -119,12 +119,12 @@ fn a_smaller_cache_is_chosen_only_where_allowed() {
     };
     let (rows, after, _) = run(request(), limits(2), time);
     assert_eq!(after, BEFORE);
-    let told: Vec<_> = rows
+    let measured: Vec<_> = rows
         .iter()
         .filter(|row| row.outcome == Outcome::Told)
         .map(|row| row.settings.kv_cache)
         .collect();
-    assert_eq!(told, [KvCache::Q8_0, KvCache::Q4_0]);
+    assert_eq!(measured, [KvCache::Q8_0, KvCache::Q4_0]);
     let allowed = TuneRequest {
         kv_cache: true,
         ..request()

@@ -14,7 +14,7 @@ pub(super) fn return_memory() {
 #[cfg(not(target_env = "gnu"))]
 pub(super) fn return_memory() {}
 
-/// `nice` says it all.
+/// `nice` is enough on Linux.
 pub(super) fn give_way() {}
 
 /// Physical cores: hyper-threads of one core share its arithmetic units, so a second thread there gains nothing.

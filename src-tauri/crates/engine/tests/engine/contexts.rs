@@ -148,7 +148,7 @@ async fn the_latest_conversation_is_saved_without_resending() {
     let (status, saved) = first.post(SAVE, &json!({"name": "last"})).await;
     assert_eq!(status, 200, "{saved}");
     let usage = &answer["usage"];
-    // The last token was told, and never evaluated.
+    // The last token was sent, and never evaluated.
     assert_eq!(saved["tokens"], usage["total_tokens"].as_u64().unwrap() - 1);
     drop(first);
     let second = worker(SMOLLM, &folder, &[]).await;

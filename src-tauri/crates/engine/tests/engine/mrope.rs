@@ -144,7 +144,7 @@ fn tokens(answer: &Value, choice: usize) -> Vec<(String, f64)> {
     each.map(|one| {
         let of = |rank: usize| one["top_logprobs"][rank]["logprob"].as_f64().unwrap();
         let token = one["token"].as_str().unwrap();
-        // llama-server tells control tokens without their names.
+        // llama-server returns control tokens without their names.
         let token = if token.starts_with("<|") { "" } else { token };
         (token.to_owned(), of(0) - of(1))
     })
@@ -455,7 +455,7 @@ async fn a_saved_context_with_images_survives_a_restart() {
         messages.push(message("assistant", answer_text(&again)));
         messages.push(message("user", "And then?"));
         let next = third.checked(&talk(&messages)).await;
-        // At least the other state: what was said is not always cut into the same tokens again.
+        // At least the other state: an answer's text does not always tokenize to the same tokens.
         assert!(cached(&next) >= saved["tokens"].as_u64().unwrap(), "{next}");
         // The same image, in a conversation that is not the saved one.
         let look = vec![picture(&file("large.png")), text("Where?")];

@@ -1,4 +1,4 @@
-//! How the worker lives and ends, and what it says of bad input.
+//! The worker's process: its start and end, and invalid input.
 
 use crate::support::{GEMMA, HANG, SMOLLM, Worker, first_chunk, model};
 use futures_util::StreamExt;
@@ -167,7 +167,7 @@ async fn cancelled_one(worker: &Worker) {
         .post("/v1/completions", &json!({"prompt": "hi", "max_tokens": 1}))
         .await;
     assert_eq!(status, 200);
-    // That its client left comes by another connection than what was asked since.
+    // The disconnect arrives on another connection than later requests.
     let counted = async {
         loop {
             let generations = &worker.get("/props").await["generations"];

@@ -1,4 +1,4 @@
-//! Guessed tokens change how fast an answer comes, and nothing that it says.
+//! Drafted tokens change the speed of an answer, and nothing else.
 
 use crate::support::{GEMMA, SMOLLM, Worker, completions, model};
 use serde_json::{Value, json};

@@ -18,7 +18,7 @@ fn words(count: usize) -> String {
     (0..count).map(|number| format!("word{number} ")).collect()
 }
 
-/// What upstream's llama-server said to each prompt, far from a tie: other kernels for larger batches do not change it.
+/// Upstream llama-server's answer to each prompt, far from a tie: other kernels for larger batches do not change it.
 async fn answers_are_those_of_each_alone(name: &str) {
     let worker = Worker::start(&model(name), &["--context", "2048", "--slots", "4"]).await;
     let mut completions = crate::support::completions(name, 1.5);

@@ -292,7 +292,7 @@ fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
         let (mut noted, whole, ended, troubled) = {
             let due = Instant::now() + every.min(begun.elapsed().max(FIRST_JOURNAL));
             let mut state = shared.state.lock();
-            // The first journal is written at once: it says whose bytes these are.
+            // The first journal is written at once: it identifies the file of these bytes.
             while stored.is_some() && !state.ended {
                 if shared.changed.wait_until(&mut state, due).timed_out() {
                     break;

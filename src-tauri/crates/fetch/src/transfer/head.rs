@@ -4,7 +4,7 @@ use super::source::Trouble;
 use crate::web::{Answer, display_url};
 use tierbar_core::{Code, Error};
 
-/// What the first answer says about the file. Later answers must agree.
+/// The file's properties in the first answer. Later answers must agree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) total: Option<u64>,

@@ -91,7 +91,7 @@ pub struct Answer {
     pub sha256: Option<String>,
     /// The content's size, if a server on the way sent it (`X-Linked-Size`).
     pub linked_size: Option<u64>,
-    /// How long the server wants to be left alone.
+    /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
     /// As sent; names a list's next page (RFC 8288).
     pub link: Option<String>,

@@ -13,7 +13,7 @@ use tierbar_core::{Code, Error};
 
 const MIB: usize = 1 << 20;
 
-/// The error of a fetch from a server that answers so, which leaves no file; and how often it was asked.
+/// Returns the error of a transfer from a server with this answer, which leaves no file; and the number of requests.
 async fn refused(behave: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Error, usize) {
     let server = Server::start(behave).await;
     let wanted = Wanted::new(&server);
@@ -135,7 +135,7 @@ async fn a_short_answer_is_continued_from_its_last_byte() {
     let content = Content::new(5 * MIB, 4);
     let server = Server::start({
         let content = content.clone();
-        // At most 300 kB at a time, properly told.
+        // At most 300 kB at a time, with correct headers.
         move |request| {
             let (start, end) = request.range().unwrap();
             content.part((start, end.min(start + 300_000)))
@@ -147,7 +147,7 @@ async fn a_short_answer_is_continued_from_its_last_byte() {
 
     let server = Server::start({
         let content = content.clone();
-        // Fewer bytes than it says.
+        // Fewer bytes than announced.
         move |request| {
             let mut reply = content.answer(request);
             let length = reply.body.len();
@@ -278,7 +278,7 @@ async fn an_expired_redirect_is_resolved_once_more() {
     for expired in [400, 401, 403, 404, 410] {
         let storage = Server::start({
             let content = content.clone();
-            // The third request finds its signature expired; what is asked after it has a new one.
+            // The third request finds its signature expired; later ones have a new one.
             move |request| match request.nth {
                 2 => Reply::status(expired),
                 _ => content.answer(request),

@@ -160,7 +160,7 @@ async fn two_transfers_never_share_a_file() {
     let second = async {
         served.wait_for(|served| *served > 0).await.unwrap();
         let error = wanted.fetch().await.unwrap_err();
-        // Who was refused may be told to forget about it: what has arrived is the other's.
+        // Discarding the refused transfer keeps the bytes, which belong to the other.
         discard(&wanted.spec.dest).unwrap();
         let kept = wanted.names();
         wanted.cancel.cancel();

@@ -1,4 +1,4 @@
-//! A web server that does what a test says, down to the bytes on the wire.
+//! A scripted web server, down to the bytes on the wire.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -32,7 +32,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The asked range, its end exclusive.
+    /// The requested range, its end exclusive.
     pub(crate) fn range(&self) -> Option<(u64, u64)> {
         let (first, last) = self
             .headers
@@ -174,7 +174,7 @@ impl Content {
         reply
     }
 
-    /// RFC 9110: a range, unless `If-Range` says that it is of another version.
+    /// RFC 9110: a range, unless `If-Range` names another version.
     pub(crate) fn answer(&self, request: &Request) -> Reply {
         let fits = request
             .headers

@@ -42,7 +42,7 @@ async fn connections_are_reused_and_no_piece_is_requested_twice() {
     let wanted = Wanted::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     let log = server.log();
-    // What a slow connection was relieved of is asked for anew, but no two requests begin alike.
+    // Pieces taken over from a slow connection are requested again, but no two requests start at the same byte.
     let mut starts: Vec<_> = log.iter().map(Request::starts_at).collect();
     starts.sort_unstable();
     starts.dedup();

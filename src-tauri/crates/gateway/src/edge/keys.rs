@@ -1,5 +1,5 @@
-//! API keys: they open inference and nothing else, each within its limits. What a request needs to know of them is in
-//! memory; the store hears of new and of revoked keys at once, and of their use once a minute.
+//! API keys: they give access to inference only, each within its limits. Requests use the keys in memory; new and revoked
+//! keys are stored at once, and their use once a minute.
 
 mod admit;
 mod admitted;
@@ -27,33 +27,33 @@ use tierbar_core::{
 use tierbar_store::{AddedKey, KeptKey, Store, TokensUsed};
 use tokio_util::sync::CancellationToken;
 
-/// How exactly a key's use is kept.
+/// How often a key's use is stored.
 const SAVING: Duration = Duration::from_secs(60);
-/// Of all bodies together: sixteen of the largest, and more than anybody asks at once.
+/// The memory of all bodies together: sixteen of the largest.
 const BODIES: usize = 512 << 20;
-/// Of the bodies with one key.
+/// The memory of the bodies of one key.
 const OF_ONE_KEY: usize = 128 << 20;
-/// The `Retry-After` where the time is not known.
+/// The `Retry-After` if the time is unknown.
 const SOON: Duration = Duration::from_secs(2);
 
-/// The owner of all keys, and of the count of requests that are inside.
+/// The owner of all keys, and of the count of admitted requests.
 #[derive(Debug)]
 pub struct Keys {
     store: Store,
-    /// By their hashes: how long a look-up takes tells something of a hash, and nothing of the key that it is of.
+    /// By their hashes: the time of a look-up may reveal part of a hash, but nothing of its key.
     known: Mutex<HashMap<[u8; 32], Arc<Key>>>,
-    /// Changes reach the store and the memory one after another.
+    /// Locked while a change is stored and applied.
     changing: tokio::sync::Mutex<()>,
     inside: AtomicUsize,
-    /// Bytes of the bodies of requests that are inside, or on their way in.
+    /// Bytes of the bodies of admitted requests and of those being read.
     bodies: AtomicUsize,
 }
 
-/// What a request's body takes of what there is for all of them. It is given back when this is dropped.
+/// A request body's share of the memory for bodies, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Weight {
     keys: Arc<Keys>,
-    /// Which has a share of its own, so that none takes all.
+    /// The key, which has a limit of its own, so that none takes all.
     key: Option<Arc<Key>>,
     bytes: usize,
 }
@@ -75,7 +75,7 @@ impl Keys {
         })
     }
 
-    /// Writes down from time to time what keys were used for.
+    /// Stores the use of keys periodically, until `closing`.
     pub async fn keep(&self, closing: CancellationToken) {
         while closing
             .run_until_cancelled(tokio::time::sleep(SAVING))
@@ -86,7 +86,7 @@ impl Keys {
         }
     }
 
-    /// Writes down what keys were used for since the last time.
+    /// Stores the use of keys since the last call.
     pub async fn save(&self) {
         let now = now_ms();
         let uses: Vec<_> = self
@@ -108,7 +108,7 @@ impl Keys {
         rendered
     }
 
-    /// A new key and its text, which is not shown again.
+    /// Adds a key; returns it with its text, which is not shown again.
     pub(crate) async fn add(
         &self,
         name: String,
@@ -154,7 +154,7 @@ impl Keys {
         Ok((rendered, text))
     }
 
-    /// What it has begun is answered to its end.
+    /// Revokes a key. Running answers finish.
     pub(crate) async fn revoke(&self, name: &str) -> Result<(), Error> {
         let _turn = self.changing.lock().await;
         let now = now_ms();
@@ -181,7 +181,7 @@ impl Keys {
         Ok(key)
     }
 
-    /// For a body that is to come.
+    /// Returns the share of a body to be read.
     pub(crate) fn weigh(self: &Arc<Self>, key: Option<Arc<Key>>) -> Weight {
         Weight {
             keys: Arc::clone(self),
@@ -190,7 +190,7 @@ impl Keys {
         }
     }
 
-    /// Takes a place for a request, of `most` altogether and of the key's.
+    /// Admits a request, within `most` in total and the key's limits.
     pub(crate) fn enter(
         &self,
         key: Option<Arc<Key>>,

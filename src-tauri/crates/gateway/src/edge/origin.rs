@@ -1,4 +1,4 @@
-//! Who may call: the `Host` and `Origin` of every request, cross-origin answers for those allowed, and the token.
+//! Checks the `Host` and `Origin` of every request and the token, and answers allowed origins with CORS headers.
 
 use crate::{
     edge::{Edge, keys},
@@ -17,7 +17,7 @@ use tierbar_core::{Code, Error};
 pub(crate) const SESSION_COOKIE: &str = "tierbar_session";
 /// The origin of the app's windows.
 const APP_ORIGIN: &str = "tauri://localhost";
-/// What is not the page's.
+/// The paths of the API, not of the page.
 const API: [&str; 4] = ["/v1/", "/api/", "/tierbar/", "/metrics"];
 /// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.
 const PREFLIGHT_SECONDS: &str = "7200";
@@ -26,11 +26,11 @@ const PREFLIGHT_SECONDS: &str = "7200";
 #[derive(Debug, Clone, Copy)]
 pub struct OverTls;
 
-/// Marks a request of a browser that has traded the token for a session.
+/// Marks a request of a browser that has exchanged the token for a session.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BySession;
 
-/// Refuses names of somewhere else (DNS rebinding) and pages of somewhere else (a site that calls localhost).
+/// Refuses other names (DNS rebinding) and other sites' pages (a site that calls localhost).
 pub(crate) async fn same_site(
     State(edge): State<Arc<Edge>>,
     request: Request<Body>,
@@ -100,7 +100,7 @@ pub(crate) async fn same_site(
     response
 }
 
-/// Lets only those pass who know the token, or whose browser has traded it for a session.
+/// Passes only requests with the token, or of a browser that has exchanged it for a session.
 pub(crate) async fn require_token(
     State(edge): State<Arc<Edge>>,
     mut request: Request<Body>,
@@ -120,25 +120,25 @@ pub(crate) async fn require_token(
         _ if headers.contains_key(header::AUTHORIZATION) => "the token is wrong",
         _ => "the token is required",
     };
-    // Where the folder is, is no stranger's business.
+    // Strangers are not told where the folder is.
     let hint = "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder";
     Failure(Error::new(Code::Unauthorized, message).hint(hint)).into_response()
 }
 
-/// Whether the request has the token as a bearer, or the session of a browser that has traded it.
+/// Returns whether the request has the token as a bearer, or the session of a browser that has exchanged it.
 pub(crate) fn is_owner(edge: &Edge, headers: &HeaderMap) -> bool {
     bearer(headers).is_some_and(|given| edge.token.is(given))
         || session(headers).is_some_and(|given| edge.token.is_session(given))
 }
 
-/// A page of another site, whose browser names no origin where the page is not to see the answer, such as with an
-/// image's address. The page may be opened by a link from anywhere; it asks for the rest itself.
+/// Returns whether another site's page sent the request without an origin, as browsers do if the page cannot read the
+/// answer, such as for an image. A link from anywhere may open our page; the page requests the rest itself.
 fn is_foreign_page(request: &Request<Body>) -> bool {
     let says = |name: &str, words: &[&str]| {
         let said = request.headers().get(name).map(HeaderValue::as_bytes);
         said.is_some_and(|said| words.iter().any(|word| said == word.as_bytes()))
     };
-    // Another port of this machine is of the same site, and somebody else's program.
+    // Another port of this machine is the same site, but another program.
     if !says("sec-fetch-site", &["cross-site", "same-site"]) {
         return false;
     }
@@ -152,7 +152,7 @@ fn is_foreign_page(request: &Request<Body>) -> bool {
 fn named_host(request: &Request<Body>) -> Option<Authority> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let host = hosts.next();
-    // What stands before this server may have read the other one (RFC 9112, 3.2).
+    // A proxy in front of this server may have read the other one (RFC 9112, 3.2).
     if hosts.next().is_some() {
         return None;
     }
@@ -162,7 +162,7 @@ fn named_host(request: &Request<Body>) -> Option<Authority> {
     Authority::try_from(host?.as_bytes()).ok()
 }
 
-/// A name of this server. Any port will do: what forwards to us may listen on another one.
+/// Returns whether a host is a name of this server. Any port will do, since a forwarder may listen on another one.
 fn is_own_name(host: &Authority, listening: IpAddr, names: &[String]) -> bool {
     // A rebinding attack needs a name, so an address that reached us is ours. Beyond the wildcard address, only
     // loopback and the one listened on.
@@ -190,7 +190,7 @@ fn preflight(request: &Request<Body>) -> Response {
         header::ACCESS_CONTROL_ALLOW_METHODS,
         HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE"),
     );
-    // Whatever it wants to send: clients add headers of their own, and none of them opens anything but the token.
+    // All headers are allowed: clients add their own, and only the token gives access.
     if let Some(wanted) = request
         .headers()
         .get(header::ACCESS_CONTROL_REQUEST_HEADERS)

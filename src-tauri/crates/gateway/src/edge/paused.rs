@@ -1,4 +1,4 @@
-//! Until when a refusal holds that follows from a pause with an end.
+//! Adds to a refusal by a pause when the pause ends.
 
 use crate::{
     http::error::{Failure, for_seconds, seconds_of},
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
-/// Around the queue, which begins again with the pause's end, whenever that comes: only clients are told a time.
+/// Outside the queue, which resumes when the pause ends, whenever that is: only clients get a time.
 pub(crate) async fn until(
     State(services): State<Arc<dyn Services>>,
     request: Request,
@@ -38,7 +38,7 @@ fn paused(response: &Response) -> Option<Error> {
     (error.code == Code::Paused && seconds_of(error).is_none()).then(|| error.clone())
 }
 
-/// What stood around the same error in other words.
+/// Keeps the other headers of the same error in another form.
 fn with_the_rest_of(mut rendered: Response, before: Response) -> Response {
     for (name, value) in before.headers() {
         if name != header::CONTENT_LENGTH {

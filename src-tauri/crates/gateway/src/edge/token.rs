@@ -30,13 +30,13 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Shorter ones, such as an emptied file, could be guessed.
+    /// Shorter ones, such as an empty file, could be guessed.
     const SHORTEST: usize = 16;
 
-    /// Reads the file, or makes it (mode 0600) with 32 random bytes.
+    /// Reads the file, or creates it (mode 0600) with 32 random bytes.
     ///
     /// # Errors
-    /// `Storage` if the file cannot be read or made, or holds something that cannot be a token.
+    /// `Storage` if the file cannot be read or created, or does not contain a valid token.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error: io::Error| {
             Error::new(
@@ -90,7 +90,7 @@ impl Token {
     }
 }
 
-/// In time that does not tell how much of it was right.
+/// Compares in constant time, so that the time does not reveal a correct prefix.
 fn same(ours: &str, given: &str) -> bool {
     ours.as_bytes().ct_eq(given.as_bytes()).into()
 }

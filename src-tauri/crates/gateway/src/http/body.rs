@@ -1,4 +1,4 @@
-//! Request bodies: bounded, and refused with a reason if they are not the expected JSON.
+//! Request bodies: limited, and refused with a reason if they are not the expected JSON.
 
 use axum::body::{Body, Bytes};
 use http_body_util::{BodyExt, Collected};
@@ -8,42 +8,42 @@ use std::time::Duration;
 use tierbar_core::{Code, Error};
 use tokio::time::{Instant, timeout};
 
-/// Enough for a prompt of any context that a local model has, with images.
+/// Enough for a prompt of any local model's context, with images.
 pub(crate) const INFERENCE_LIMIT: usize = 32 << 20;
-/// Enough for the longest answer that is kept in a chat.
+/// Enough for the longest answer in a chat.
 pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
 
-/// Of JSON, in one body: some 100 MB of memory.
+/// The most JSON values in one body: some 100 MB of memory.
 const MOST_VALUES: usize = 1 << 20;
 
-/// So long may nothing of a body come,
+/// How long a body may stall,
 const SILENCE: Duration = Duration::from_secs(30);
-/// and so long may all of it take, with a second more for each so many bytes: less than any network that is still used.
+/// and how long it may take in total, with a second more per [`BYTES_PER_SECOND`]: slower than any network in use.
 const WHOLE: Duration = Duration::from_secs(60);
 const BYTES_PER_SECOND: u64 = 16 << 10;
 
-/// The whole body.
+/// Reads the whole body.
 ///
-/// A body beyond the limit is read to its end and thrown away, up to some times the limit: a client that is still
-/// sending would take a closed connection for a broken one and never read why it was refused.
+/// A body beyond the limit is read to its end and dropped, up to some times the limit: a client that is still sending would
+/// take a closed connection for a broken one and never read the refusal.
 ///
 /// # Errors
-/// `PayloadTooLarge` beyond `limit` bytes; `BadRequest` if the connection broke off; `RequestTimeout` if it dribbles.
+/// `PayloadTooLarge` beyond `limit` bytes; `BadRequest` if the connection broke; `RequestTimeout` if it is too slow.
 pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Error> {
     collect(body, limit, |_| Ok(())).await
 }
 
-/// A body that was read whole on its way in: the same bytes, without a copy.
+/// Returns a body that was already read: the same bytes, without a copy.
 ///
 /// # Errors
-/// `BadRequest` if it was not, and broke off.
+/// `BadRequest` if it was not, and the connection broke.
 pub(crate) async fn again(body: Body) -> Result<Bytes, Error> {
     let read = body.collect().await;
     read.map(Collected::to_bytes)
         .map_err(|error| Error::new(Code::BadRequest, format!("the body ended early: {error}")))
 }
 
-/// As [`read`], and `grows` may refuse each part of it that is kept.
+/// Like [`read`]; `grows` may refuse each further part.
 pub(crate) async fn collect(
     mut body: Body,
     limit: usize,
@@ -89,12 +89,12 @@ fn too_slow(length: usize, begun: Instant) -> Error {
     Error::new(Code::RequestTimeout, message).hint("send the request again")
 }
 
-/// Whether a body of JSON can be held in memory: each value takes some thirty times of what the shortest takes in a text.
+/// Checks that a JSON body fits into memory: each value takes some thirty times as much as the shortest one in text.
 ///
 /// # Errors
 /// `PayloadTooLarge` for more values than any request needs.
 pub(crate) fn check_values(json: &[u8]) -> Result<(), Error> {
-    // Whatever it is that has so few bytes.
+    // So few bytes cannot have too many values.
     if json.len() <= MOST_VALUES {
         return Ok(());
     }
@@ -115,7 +115,7 @@ pub(crate) fn check_values(json: &[u8]) -> Result<(), Error> {
     Err(Error::new(Code::PayloadTooLarge, message).hint("send smaller requests"))
 }
 
-/// The body as a JSON object. An empty body counts as `{}`.
+/// Parses the body as a JSON object. An empty body counts as `{}`.
 pub(crate) async fn object<T: DeserializeOwned>(body: Body) -> Result<T, Error> {
     let bytes = read(body, ADMIN_LIMIT).await?;
     if bytes.trim_ascii().is_empty() {
@@ -128,7 +128,7 @@ pub(crate) async fn object<T: DeserializeOwned>(body: Body) -> Result<T, Error> 
 /// # Errors
 /// `BadRequest` with the place, if it is not JSON, not an object, or a field is of the wrong type.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    // A derived struct would take an array for its fields in order.
+    // A derived struct would accept an array of its fields in order.
     match bytes.trim_ascii_start().first() {
         Some(b'{') => serde_json::from_slice(bytes).map_err(not_json),
         None => Err(Error::new(
@@ -145,7 +145,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     }
 }
 
-/// As [`parse`], of JSON that was read already.
+/// Like [`parse`], for JSON that was already parsed.
 ///
 /// # Errors
 /// `BadRequest` if a field is of the wrong type.
@@ -162,7 +162,7 @@ fn not_json(error: serde_json::Error) -> Error {
     Error::new(Code::BadRequest, format!("{what}: {error}"))
 }
 
-/// A body of bytes that are all there.
+/// Returns a body of complete bytes.
 pub(crate) fn whole(bytes: Vec<u8>) -> Body {
     Body::from(Bytes::from(bytes))
 }

@@ -42,20 +42,20 @@ impl IntoResponse for Failure {
                 .headers_mut()
                 .insert(header::RETRY_AFTER, seconds.into());
         }
-        // For those around, whatever the body's dialect.
+        // For the layers around it, whatever the body's dialect.
         response.extensions_mut().insert(error);
         response
     }
 }
 
-/// The form of errors on a dialect's paths. The dialect itself writes it; every other path has OpenAI's.
+/// The form of errors on a dialect's paths, written by the dialect; every other path has OpenAI's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorForm {
     pub(crate) is_path: fn(&str) -> bool,
     pub(crate) body: fn(&Error) -> Value,
 }
 
-/// Writes errors in the form of the path. The outermost layer, so that refusals at the door have it too.
+/// Writes errors in the form of the path. The outermost layer, so that it applies to all refusals.
 pub(crate) async fn write_in_form(
     State(forms): State<&'static [ErrorForm]>,
     request: Request,
@@ -72,20 +72,20 @@ pub(crate) async fn write_in_form(
     response
 }
 
-/// Told in the body, and as `Retry-After`.
+/// The detail that is also sent as `Retry-After`.
 const RETRY_AFTER: &str = "retry_after_seconds";
 
-/// The error as one that holds for so long.
+/// Adds how long the error holds.
 pub(crate) fn for_seconds(error: Error, seconds: u64) -> Error {
     error.detail(RETRY_AFTER, seconds)
 }
 
-/// For how long it holds, if that is known.
+/// Returns how long the error holds, if known.
 pub(crate) fn seconds_of(error: &Error) -> Option<u64> {
     error.details.get(RETRY_AFTER).and_then(Value::as_u64)
 }
 
-/// For clients that show one text and nothing beside it.
+/// Joins message and hint, for clients that show only one text.
 pub(crate) fn with_advice(message: &str, error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{message}; {hint}"),
@@ -93,7 +93,7 @@ pub(crate) fn with_advice(message: &str, error: &Error) -> String {
     }
 }
 
-/// An error as the last event of a stream that has begun.
+/// Returns an error as the last event of a stream.
 pub(crate) fn last_event(error: &Error) -> String {
     format!("data: {}\n\n", error.openai_body())
 }

@@ -2,5 +2,5 @@
 
 use axum::http::HeaderName;
 
-/// On a request, the tier that is to answer; on an answer, the one that does.
+/// On a request, the requested tier; on an answer, the tier that answers.
 pub(crate) static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");

@@ -1,4 +1,4 @@
-//! What a request's path names.
+//! Parameters in a request's path.
 
 use crate::http::error::{Failure, no_such_path};
 use axum::{
@@ -29,7 +29,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         match Path::from_request_parts(parts, state).await {
             Ok(Path(id)) => Ok(Self(id)),
-            // Only what is not UTF-8 is no string, and nothing of ours is named so.
+            // Only invalid UTF-8 fails here, and no name contains that.
             Err(_) => Err(Failure(no_such_path(parts.uri.path()))),
         }
     }

@@ -1,4 +1,4 @@
-//! One request at its tier: that it waits, that it runs, how long it takes and what it uses.
+//! The metrics of one request at its tier: waiting, running, duration and tokens.
 
 use super::{Metrics, OfTier};
 use prometheus_client::metrics::gauge::Gauge;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::Instant;
 use tierbar_core::{Code, TierId};
 
-/// Tokens that an answer has used, as far as they were told.
+/// The tokens of an answer, as far as they are known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Used {
     prompt: Option<u64>,
@@ -23,7 +23,7 @@ impl Used {
         }
     }
 
-    /// As OpenAI's dialect tells it. Other people's servers write all sorts of things into it.
+    /// Reads OpenAI's `usage`. Other servers write all sorts of values into it.
     pub(crate) fn of_usage(usage: &Value) -> Self {
         let tokens = |name| usage.get(name).and_then(Value::as_u64);
         Self {
@@ -33,14 +33,14 @@ impl Used {
         }
     }
 
-    /// All together, if that is told.
+    /// Returns the total, if known.
     pub(crate) fn tokens(&self) -> Option<u64> {
         let sum = || Some(self.prompt?.saturating_add(self.completion?));
         self.total.or_else(sum)
     }
 }
 
-/// One more in a gauge for as long as it lives.
+/// Adds one to a gauge while it lives.
 #[derive(Debug)]
 pub(crate) struct Held(Gauge);
 
@@ -58,18 +58,18 @@ impl Drop for Held {
 }
 
 impl Metrics {
-    /// A request waits for its tier, until this is dropped.
+    /// Counts a request as waiting for its tier until this is dropped.
     pub(crate) fn waiting(&self, tier: &TierId) -> Held {
         Held::new(self.0.waiting.get_or_create_owned(&tier.into()))
     }
 
-    /// How many wait for the tier now.
+    /// Returns how many requests wait for the tier.
     pub(crate) fn waits(&self, tier: &TierId) -> u32 {
         let waiting = self.0.waiting.get(&tier.into());
         waiting.map_or(0, |waiting| u32::try_from(waiting.get()).unwrap_or(0))
     }
 
-    /// A request that arrived then has its tier, until this is dropped.
+    /// Counts a request as holding its tier until this is dropped.
     pub(crate) fn answer(&self, tier: &TierId, arrived: Instant) -> Answer {
         let of = OfTier::from(tier);
         Answer {
@@ -84,7 +84,7 @@ impl Metrics {
     }
 }
 
-/// A request that holds its tier. Counted when it is dropped, if it has been answered.
+/// A request that holds its tier. It is counted when dropped, if it was answered.
 #[derive(Debug)]
 pub(crate) struct Answer {
     metrics: Metrics,
@@ -97,12 +97,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The server does what it was asked for.
+    /// Records that the server has started to answer.
     pub(crate) fn begins(&mut self) {
         self.answers = true;
     }
 
-    /// A stream's event with content has passed.
+    /// Records a stream's event with content.
     pub(crate) fn chunk(&mut self, now: Instant) {
         if self.chunks == 0 {
             let seconds = now.duration_since(self.arrived).as_secs_f64();
@@ -112,12 +112,12 @@ impl Answer {
         self.chunks += 1;
     }
 
-    /// The stream ends with an error.
+    /// Records that the stream ended with an error.
     pub(crate) fn broke(&self, code: Code) {
         self.metrics.broke(&self.of.tier, code);
     }
 
-    /// The server's own figures, in place of those before.
+    /// Sets the server's own figures, in place of earlier ones.
     pub(crate) fn used(&mut self, used: Used) {
         self.used = Some(used);
     }

@@ -1,4 +1,4 @@
-//! What cannot be answered now, as gauges: the endpoints that chains leave alone, and the queue.
+//! Gauges of what cannot be answered now: the endpoints that chains skip, and the queue.
 
 use super::{
     OfTier,
@@ -25,7 +25,7 @@ struct OfState {
     state: &'static str,
 }
 
-/// An endpoint of several chains has one gate.
+/// An endpoint in several chains has one gate.
 pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
     let (rendered, closed) = (
         Family::<OfGate, Gauge>::default(),

@@ -11,7 +11,7 @@ use axum::{
 };
 use tierbar_core::Code;
 
-/// What the router has no path for: the page's files, and what is not there.
+/// Paths without a route: the page's files, and unknown paths.
 const OTHER: &str = "other";
 
 pub(crate) async fn count(
@@ -21,7 +21,7 @@ pub(crate) async fn count(
 ) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map_or(OTHER, MatchedPath::as_str);
-    // As it is documented, whether or not its last part may have slashes.
+    // The path as documented, even if its last part may have slashes.
     let path = path.replace("{*", "{");
     let response = next.run(request).await;
     let tier = response.headers().get(&TIER);

@@ -14,7 +14,7 @@ use tierbar_core::config::ChainConfig;
 const CHAT: &str = "/v1/chat/completions";
 const ASKS_STREAM: &str = r#"{"model":"fast","stream":true,"messages":[]}"#;
 
-/// Reads OpenMetrics strictly: each sample below the description of its own family, labels quoted, no sample twice, and
+/// Parses OpenMetrics strictly: each sample after the description of its family, quoted labels, no duplicate samples, and
 /// an end.
 fn read(text: &str) -> BTreeMap<String, f64> {
     let (mut samples, mut families) = (BTreeMap::new(), BTreeSet::new());

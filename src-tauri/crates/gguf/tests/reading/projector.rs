@@ -195,7 +195,7 @@ fn encoder_memory_grows_with_the_image() {
     assert!(kept - not >= 8 * 4 * 4096 * 4096, "{kept} {not}");
     let qwen = shaped("qwen2vl_merger", 560, 1280, 16);
     assert!(qwen.compute_bytes(4096, 512) > 2 * qwen.compute_bytes(1024, 512));
-    // What its header tells comes before what is asked of it.
+    // Problems of its header come before those of its use.
     let hunyuan = Encoder {
         pixels: 4096 * 4096,
         ..shaped("hunyuanvl", 0, 1152, 16)

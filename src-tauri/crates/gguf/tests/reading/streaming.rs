@@ -6,7 +6,7 @@ use tierbar_core::{Code, Error};
 
 const BUFFER: usize = 4096;
 
-/// Counts what is asked for and given.
+/// Counts the bytes requested and returned.
 struct Counting<R> {
     inner: R,
     given: u64,

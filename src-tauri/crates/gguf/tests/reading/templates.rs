@@ -1,4 +1,4 @@
-//! What an account says of chat templates.
+//! Chat templates in an account.
 
 use crate::writer::Gguf;
 use tierbar_core::ModelAccount;

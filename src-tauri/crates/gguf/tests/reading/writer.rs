@@ -124,7 +124,7 @@ impl Gguf {
         file
     }
 
-    /// The length of the whole file: llama.cpp wants the last tensor's padding no more than we do.
+    /// The length of the whole file: like us, llama.cpp does not need the last tensor's padding.
     pub(crate) fn file_bytes(&self) -> u64 {
         let mut end = self.header().len() as u64;
         for tensor in &self.tensors {
@@ -153,7 +153,7 @@ impl Gguf {
     }
 
     pub(crate) fn read(&self) -> Result<ModelAccount, Error> {
-        // Only the header is read, however long the file is said to be.
+        // Only the header is read, whatever the announced length of the file.
         tierbar_gguf::read_from(&self.header()[..], self.file_bytes(), "test.gguf")
     }
 }

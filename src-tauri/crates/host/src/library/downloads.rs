@@ -20,7 +20,7 @@ use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
 use tierbar_gateway::{DownloadChange, Pull};
 use tierbar_library::{Library, LibraryWatch, Origin};
 
-/// The downloads that users asked for.
+/// The requested downloads.
 pub(crate) struct Downloads {
     pub(crate) local: Arc<LocalModels>,
     pub(crate) offers: Arc<Offers>,

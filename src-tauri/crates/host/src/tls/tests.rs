@@ -26,7 +26,7 @@ fn here() -> SocketAddr {
 async fn served(tls: &Tls) -> SocketAddr {
     let listener = TcpListener::bind(here()).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let says = |secure: Option<axum::Extension<OverTls>>| async move {
+    let answer = |secure: Option<axum::Extension<OverTls>>| async move {
         if secure.is_some() {
             "encrypted"
         } else {
@@ -34,7 +34,7 @@ async fn served(tls: &Tls) -> SocketAddr {
         }
     };
     let options = ServeOptions {
-        router: Router::new().route("/", get(says)),
+        router: Router::new().route("/", get(answer)),
         tls: Some(tls.acceptor.clone()),
         limits: ClientLimits::default(),
         closing: CancellationToken::new(),

@@ -108,8 +108,8 @@ impl Resolver {
 
     /// Resolves a repository, one of its files, or a URL. For models of the catalog, use [`Resolver::pinned`].
     ///
-    /// `taken`: whether a file of that name in the models folder, in any case, belongs to another model than the
-    /// reference and URL that it is asked with.
+    /// `taken`: whether a file of that name in the models folder, in any case, belongs to another model than the reference
+    /// and URL of each call.
     ///
     /// # Errors
     /// Those of [`Hub::repository`] and [`HubFiles::picked`]; for a URL those of [`remote::header`].

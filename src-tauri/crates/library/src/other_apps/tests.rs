@@ -194,7 +194,7 @@ fn the_environment_sets_the_app_folders() {
     assert_eq!(hub(&all[2..]), "/c/hub");
     assert_eq!(hub(&all[3..]), "/d/huggingface/hub");
     assert_eq!(hub(&[("HF_HOME", "~/x")]), "/home/u/x/hub");
-    // What is empty or relative says nothing.
+    // Empty and relative values are ignored.
     assert_eq!(with(&[("OLLAMA_MODELS", ""), ("HF_HOME", "hf")]), usual);
 }
 

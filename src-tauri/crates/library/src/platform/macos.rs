@@ -4,7 +4,7 @@ use trash::{
     macos::{DeleteMethod, TrashContextExtMacos},
 };
 
-/// One stream of events tells of everything below a folder.
+/// One stream of events covers everything below a folder.
 pub(crate) const WATCHES_TREES: bool = true;
 
 /// Keeps what is read of the file out of the file cache. A file system that cannot do it reads as ever.

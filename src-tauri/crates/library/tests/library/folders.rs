@@ -240,7 +240,7 @@ fn a_projector_belongs_to_the_model_of_its_width() {
     let bytes = projector.unwrap().bytes;
     assert_eq!((path, bytes), (at("mmproj-narrow.gguf"), 64));
     assert!(to_load("sub/alone.gguf").is_none());
-    // One that cannot be used is told.
+    // An unusable folder is reported.
     of_kind("of next year", 64).write(&at("sub/mmproj.gguf"));
     let (path, refused) = to_load("sub/alone.gguf").unwrap();
     assert_eq!(path, at("sub/mmproj.gguf"));

@@ -1,4 +1,4 @@
-//! The list of models as it follows the folders, told of changes by the real system.
+//! The list of models follows the folders by the real system's notifications.
 
 use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 use tierbar_library::{Library, LibraryOptions, LibraryWatch, Pace, Scan};
@@ -14,7 +14,7 @@ const PACE: Pace = Pace {
     poll: Duration::from_secs(3600),
 };
 
-/// Never looks by itself: what is seen was told by the system.
+/// Never scans by itself, so every change comes from the system's notifications.
 const TOLD: Pace = Pace {
     look: Duration::from_secs(3600),
     ..PACE

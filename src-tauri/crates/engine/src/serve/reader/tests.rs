@@ -8,7 +8,8 @@ const GEMMA_4: &str = "google-gemma-4-31B-it.jinja";
 const QWEN_3: &str = "Qwen-Qwen3-0.6B.jinja";
 const QWEN_3_5: &str = "Qwen3.5-4B.jinja";
 
-/// What an answer says, its arguments read as JSON. As with llama-server, the line's end before an end tag is thought, too.
+/// The parts of an answer, with arguments parsed as JSON. As in llama-server, the line break before an end tag belongs to
+/// the thinking.
 #[derive(Debug, PartialEq)]
 struct Received {
     reasoning: String,

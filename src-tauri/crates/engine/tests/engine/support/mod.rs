@@ -115,7 +115,7 @@ pub(crate) struct Worker {
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) socket: PathBuf,
     pub(crate) handshake: Handshake,
-    /// The percents that were told while it loaded.
+    /// The percentages reported while it loaded.
     pub(crate) loaded: Vec<u8>,
     client: reqwest::Client,
     _folder: TempDir,

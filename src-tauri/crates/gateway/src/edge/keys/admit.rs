@@ -1,4 +1,4 @@
-//! Who may use inference, and how much at once.
+//! Admission to inference: who may use it, and how much at the same time.
 
 use super::secret;
 use crate::{
@@ -15,7 +15,7 @@ use axum::{
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
-/// Lets in whom a key or the token opens for, or anybody on loopback unless keys are required there too.
+/// Admits requests with a key or the token, and all requests on loopback unless keys are required there.
 pub(crate) async fn admit(
     State(edge): State<Arc<Edge>>,
     request: Request<Body>,
@@ -34,11 +34,11 @@ pub(crate) async fn admit(
         let error = error.hint("use the token, or call from this machine");
         return Failure(error).into_response();
     }
-    // What only lists costs nothing; who watches has a place like one who asks.
+    // Lists cost nothing; a follower counts like a request.
     if request.method() != Method::POST && !(edge.is_held_path)(path) {
         return next.run(request).await;
     }
-    // First all of it: a client that is slow to ask takes no place from another.
+    // Reads the whole body first, so that a slow client takes no place.
     let (head, body) = request.into_parts();
     let mut weight = edge.keys.weigh(key.clone());
     let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
@@ -54,12 +54,12 @@ pub(crate) async fn admit(
     response.map(|body| admitted.with(body))
 }
 
-/// The key that the request shows; `None` if it needs none.
+/// Returns the request's key; `None` if it needs none.
 fn who(edge: &Edge, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Error> {
     if origin::is_owner(edge, headers) || secret::shown(headers).any(|given| edge.token.is(given)) {
         return Ok(None);
     }
-    // One of ours that opens nothing any more is told so, also where none is needed: its owner means to be somebody.
+    // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
     if let Some(given) = secret::shown(headers).find(|given| given.starts_with(secret::PREFIX)) {
         return edge.keys.find(given).map(Some);
     }

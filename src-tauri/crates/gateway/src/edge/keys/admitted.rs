@@ -1,4 +1,4 @@
-//! A request that was let in: it counts, and its key pays, until the end of its answer.
+//! An admitted request: it counts, and is charged to its key, until the end of its answer.
 
 use super::{Key, Weight};
 use crate::inference::caller::{Account, Caller};
@@ -21,7 +21,7 @@ impl Account for Key {
     }
 }
 
-/// A request that was let in. It counts until it is dropped.
+/// An admitted request. It counts until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     pub(super) key: Option<Arc<Key>>,
@@ -47,7 +47,7 @@ impl Admitted {
         self.caller().scope(answering).await
     }
 
-    /// The answer, which keeps its request counted until its end and streams for its caller.
+    /// Returns the answer's body, which keeps its request counted until its end.
     pub(crate) fn with(self, body: Body) -> Body {
         Body::new(Counted {
             caller: self.caller(),

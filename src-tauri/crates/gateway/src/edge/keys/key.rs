@@ -23,7 +23,7 @@ pub(crate) struct Key {
     hash: [u8; 32],
     limits: KeyLimits,
     created_ms: u64,
-    /// Bytes of its requests' bodies.
+    /// Bytes of the bodies of its requests.
     pub(super) bodies: AtomicUsize,
     state: Mutex<State>,
 }
@@ -71,7 +71,7 @@ impl Key {
         }
     }
 
-    /// One more request, if each of the limits has room for it.
+    /// Admits one more request, if all limits allow it.
     pub(super) fn enter(&self, now: u64) -> Result<(), Error> {
         let name = &self.name;
         self.check_tokens(now)?;
@@ -122,7 +122,7 @@ impl Key {
         state.inside = state.inside.saturating_sub(1);
     }
 
-    /// An answer has taken so many tokens.
+    /// Charges an answer's tokens.
     pub(super) fn spend(&self, used: u64) {
         let mut state = self.state();
         if let Some(tokens) = &mut state.tokens {
@@ -159,7 +159,7 @@ pub(super) fn revoked(name: &str) -> Error {
     Error::new(Code::Unauthorized, message).hint("ask the owner of this server for a new key")
 }
 
-/// A refusal that ends by itself.
+/// Returns a refusal with the time after which to retry.
 pub(super) fn try_after(message: String, wait: Duration) -> Error {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     let error = Error::new(Code::Overloaded, message).hint(format!("try again in {seconds} s"));

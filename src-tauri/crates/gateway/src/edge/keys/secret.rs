@@ -1,4 +1,4 @@
-//! A key's own text: how it is made, what is kept of it, and where a request carries it.
+//! A key's text: how it is created, what is stored of it, and where a request has it.
 
 use crate::edge::origin;
 use axum::http::HeaderMap;
@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use tierbar_core::{Code, Error};
 
-/// Tells our keys from the words that clients send where none is needed.
+/// Distinguishes our keys from placeholders that clients send where none is needed.
 pub(crate) const PREFIX: &str = "tb-";
 
 /// 256 random bits.
@@ -21,12 +21,12 @@ pub(super) fn make() -> Result<String, Error> {
     Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random)))
 }
 
-/// A fast hash is right here: of 256 random bits nothing can be guessed, as a password could, however fast one tries.
+/// A fast hash suffices: unlike a password, 256 random bits cannot be guessed.
 pub(super) fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
-/// What the request shows as its key or token: OpenAI's and Ollama's clients as a bearer, Anthropic's in a header of its own.
+/// Returns the request's keys or tokens: OpenAI's and Ollama's clients send a bearer, Anthropic's a header of its own.
 pub(super) fn shown(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let anthropic = headers.get("x-api-key").and_then(|key| key.to_str().ok());
     origin::bearer(headers)

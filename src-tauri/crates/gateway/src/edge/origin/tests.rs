@@ -141,7 +141,7 @@ async fn the_apps_window_may_preflight_and_read_its_refusal() {
         response.headers()["access-control-allow-headers"],
         "authorization"
     );
-    // Of all that the API takes: a method that is not named here is one that the window cannot use.
+    // All methods of the API: the window cannot use a method that is missing here.
     assert_eq!(
         response.headers()["access-control-allow-methods"],
         "GET, POST, PUT, PATCH, DELETE"
@@ -283,7 +283,7 @@ async fn another_sites_page_can_start_nothing() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let host = ("host", "localhost:11435");
     let (mode, dest) = (("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image"));
-    // A form, or a fetch without CORS: browsers ask nobody before they send it, and always name the origin.
+    // A form, or a fetch without CORS: browsers send it without a preflight, and always name the origin.
     for kind in ["text/plain", "application/x-www-form-urlencoded"] {
         for origin in ["https://evil.example", "http://localhost:3000", "null"] {
             for path in ["/v1/chat/completions", "/v1/context/load"] {
@@ -295,7 +295,7 @@ async fn another_sites_page_can_start_nothing() {
             }
         }
     }
-    // An image's address, a script's, a frame's: no origin is named.
+    // For an image, a script or a frame, no origin is named.
     for site in ["cross-site", "same-site"] {
         for path in ["/v1/models", "/tierbar/v1/status", "/health", "/"] {
             let headers = [host, ("sec-fetch-site", site), mode, dest];
@@ -310,7 +310,7 @@ async fn another_sites_page_can_start_nothing() {
             ("sec-fetch-dest", "iframe"),
         ];
         assert_eq!(status(&bench, "/", &framed).await, 403);
-        // A link to the page is none of it, and a link to the API is.
+        // A link to the page is allowed, and a link to the API is not.
         let link = [
             host,
             ("sec-fetch-site", site),
@@ -324,7 +324,7 @@ async fn another_sites_page_can_start_nothing() {
         let headers = [host, ("sec-fetch-site", site), mode];
         assert_eq!(status(&bench, "/v1/models", &headers).await, 200, "{site}");
     }
-    // The list of models for those who may have it, and nothing else.
+    // Only the allowed lists of models were requested.
     assert_eq!(bench.asked.take(), ["list"; 2]);
 }
 
@@ -393,7 +393,7 @@ async fn a_browser_session_does_not_widen_access() {
         .send(patch(&[host, ("cookie", &cookie)], network))
         .await;
     assert_eq!(refused.status(), 403);
-    // What the tests' own services answer to any patch.
+    // The test services' answer to any patch.
     let passed = bench
         .send(patch(&[host, ("cookie", &cookie)], r#"{"policy": {}}"#))
         .await;
@@ -422,7 +422,7 @@ async fn each_request_has_an_id_the_clients_if_valid() {
         assert!(id.to_str().unwrap().starts_with("req_"), "{bad}: {id:?}");
         assert_ne!(id, made);
     }
-    // Also where nobody gets in.
+    // Even where every request is refused.
     let refused = bench
         .send(get("/health", &[("host", "evil.example")]))
         .await;

@@ -2,7 +2,7 @@ use super::*;
 use std::convert::Infallible;
 use tokio::time::sleep;
 
-/// A body of pieces, each after so long.
+/// A body of pieces, with a pause before each.
 fn dribbling(pieces: usize, size: usize, pause: Duration) -> Body {
     Body::from_stream(futures_util::stream::unfold(
         pieces,
@@ -25,7 +25,7 @@ async fn only_a_stalled_body_is_given_up() {
     let error = read(dribble, 10_000).await.unwrap_err();
     assert_eq!(error.code, Code::RequestTimeout);
 
-    // Twenty minutes at twice the least pace.
+    // Twenty minutes at twice the minimum pace.
     let slow = dribbling(1200, 32 << 10, Duration::from_secs(1));
     assert_eq!(read(slow, 64 << 20).await.unwrap().len(), 1200 * (32 << 10));
 }
