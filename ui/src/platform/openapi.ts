@@ -1178,7 +1178,7 @@ export interface components {
             /** Format: int64 */
             deadline_ms: number;
             /** Format: int64 */
-            ended_ms?: number | null;
+            ended_ms: number | null;
             id: string;
             /** Format: int32 */
             max_attempts: number;
@@ -1191,14 +1191,14 @@ export interface components {
             path: string;
             priority: components["schemas"]["Priority"];
             /** @description Why it waits or failed, in one sentence. */
-            reason?: string | null;
+            reason: string | null;
             state: components["schemas"]["JobState"];
             /**
              * Format: int32
              * @description The answer's status, once there is one.
              */
-            status?: number | null;
-            webhook?: components["schemas"]["WebhookState"] | null;
+            status: number | null;
+            webhook: components["schemas"]["WebhookState"] | null;
         };
         /**
          * @description How long the tier stays loaded after this request: seconds, or a duration such as `5m`. 0 unloads it at once, -1 keeps it
@@ -2091,6 +2091,96 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Aggregate = components['schemas']['Aggregate'];
+export type AnthropicError = components['schemas']['AnthropicError'];
+export type BatchResultBrief = components['schemas']['BatchResult_Brief'];
+export type BatchResultCompressed = components['schemas']['BatchResult_Compressed'];
+export type BatchResultSummary = components['schemas']['BatchResult_Summary'];
+export type BatchResultTriage = components['schemas']['BatchResult_Triage'];
+export type BatchBrief = components['schemas']['Batch_Brief'];
+export type BatchCompressed = components['schemas']['Batch_Compressed'];
+export type BatchSummary = components['schemas']['Batch_Summary'];
+export type BatchTriage = components['schemas']['Batch_Triage'];
+export type Brief = components['schemas']['Brief'];
+export type BriefLines = components['schemas']['BriefLines'];
+export type BriefOptions = components['schemas']['BriefOptions'];
+export type BriefRequest = components['schemas']['BriefRequest'];
+export type ChatCompletion = components['schemas']['ChatCompletion'];
+export type ChatRequest = components['schemas']['ChatRequest'];
+export type CompressRequest = components['schemas']['CompressRequest'];
+export type Compressed = components['schemas']['Compressed'];
+export type ContextDeleted = components['schemas']['ContextDeleted'];
+export type ContextName = components['schemas']['ContextName'];
+export type ContextSave = components['schemas']['ContextSave'];
+export type Contexts = components['schemas']['Contexts'];
+export type Embeddings = components['schemas']['Embeddings'];
+export type EmbeddingsRequest = components['schemas']['EmbeddingsRequest'];
+export type EntryGroup = components['schemas']['EntryGroup'];
+export type EntryMetric = components['schemas']['EntryMetric'];
+export type Error = components['schemas']['Error'];
+export type Health = components['schemas']['Health'];
+export type JobState = components['schemas']['JobState'];
+export type JobStatus = components['schemas']['JobStatus'];
+export type KeepAlive = components['schemas']['KeepAlive'];
+export type Message = components['schemas']['Message'];
+export type MessageBlocks = components['schemas']['MessageBlocks'];
+export type MessageFields = components['schemas']['MessageFields'];
+export type MessageUsage = components['schemas']['MessageUsage'];
+export type MessagesAnswer = components['schemas']['MessagesAnswer'];
+export type MessagesRequest = components['schemas']['MessagesRequest'];
+export type Model = components['schemas']['Model'];
+export type Models = components['schemas']['Models'];
+export type OllamaAnswerMessage = components['schemas']['OllamaAnswerMessage'];
+export type OllamaChatAnswer = components['schemas']['OllamaChatAnswer'];
+export type OllamaChatRequest = components['schemas']['OllamaChatRequest'];
+export type OllamaDetails = components['schemas']['OllamaDetails'];
+export type OllamaEmbedAnswer = components['schemas']['OllamaEmbedAnswer'];
+export type OllamaEmbedInput = components['schemas']['OllamaEmbedInput'];
+export type OllamaEmbedRequest = components['schemas']['OllamaEmbedRequest'];
+export type OllamaEmbeddingsAnswer = components['schemas']['OllamaEmbeddingsAnswer'];
+export type OllamaEnding = components['schemas']['OllamaEnding'];
+export type OllamaError = components['schemas']['OllamaError'];
+export type OllamaFields = components['schemas']['OllamaFields'];
+export type OllamaGenerateAnswer = components['schemas']['OllamaGenerateAnswer'];
+export type OllamaGenerateRequest = components['schemas']['OllamaGenerateRequest'];
+export type OllamaLoaded = components['schemas']['OllamaLoaded'];
+export type OllamaMessage = components['schemas']['OllamaMessage'];
+export type OllamaModels = components['schemas']['OllamaModels'];
+export type OllamaNamed = components['schemas']['OllamaNamed'];
+export type OllamaPulled = components['schemas']['OllamaPulled'];
+export type OllamaShown = components['schemas']['OllamaShown'];
+export type OllamaVersion = components['schemas']['OllamaVersion'];
+export type Priority = components['schemas']['Priority'];
+export type QueuedJob = components['schemas']['QueuedJob'];
+export type QueuedOutcome = components['schemas']['QueuedOutcome'];
+export type QueuedResult = components['schemas']['QueuedResult'];
+export type Response = components['schemas']['Response'];
+export type ResponseFields = components['schemas']['ResponseFields'];
+export type ResponseInput = components['schemas']['ResponseInput'];
+export type ResponseTokenCount = components['schemas']['ResponseTokenCount'];
+export type ResponseUsage = components['schemas']['ResponseUsage'];
+export type ResponsesRequest = components['schemas']['ResponsesRequest'];
+export type SavedContext = components['schemas']['SavedContext'];
+export type SummarizeRequest = components['schemas']['SummarizeRequest'];
+export type Summary = components['schemas']['Summary'];
+export type TaskAnswerBrief = components['schemas']['TaskAnswer_Brief'];
+export type TaskAnswerCompressed = components['schemas']['TaskAnswer_Compressed'];
+export type TaskAnswerSummary = components['schemas']['TaskAnswer_Summary'];
+export type TaskAnswerTriage = components['schemas']['TaskAnswer_Triage'];
+export type TaskFields = components['schemas']['TaskFields'];
+export type TaskUsage = components['schemas']['TaskUsage'];
+export type TextCompletion = components['schemas']['TextCompletion'];
+export type TextOrTokens = components['schemas']['TextOrTokens'];
+export type TextRequest = components['schemas']['TextRequest'];
+export type TokenCount = components['schemas']['TokenCount'];
+export type Triage = components['schemas']['Triage'];
+export type TriageRequest = components['schemas']['TriageRequest'];
+export type Usage = components['schemas']['Usage'];
+export type WebhookState = components['schemas']['WebhookState'];
+export type ResponseAnthropicRefusal = components['responses']['AnthropicRefusal'];
+export type ResponseOllamaRefusal = components['responses']['OllamaRefusal'];
+export type ResponseQueued = components['responses']['Queued'];
+export type ResponseRefusal = components['responses']['Refusal'];
 export type $defs = Record<string, never>;
 export interface operations {
     ollamaBlob: {

@@ -9,16 +9,14 @@ import type {
   Entry,
   HubModel,
   HubRepository,
-  JobState,
-  JobStatus,
   LibraryModel,
-  Priority,
   Status,
   TierStatus,
   TuneReport,
   TurnBegun,
   Verdict,
 } from './api';
+import type { JobState, JobStatus, Priority } from './openapi';
 
 /** A JSON body, as a route's answer or a request carries it. */
 interface Json<T> {

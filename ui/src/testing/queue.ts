@@ -1,4 +1,4 @@
-import type { JobStatus } from '../platform/api';
+import type { JobStatus } from '../platform/openapi';
 
 /** A request that was left just now and has not been tried. */
 export function queued(id: string, change: Partial<JobStatus> = {}): JobStatus {

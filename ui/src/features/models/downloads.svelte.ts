@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { Priority } from '../../platform/api';
+import type { Priority } from '../../platform/openapi';
 
 /** Starts and controls downloads and keeps the host's errors. Their states come from the feed. */
 export class Downloads {

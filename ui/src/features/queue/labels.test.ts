@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { JobStatus } from '../../platform/api';
+import type { JobStatus } from '../../platform/openapi';
 import { queued } from '../../testing/queue';
 import { describeObstacle, listFacts, summarize } from './labels';
 

@@ -1,5 +1,5 @@
 import { moment, sentence, span } from '../../lib/format';
-import type { JobState, JobStatus } from '../../platform/api';
+import type { JobState, JobStatus } from '../../platform/openapi';
 
 export const STATES: Record<JobState, { label: string; tone: 'quiet' | 'ok' | 'danger' }> = {
   waiting: { label: 'Waiting', tone: 'quiet' },

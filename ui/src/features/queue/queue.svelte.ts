@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { JobState, JobStatus } from '../../platform/api';
+import type { JobState, JobStatus } from '../../platform/openapi';
 
 /** The states that are shown, in this order, and at most how many requests of each. */
 const SHOWN = [
