@@ -1,6 +1,9 @@
 //! What a client asks of a request that it has left here.
 
-use super::{keep, now_ms, render, schema::QueuedOutcome};
+use super::{
+    keep, now_ms, render,
+    schema::{AnyError, QueuedOutcome},
+};
 use crate::{
     http::{
         error::Failure,
@@ -56,7 +59,8 @@ pub(crate) async fn one(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Jso
     responses(
         (status = 200, description = "The response"),
         (status = 202, response = Queued),
-        Errors,
+        (status = "4XX", description = "The request was refused or failed", body = AnyError),
+        (status = "5XX", description = "The request was refused or failed", body = AnyError),
     ),
 )]
 pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Response, Failure> {

@@ -5,7 +5,31 @@
 
 use crate::http::schema::QueuedRequest;
 use serde_json::Value;
-use utoipa::ToSchema;
+use std::borrow::Cow;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{Ref, RefOr, Schema, schema::AnyOfBuilder},
+};
+
+/// An error in the form of the queued request's dialect.
+pub(super) struct AnyError;
+
+impl PartialSchema for AnyError {
+    fn schema() -> RefOr<Schema> {
+        // Not `oneOf`: an error in Anthropic's form has every field of one in OpenAI's.
+        let forms = AnyOfBuilder::new().description(Some(
+            "An error in the form of the queued request's dialect.",
+        ));
+        let named = ["Error", "AnthropicError", "OllamaError"].map(Ref::from_schema_name);
+        named.into_iter().fold(forms, AnyOfBuilder::item).into()
+    }
+}
+
+impl ToSchema for AnyError {
+    fn name() -> Cow<'static, str> {
+        "AnyError".into()
+    }
+}
 
 /// A queued request, and its answer once it has ended.
 #[derive(ToSchema)]
