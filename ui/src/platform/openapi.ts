@@ -743,6 +743,8 @@ export interface components {
             /** @enum {string} */
             type: "error";
         };
+        /** @description An error in the form of the queued request's dialect. */
+        AnyError: components["schemas"]["Error"] | components["schemas"]["AnthropicError"] | components["schemas"]["OllamaError"];
         /** @description One text's answer, or why there is none. */
         BatchResult_Brief: (components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -2093,6 +2095,7 @@ export interface components {
 }
 export type Aggregate = components['schemas']['Aggregate'];
 export type AnthropicError = components['schemas']['AnthropicError'];
+export type AnyError = components['schemas']['AnyError'];
 export type BatchResultBrief = components['schemas']['BatchResult_Brief'];
 export type BatchResultCompressed = components['schemas']['BatchResult_Compressed'];
 export type BatchResultSummary = components['schemas']['BatchResult_Summary'];
@@ -3267,8 +3270,24 @@ export interface operations {
                 content?: never;
             };
             202: components["responses"]["Queued"];
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
+            /** @description The request was refused or failed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnyError"];
+                };
+            };
+            /** @description The request was refused or failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnyError"];
+                };
+            };
         };
     };
     respond: {
