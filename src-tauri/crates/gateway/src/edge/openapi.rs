@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the API as OpenAPI 3.1, collected from the routes. `docs/openapi.json` is a copy of it, which a test compares.
+//! `GET /openapi.json`: the inference API as OpenAPI 3.1, collected from its routes. A test compares `docs/openapi.json`, which is a copy.
 
 use crate::http::schema::{ErrorBody, Errors, Queued, QueuedRequest, Refusal};
 use axum::{extract::State, http::header, response::IntoResponse};
@@ -16,7 +16,7 @@ use utoipa::{
 #[openapi(
     info(
         title = "Tierbar",
-        description = "The API, as its routes describe it. docs/api.md says what a schema cannot.",
+        description = "The inference API. docs/api.md explains it, and has the admin API.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     servers((url = "http://127.0.0.1:11435")),
