@@ -88,7 +88,7 @@ bench-cancel: ## Measure how long Gemma 3's image encoder computes after its cli
 
 mutants: ## Change the policy, queue, limits and keys line by line, and list what no test notices (FILE=)
 	@command -v cargo-mutants >/dev/null || { echo "Run \`cargo install --locked cargo-mutants\`, then try again."; exit 1; }
-	@$(with) cargo mutants --output target $(if $(FILE),--file $(FILE))
+	@$(with) env PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants --output target $(if $(FILE),--re '^$(FILE):')
 
 stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
 	@bundle/setup run

@@ -187,7 +187,10 @@ impl Machine {
         self.queue
             .retain(|waiting| !gone.contains(&waiting.request));
         self.settle();
+        let mut returns = 0;
         while let Some(id) = returning(&self.state()) {
+            returns += 1;
+            assert!(returns <= tiers, "{id:?} returns again and again");
             let tier = &self.tiers[self.index(&id)];
             assert!(!self.is_awaited(tier), "{id:?} returns twice");
             assert_eq!(tier.view.phase, Stopped, "{id:?} returns while loaded");
