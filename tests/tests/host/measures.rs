@@ -81,7 +81,7 @@ fn biased_worker(data: &Data) -> String {
          case \"$*\" in\n\
          *\"--batch 128\"*) echo 'out of luck' >&2; exit 3;;\n\
          *\"--batch 64\"*) ;;\n\
-         *) (while kill -STOP $$; do sleep 0.09; kill -CONT $$; sleep 0.01; done) >/dev/null 2>&1 </dev/null &;;\n\
+         *) (while kill -STOP $$; do sleep 0.03; kill -CONT $$; sleep 0.01; done) >/dev/null 2>&1 </dev/null &;;\n\
          esac\n\
          exec '{}' \"$@\"\n",
         program("tierbar-worker").display()
