@@ -165,6 +165,50 @@ async fn a_killed_host_keeps_what_had_arrived_and_the_chat_goes_on() {
     assert_eq!(whole["messages"].as_array().unwrap().len(), 4);
 }
 
+/// A second window, which learns of a chat and its turn from the events and joins in mid-answer.
+#[tokio::test]
+async fn another_window_learns_at_once_of_a_turn_and_joins_it() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    let mut news = Events::of(host.send(Method::GET, "/tierbar/v1/events", None).await);
+    assert!(news.next_json().await.get("tiers").is_some());
+    let chat = Chat::new(&host).await;
+    let begun = chat.begin("Tell me about the sea.", endless()).await;
+    let mut first = chat.follow(&begun, 0).await;
+    let words = some_words(&mut first).await;
+
+    let listed = loop {
+        while news.next_json().await.get("revision").is_none() {}
+        let listed = host.ask(Method::GET, "/tierbar/v1/chats", None).await.1;
+        if !listed["chats"][0]["turn"].is_null() {
+            break listed;
+        }
+    };
+    let listed = &listed["chats"][0];
+    let turn = format!(
+        "{}/turns/{}",
+        Chat::of(&host, listed["id"].as_str().unwrap()).path,
+        listed["turn"].as_str().unwrap()
+    );
+    assert_eq!(turn, begun);
+    let mut late = chat.follow(&turn, 0).await;
+    let mut text = some_words(&mut late).await;
+    assert!(text.starts_with(&words), "{words:?} and then {text:?}");
+
+    assert_eq!(host.send(Method::DELETE, &turn, None).await.status(), 204);
+    let (rest, last) = to_end(&mut late).await;
+    text += &rest;
+    assert_eq!(text, text_of(&last["message"]));
+    // The turn's end is an event too.
+    loop {
+        while news.next_json().await.get("revision").is_none() {}
+        let listed = host.ask(Method::GET, "/tierbar/v1/chats", None).await.1;
+        if listed["chats"][0]["turn"].is_null() {
+            break;
+        }
+    }
+}
+
 /// See `tests/fixtures/data-2026-11/README.md`.
 #[tokio::test]
 async fn a_data_folder_of_november_2026_opens_unchanged() {

@@ -14,6 +14,9 @@ export class Chats {
   #open = new Map<string, Conversation>();
   /** The new chat that has no message yet. */
   #blank: Conversation;
+  /** The chats may have changed since their last read began. */
+  #stale = false;
+  #reading: Promise<void> | null = null;
 
   constructor(around: Omit<Surroundings, 'onSummary'>) {
     this.#around = { ...around, onSummary: (summary) => this.#upsert(summary) };
@@ -21,7 +24,22 @@ export class Chats {
     this.current = this.#blank;
   }
 
-  async refresh(): Promise<void> {
+  /** Reads the chats. A call while they are being read leads to one more read, so that the last one is the newest. */
+  refresh(): Promise<void> {
+    this.#stale = true;
+    this.#reading ??= this.#readWhileStale();
+    return this.#reading;
+  }
+
+  async #readWhileStale(): Promise<void> {
+    while (this.#stale) {
+      this.#stale = false;
+      await this.#read();
+    }
+    this.#reading = null;
+  }
+
+  async #read(): Promise<void> {
     try {
       const { chats } = await this.#around.api.get('/tierbar/v1/chats');
       this.list = chats;

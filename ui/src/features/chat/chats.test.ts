@@ -151,4 +151,10 @@ describe('the chat history', () => {
     await other.refresh();
     expect(other.current.messages).toHaveLength(4);
   });
+
+  it('reads the chats once more after a change during a read', async () => {
+    const first = chats.refresh();
+    await Promise.all([first, chats.refresh(), chats.refresh()]);
+    expect(network.sent('GET', '/tierbar/v1/chats')).toHaveLength(2);
+  });
 });

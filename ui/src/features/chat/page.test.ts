@@ -405,4 +405,20 @@ describe('the token', () => {
     await screen.findByTestId('composer');
     expect(screen.queryByTestId('token-input')).toBeNull();
   });
+
+  it('shows a chat and its turn of another window at once', async () => {
+    await open();
+    await until(() => screen.queryByTestId('composer'));
+    const other = new Chats({ api: app.api, loadWithin: () => null });
+    const done = other.current.send('From elsewhere');
+    await until(() => network.turns.length === 1);
+    expect(screen.queryByText('From elsewhere')).toBeNull();
+    network.eventStreams[0]?.event('chats', { revision: 1 });
+    await fireEvent.click(await screen.findByText('From elsewhere'));
+    await until(() => network.turns[0]?.followers.length === 2);
+    network.turns[0]?.words('The first words');
+    await screen.findByText('The first words');
+    network.turns[0]?.finish('stop', 1);
+    await done;
+  });
 });

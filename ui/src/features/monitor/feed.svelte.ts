@@ -21,6 +21,8 @@ export class Feed {
   onHealed: () => void = () => {};
   /** Called with each entry of the event log. */
   onEntry: (entry: Entry) => void = () => {};
+  /** Called when chats have changed, or may have: with each connection. */
+  onChats: () => void = () => {};
 
   #api: Api;
   #stop: AbortController | null = null;
@@ -71,6 +73,7 @@ export class Feed {
             if (entry) this.onEntry(entry);
             continue;
           }
+          if (item.event === 'chats' || item.event === 'snapshot') this.onChats();
           this.status = mergeStatus(this.status, item.event, item.data);
           if (this.status === null) continue;
           this.loads.observe(this.status.tiers, performance.now());

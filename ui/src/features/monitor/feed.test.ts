@@ -45,6 +45,19 @@ describe('the status feed', () => {
     expect(healed).toHaveBeenCalledOnce();
   });
 
+  it('announces changes of the chats, and each connection as one', async () => {
+    const changed = vi.fn();
+    feed.onChats = changed;
+    feed.start();
+    await until(() => network.eventStreams.length === 1);
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await until(() => feed.link === 'live');
+    expect(changed).toHaveBeenCalledTimes(1);
+    network.eventStreams[0]?.event('chats', { revision: 1 });
+    await until(() => changed.mock.calls.length === 2);
+    expect(feed.status).toEqual(STATUS);
+  });
+
   it('waits twice as long after each failure, up to a limit', async () => {
     vi.useFakeTimers();
     try {

@@ -21,10 +21,9 @@ pub(crate) async fn create(
     body: Body,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
     let fields: ChatFields = body::object(body).await?;
-    Ok((
-        StatusCode::CREATED,
-        Json(admin.store.create_chat(fields).await?),
-    ))
+    let chat = admin.store.create_chat(fields).await?;
+    admin.jobs.note_chat_change();
+    Ok((StatusCode::CREATED, Json(chat)))
 }
 
 pub(crate) async fn get(
@@ -46,6 +45,7 @@ pub(crate) async fn update(
 ) -> Result<Json<ChatSummary>, Failure> {
     let fields: ChatFields = body::object(body).await?;
     let mut chat = admin.store.update_chat(&id, fields).await?;
+    admin.jobs.note_chat_change();
     admin.jobs.note_turns(std::slice::from_mut(&mut chat)).await;
     Ok(Json(chat))
 }
@@ -58,6 +58,7 @@ pub(crate) async fn delete(
     admin.store.delete_chat(&id).await?;
     // One that began in between writes to nobody.
     admin.jobs.stop_turns_of(&id).await;
+    admin.jobs.note_chat_change();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -67,8 +68,7 @@ pub(crate) async fn add_message(
     body: Body,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
     let message: NewMessage = body::object(body).await?;
-    Ok((
-        StatusCode::CREATED,
-        Json(admin.store.add_message(&id, message).await?),
-    ))
+    let chat = admin.store.add_message(&id, message).await?;
+    admin.jobs.note_chat_change();
+    Ok((StatusCode::CREATED, Json(chat)))
 }

@@ -1,4 +1,4 @@
-//! Server-sent events: a snapshot of the status, then its fields that changed, and what happens to the tiers.
+//! Server-sent events: a snapshot of the status, then its fields that changed, what happens to the tiers, and that chats changed.
 
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use tokio::sync::{broadcast, watch};
 pub(crate) struct Changes {
     status: watch::Receiver<Arc<Status>>,
     log: broadcast::Receiver<Entry>,
+    /// The number of changes of the chats.
+    chats: watch::Receiver<u64>,
     rendered: Option<Map<String, Value>>,
 }
 
@@ -16,10 +18,12 @@ impl Changes {
     pub(crate) fn new(
         status: watch::Receiver<Arc<Status>>,
         log: broadcast::Receiver<Entry>,
+        chats: watch::Receiver<u64>,
     ) -> Self {
         Self {
             status,
             log,
+            chats,
             rendered: None,
         }
     }
@@ -32,6 +36,11 @@ impl Changes {
                 tokio::select! {
                     changed = self.status.changed() => changed.ok()?,
                     entry = self.log.recv() => return Some(("log", json!(entry.ok()?))),
+                    changed = self.chats.changed() => {
+                        changed.ok()?;
+                        let revision = *self.chats.borrow_and_update();
+                        return Some(("chats", json!({"revision": revision})));
+                    }
                 }
             }
             let Ok(Value::Object(now)) = serde_json::to_value(&**self.status.borrow_and_update())
@@ -62,7 +71,8 @@ mod tests {
     async fn a_change_carries_only_the_fields_that_differ() {
         let (sender, receiver) = watch::channel(Arc::new(status()));
         let (_log, entries) = broadcast::channel(1);
-        let mut changes = Changes::new(receiver, entries);
+        let (_chats, revisions) = watch::channel(0);
+        let mut changes = Changes::new(receiver, entries, revisions);
         let (name, snapshot) = changes.next().await.unwrap();
         assert_eq!(
             (name, &snapshot["url"]),
@@ -88,7 +98,8 @@ mod tests {
     async fn log_entries_follow_the_snapshot_until_some_are_missed() {
         let (_sender, receiver) = watch::channel(Arc::new(status()));
         let (log, entries) = broadcast::channel(2);
-        let mut changes = Changes::new(receiver, entries);
+        let (_chats, revisions) = watch::channel(0);
+        let mut changes = Changes::new(receiver, entries, revisions);
         let entry = |id| Entry {
             id,
             at_ms: 9,
@@ -101,6 +112,22 @@ mod tests {
         for id in 2..=4 {
             log.send(entry(id)).unwrap();
         }
+        assert!(changes.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn changes_of_the_chats_follow_the_snapshot() {
+        let (_sender, receiver) = watch::channel(Arc::new(status()));
+        let (_log, entries) = broadcast::channel(1);
+        let (chats, revisions) = watch::channel(4);
+        let mut changes = Changes::new(receiver, entries, revisions);
+        assert_eq!(changes.next().await.unwrap().0, "snapshot");
+        // Two changes at once are one event.
+        chats.send(5).unwrap();
+        chats.send(6).unwrap();
+        let event = ("chats", json!({"revision": 6}));
+        assert_eq!(changes.next().await.unwrap(), event);
+        drop(chats);
         assert!(changes.next().await.is_none());
     }
 }

@@ -21,7 +21,11 @@ pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     let changes = stream::unfold(
-        Changes::new(admin.services.watch(), admin.services.log()),
+        Changes::new(
+            admin.services.watch(),
+            admin.services.log(),
+            admin.jobs.watch_chats(),
+        ),
         |mut changes| async {
             let (name, data) = changes.next().await?;
             Some((

@@ -23,7 +23,7 @@ use tierbar_core::{
     chat::{ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent},
 };
 use tierbar_store::{NewTurn, Store};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -47,6 +47,8 @@ const TURNS_OWN: [&str; 7] = [
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     turns: Mutex<VecDeque<Arc<Turn>>>,
+    /// How often a chat has been created, changed or deleted, or a turn has begun or ended.
+    revision: watch::Sender<u64>,
 }
 
 /// One turn.
@@ -125,12 +127,13 @@ impl Jobs {
         turns.push_back(Arc::clone(&turn));
         drop(turns);
         let request = request(&opened.chat.model, &opened.conversation, options);
-        tokio::spawn(run::run(
-            Arc::clone(&self.inference),
-            self.store.clone(),
-            turn,
-            request,
-        ));
+        self.note_chat_change();
+        let jobs = Arc::clone(self);
+        tokio::spawn(async move {
+            let inference = Arc::clone(&jobs.inference);
+            run::run(inference, jobs.store.clone(), turn, request).await;
+            jobs.note_chat_change();
+        });
         let question = opened.conversation.into_iter().next_back();
         let question =
             question.ok_or_else(|| Error::new(Code::Internal, "the turn has lost its question"))?;
@@ -177,6 +180,16 @@ impl Jobs {
             turn.stop.cancel();
             turn.log.wait_for_end().await;
         }
+    }
+
+    /// Counts a change of the chats, for those who show them.
+    pub(crate) fn note_chat_change(&self) {
+        self.turns.revision.send_modify(|revision| *revision += 1);
+    }
+
+    /// Returns the number of changes of the chats, as it changes.
+    pub(crate) fn watch_chats(&self) -> watch::Receiver<u64> {
+        self.turns.revision.subscribe()
     }
 
     /// Adds to each chat the turn that it runs.
