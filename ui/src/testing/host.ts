@@ -76,6 +76,7 @@ export class RunningTurn {
   readonly request: Sent;
   ended = false;
   text = '';
+  reasoning = '';
   #chat: Chat;
   #question: ChatMessage;
   #answerId: number;
@@ -118,6 +119,10 @@ export class RunningTurn {
     this.text += text;
     this.event({ type: 'text', text });
   }
+  thoughts(text: string): void {
+    this.reasoning += text;
+    this.event({ type: 'reasoning', text });
+  }
   loading(): void {
     this.event({ type: 'progress', stage: 'load' });
   }
@@ -139,7 +144,9 @@ export class RunningTurn {
       id: this.#answerId,
       parent: this.#question.id,
       role: 'assistant',
-      parts: this.text === '' ? [] : [{ type: 'text', text: this.text }],
+      parts: (['reasoning', 'text'] as const)
+        .filter((type) => this[type] !== '')
+        .map((type) => ({ type, text: this[type] })),
       tier,
       model,
       why,

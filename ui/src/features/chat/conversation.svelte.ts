@@ -7,6 +7,8 @@ import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns'
 /** The answer that is being written. */
 export interface LiveAnswer {
   text: string;
+  /** What the model thinks before it answers. */
+  reasoning: string;
   tier: string | null;
   model: string | null;
   /** Why the router chose the tier, or why the steps of a chain before it did not answer. */
@@ -150,6 +152,7 @@ export class Conversation {
     this.problem = null;
     this.live = {
       text: '',
+      reasoning: '',
       tier: null,
       model: null,
       why: null,
@@ -312,7 +315,7 @@ function advance(
       return { ...live, tier, model, why, insteadOf };
     }
     case 'reasoning':
-      return { ...live, loading: false };
+      return { ...live, reasoning: live.reasoning + event.text, loading: false };
     case 'text': {
       const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
       const tokensPerSecond = words.add(now) ?? live.tokensPerSecond;

@@ -83,6 +83,23 @@ describe('the chat page', () => {
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
 
+  it('shows reasoning folded, live and stored, outside of what is read out', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.thoughts('Hm. ');
+    turn.thoughts('A greeting.');
+    const shown = () => screen.queryByTestId<HTMLDetailsElement>('reasoning');
+    await until(() => shown()?.textContent?.includes('Hm. A greeting.'));
+    expect(shown()?.open).toBe(false);
+    expect(shown()?.closest('[aria-live]')).toBeNull();
+    expect(screen.getByText('Thinking…')).toBeTruthy();
+    turn.words('Hi');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(shown()?.textContent).toContain('Hm. A greeting.');
+    expect(screen.queryByText('Thinking…')).toBeNull();
+  });
+
   it('shows which step of a chain answered instead, and why', async () => {
     await open();
     await chats.current.choose('nightly');
