@@ -61,7 +61,9 @@ impl Answer {
     pub async fn gather(mut self) -> Result<Gathered, Failed> {
         let mut whole = Gathered::default();
         while let Some(event) = self.next().await {
-            whole.add(event)?;
+            if let Some(failed) = whole.add(event) {
+                return Err(failed);
+            }
         }
         Ok(whole)
     }

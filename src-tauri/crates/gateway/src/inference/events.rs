@@ -153,9 +153,8 @@ impl ToolCall {
 }
 
 impl Gathered {
-    /// # Errors
-    /// If the event is the end of an answer that failed.
-    pub(super) fn add(&mut self, event: Event) -> Result<(), Failed> {
+    /// Returns the failure that ends the answer, if the event is one.
+    pub(super) fn add(&mut self, event: Event) -> Option<Failed> {
         match event {
             Event::Started(source) => self.source = source,
             Event::Progress(_) => {}
@@ -174,9 +173,9 @@ impl Gathered {
             Event::LogProbs(more) => self.logprobs.push(more),
             Event::Usage(usage) => self.usage = usage,
             Event::Finished { reason, stop } => (self.reason, self.stop) = (reason, stop),
-            Event::Failed(failed) => return Err(failed),
+            Event::Failed(failed) => return Some(failed),
         }
-        Ok(())
+        None
     }
 }
 
