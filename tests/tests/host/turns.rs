@@ -3,12 +3,13 @@
 use super::{Events, FAST};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Stdio};
 use tierbar_core::TierState;
 use tierbar_tests::{
     serving::{Data, Serving},
-    wait::until,
+    wait::{until, within},
 };
+use tokio::io::AsyncWriteExt;
 
 /// A chat of one host.
 struct Chat<'a> {
@@ -207,6 +208,23 @@ async fn another_window_learns_at_once_of_a_turn_and_joins_it() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn a_piped_question_that_is_refused_fails_the_command() {
+    let data = Data::new("[tiers.fast]\n");
+    let _host = data.serve().await;
+    let mut command = data.tierbar(&["chat", "--tier", "turbo"]);
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"Hello?\n").await.unwrap();
+    drop(stdin);
+    let output = within("the command", child.wait_with_output()).await;
+    let output = output.unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("use one of: auto, fast"), "{stderr}");
 }
 
 /// See `tests/fixtures/data-2026-11/README.md`.

@@ -17,6 +17,7 @@ use tierbar_core::{
     Code, Error, TierId,
     chat::{Chat, ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent, branch},
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -189,7 +190,11 @@ impl Conversation<'_> {
                 Ok(line) if line.trim().is_empty() => {}
                 Ok(line) => {
                     let _full = editor.add_history_entry(&line);
-                    if let Err(error) = self.ask(&line).await {
+                    let asked = self.ask(&line).await;
+                    // A script learns of a refused question from the exit status.
+                    if !std::io::stdin().is_terminal() {
+                        asked?;
+                    } else if let Err(error) = asked {
                         output::error(&error);
                     }
                 }
@@ -206,6 +211,8 @@ impl Conversation<'_> {
 
     /// Asks one question and prints the answer as it comes. Ctrl-C stops the turn; what has come is stored.
     async fn ask(&mut self, text: &str) -> Result<(), Error> {
+        // From here on, a Ctrl-C does not end the command and leave the turn running.
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
         let question = json!({"text": text, "model": self.tier});
         let turns = admin(&["chats", &chat, "turns"], &[]);
@@ -214,8 +221,7 @@ impl Conversation<'_> {
         let mut following = Box::pin(self.follow(&chat, &turn.id, &mut shown));
         let ended = tokio::select! {
             ended = &mut following => ended,
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted.map_err(no_signals)?;
+            _ = interrupts.recv() => {
                 let path = admin(&["chats", &chat, "turns", &turn.id], &[]);
                 self.client.delete(&path).await?;
                 following.as_mut().await
