@@ -4,9 +4,9 @@
 //! model in one word, where that is loaded and has shown that it can sort requests. Nothing of this may hold a request up: what
 //! takes too long or fails leaves it to the rules.
 
-mod asking;
 mod candidates;
 mod classifier;
+mod question;
 mod recent;
 
 pub(crate) use candidates::lease;

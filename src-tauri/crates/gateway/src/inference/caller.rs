@@ -7,7 +7,7 @@ tokio::task_local! {
     static CALLER: Caller;
 }
 
-/// Whose tokens answers take: a client with a limit of its own.
+/// The account that answers are charged to: a client with a limit of its own.
 pub trait Account: Send + Sync + fmt::Debug {
     fn name(&self) -> &str;
 
@@ -22,7 +22,7 @@ pub(crate) trait Accounts: Send + Sync + fmt::Debug {
     fn caller(&self, name: &str) -> Result<Caller, Error>;
 }
 
-/// Who asks. The default is the owner, whose tokens nobody counts.
+/// The caller of a request. The default is the owner, whose tokens are not counted.
 #[derive(Debug, Clone, Default)]
 pub struct Caller(Option<Arc<dyn Account>>);
 

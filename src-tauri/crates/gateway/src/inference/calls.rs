@@ -1,8 +1,8 @@
-//! Which call of a tool a piece of a stream belongs to.
+//! Which tool call a piece of a stream belongs to.
 
 use super::wire::ToolCall;
 
-/// No answer has so many; those beyond are let go.
+/// No answer has so many. Those beyond are dropped.
 const MOST_CALLS: usize = 1024;
 
 /// The calls of one answer as they began: the server's number of each, and its id.

@@ -73,13 +73,13 @@ impl Chains {
     }
 }
 
-/// An endpoint that is being asked. What came of it is known at its end: an answer may break off behind its first word.
+/// A request to an endpoint. Its outcome is known at its end, because an answer may break off after its first token.
 #[derive(Debug)]
 pub(crate) struct Trial {
     chains: Chains,
     tier: TierId,
     credential: String,
-    /// What is to be told at its end: nobody has asked it after all, or, once it has begun, nothing more.
+    /// What is noted at its end: that it was not asked after all, or, once it has begun, nothing more.
     outcome: Option<Outcome>,
 }
 
@@ -90,7 +90,7 @@ impl Trial {
         endpoints.note(&self.tier, &self.credential, outcome, now);
     }
 
-    /// It has said a word. Whoever listens may leave at any moment, which says nothing of it.
+    /// The first token has arrived. The client may disconnect at any moment, which does not count against the endpoint.
     pub(crate) fn begun(&mut self) {
         self.note(Outcome::Begun);
         self.outcome = None;

@@ -1,4 +1,4 @@
-//! What a request's headers ask of whoever decides where it goes.
+//! The headers of a request that choose who answers it.
 
 use crate::http::headers::TIER;
 use axum::{

@@ -19,6 +19,11 @@ impl Lines {
         self.partial.extend_from_slice(ending);
         std::mem::replace(&mut self.partial, rest.to_vec())
     }
+
+    /// Returns the number of bytes of the line whose end has not arrived.
+    pub(crate) fn pending(&self) -> usize {
+        self.partial.len()
+    }
 }
 
 #[cfg(test)]
@@ -30,6 +35,7 @@ mod tests {
         let mut lines = Lines::default();
         assert_eq!(lines.complete(b"da"), b"");
         assert_eq!(lines.complete(b""), b"");
+        assert_eq!(lines.pending(), 2);
         assert_eq!(lines.complete(b"ta: 1\n\nda"), b"data: 1\n\n");
         assert_eq!(lines.complete(b"ta: 2\n"), b"data: 2\n");
         assert_eq!(lines.complete(b"\n"), b"\n");

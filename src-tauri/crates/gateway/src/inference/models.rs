@@ -28,7 +28,7 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
     }
 }
 
-/// The models that are here and can be loaded; none if the folder cannot be read: what can be asked for is told all the same.
+/// The models that are here and can be loaded; none if the folder cannot be read, since tiers are listed all the same.
 pub(crate) async fn installed(inference: &Inference) -> BTreeSet<ModelId> {
     let listed = inference.models.list().await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a request takes of its API key's tokens. However often its servers are asked, it is paid for once: as the one that answered
-//! tells, or else by what has been sent and what has come.
+//! What a request takes of its API key's tokens. It is charged once, however many servers were tried: by the count of the server that
+//! answered, or else by what was sent and what arrived.
 
 use super::caller::Caller;
 use parking_lot::Mutex;
@@ -122,7 +122,7 @@ mod tests {
     fn a_request_is_charged_once_over_all_attempts() {
         assert_eq!(spent(|_| ()), 0);
         assert_eq!(spent(|owed| owed.attempt().void()), 0);
-        // Two that hang, and nobody who tells.
+        // Two servers that hang, and no count.
         assert_eq!(spent(|owed| drop((owed.attempt(), owed.attempt()))), 100);
         let reply = |owed: &Owed| {
             drop(owed.attempt());

@@ -107,7 +107,7 @@ pub(crate) async fn fetch(inference: &Arc<Inference>, request: Request) -> Resul
     Ok(whole.body)
 }
 
-/// Finds who answers. Nothing is loaded and nobody asked before what this returns is polled.
+/// Finds who answers. Nothing is loaded, and no server asked, before the result is polled.
 ///
 /// # Errors
 /// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer.
@@ -312,7 +312,7 @@ impl Begun {
     }
 }
 
-/// What has come of a request by the time that its client is told.
+/// The state of a request when its client gets the response's head.
 pub(crate) enum First {
     Sent(Sent),
     /// The answer has not begun.

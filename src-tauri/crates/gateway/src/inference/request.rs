@@ -16,7 +16,7 @@ pub struct Request {
     pub(crate) hints: Hints,
     /// What answers: a tier, a model, a chain or `auto`.
     pub(crate) model: Option<String>,
-    /// The answer is to come as events.
+    /// The answer is a stream of events.
     pub(crate) stream: bool,
     pub(crate) keep_alive: Option<KeepAlive>,
     pub(crate) arrived: Instant,

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 /// Answers of one model that are remembered.
 const REMEMBERED: usize = 9;
-/// Tokens from which on an answer tells how fast a model writes.
-const TELLING: u64 = 16;
+/// The fewest tokens of an answer that count as a measurement of a model's speed.
+const MEASURABLE: u64 = 16;
 
 /// Tokens per second of each model's last answers, the oldest first.
 pub type SpeedHistory = BTreeMap<ModelId, VecDeque<f64>>;
@@ -195,7 +195,7 @@ impl Answering {
         }
         drop(measured);
         if let Some(decode) = plausible(timings.predicted_per_second)
-            && timings.predicted_n >= TELLING
+            && timings.predicted_n >= MEASURABLE
         {
             self.meter.remember(&self.model, decode);
         }
@@ -309,10 +309,10 @@ mod tests {
         };
         let first = SpeedMeter::default();
         assert_eq!(first.usual(&small()), None);
-        answered(&first, TELLING - 1, 900.0);
+        answered(&first, MEASURABLE - 1, 900.0);
         assert_eq!(first.usual(&small()), None);
         for speed in [10.0, 50.0, 12.0] {
-            answered(&first, TELLING, speed);
+            answered(&first, MEASURABLE, speed);
         }
         assert_eq!(first.usual(&small()), Some(12.0));
         assert_eq!(first.usual(&ModelId("other".to_owned())), None);

@@ -50,7 +50,7 @@ impl Payload {
     }
 }
 
-/// Whether any of the choices has something in it, and whether any has said why it ends.
+/// Whether any of the choices has content, and whether any has a reason to end.
 #[derive(Debug, Default)]
 struct Choices {
     words: bool,
@@ -107,12 +107,12 @@ impl<'de> Deserialize<'de> for Choices {
                 f.write_str("choices")
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Choices, A::Error> {
-                let mut said = Choices::default();
+                let mut all = Choices::default();
                 while let Some(choice) = choices.next_element::<Choice>()? {
-                    said.words |= choice.has_content();
-                    said.finish |= choice.finish_reason.0;
+                    all.words |= choice.has_content();
+                    all.finish |= choice.finish_reason.0;
                 }
-                Ok(said)
+                Ok(all)
             }
             fn visit_unit<E>(self) -> Result<Choices, E> {
                 Ok(Choices::default())
@@ -166,7 +166,7 @@ pub(crate) struct Tap {
     spoken: bool,
     /// The event of an error.
     failure: Option<Vec<u8>>,
-    /// The last that was said was why it ends.
+    /// The last event had a reason to end.
     finished: bool,
     ended: bool,
 }
@@ -209,7 +209,7 @@ impl Tap {
         passing
     }
 
-    /// The stream ends with an error that is told in the server's place.
+    /// The stream ends with an error of ours.
     pub(crate) fn broke(&self, code: Code) {
         self.counted.broke(code);
     }
@@ -219,18 +219,18 @@ impl Tap {
         self.spoken
     }
 
-    /// Whether it is an answer, be it without a word.
+    /// Whether it is an answer, even an empty one.
     pub(crate) fn has_answered(&self) -> bool {
         self.spoken || self.finished
     }
 
-    /// The error that the stream has said that it is over with.
+    /// The error that the stream has ended with.
     pub(crate) fn failure(&self) -> Option<Error> {
         let rendered = self.failure.as_ref()?;
         Some(wire::error(StatusCode::OK, rendered))
     }
 
-    /// Whether the stream has said that it is over, well or with an error.
+    /// Whether the stream has had its last event, which may be an error.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }

@@ -1,5 +1,5 @@
-//! The call of a worker, or of an endpoint in its place, over a connection of its own. Dropping it closes the connection, which tells
-//! the worker to stop.
+//! The call of a worker, or of an endpoint in its place, over a connection of its own. Dropping it closes the connection, at which
+//! the worker stops.
 
 use super::{clouds::anthropic, content::Content};
 use crate::inference;

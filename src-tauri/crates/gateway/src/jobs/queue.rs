@@ -6,12 +6,12 @@
 
 mod api;
 mod keep;
+mod options;
 mod render;
 mod run;
 mod schema;
 mod setback;
 mod webhook;
-mod wish;
 
 pub(crate) use keep::keep;
 pub(crate) use render::status_json;

@@ -80,7 +80,7 @@ struct OutputConfig {
     effort: Option<Value>,
 }
 
-/// What OpenAI's servers know nothing of, or take for something else.
+/// Fields that OpenAI's servers do not know, or take for something else.
 const DROPPED: [&str; 13] = [
     "thread",
     "speed",
@@ -106,7 +106,7 @@ impl Ask {
     /// # Errors
     /// `BadRequest` for what has no place in a chat of OpenAI's.
     pub(super) fn into_chat(self) -> Result<Map<String, Value>, Error> {
-        // What it goes on from is stored at Anthropic's servers; the package sends the whole conversation when it is told so.
+        // A thread continues what Anthropic's servers have stored. The package sends the whole conversation after this error.
         let thread = self.rest.get("thread");
         if thread.is_some_and(|thread| !thread.is_null() && *thread != Value::Bool(false)) {
             let message = "`thread` is not supported: conversations are not stored here";
@@ -147,7 +147,7 @@ impl Ask {
                 let budget = thinking.budget_tokens;
                 put("thinking_budget_tokens", budget.map(Value::from));
             }
-            // An effort is no wish for thoughts; alone, OpenAI's servers take it for one.
+            // An effort alone does not turn reasoning on, but OpenAI's servers take it for that.
             None => put("think", effort.as_ref().map(|_| false.into())),
         }
         put("reasoning_effort", effort);
@@ -158,7 +158,10 @@ impl Ask {
         if let Some(system) = self.system {
             messages.push(json!({"role": "system", "content": system.text()?}));
         }
-        let last = self.messages.iter().rposition(|said| said.role == "user");
+        let last = self
+            .messages
+            .iter()
+            .rposition(|message| message.role == "user");
         for (index, message) in self.messages.into_iter().enumerate() {
             let rendered = messages.len();
             if message.role == "system" && !messages.is_empty() {
@@ -173,7 +176,7 @@ impl Ask {
                 );
             }
         }
-        // Words put into the model's mouth: the answer is what follows them.
+        // A prefilled answer: the model continues it.
         let thinks = chat.get("think") == Some(&Value::Bool(true));
         if !thinks && messages.last().is_some_and(is_begun) {
             // vLLM wants both.
@@ -195,7 +198,7 @@ fn is_begun(message: &Value) -> bool {
         && message.get("tool_calls").is_none()
         && message["content"]
             .as_str()
-            .is_some_and(|said| !said.is_empty())
+            .is_some_and(|text| !text.is_empty())
 }
 
 fn response_format(format: &Value) -> Result<Value, Error> {

@@ -161,7 +161,7 @@ pub(super) fn remind(text: &str, messages: &mut Vec<Value>) {
     }
 }
 
-/// What the model said.
+/// The model's text.
 fn assistant_message(blocks: Vec<Value>) -> Result<Value, Error> {
     let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
     for block in blocks {

@@ -1,4 +1,4 @@
-//! An error in Anthropic's words.
+//! An error in Anthropic's form.
 
 use crate::http::error::with_advice;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(crate) fn error_body(error: &Error) -> Value {
     json!({"type": "error", "error": rendered, "request_id": null})
 }
 
-/// That a prompt is too long is told in the words of Anthropic's servers, which Claude Code knows.
+/// A prompt that is too long has the message of Anthropic's servers, which Claude Code knows.
 fn message(error: &Error) -> String {
     let figure = |name: &str| error.details.get(name).and_then(Value::as_u64);
     let figures = figure("prompt_tokens").zip(figure("context_tokens"));

@@ -46,7 +46,7 @@ impl Ask {
         load::keep(self.keep_alive.as_ref())
     }
 
-    /// How many alternatives each token is to be told with; `None`: no probabilities.
+    /// How many alternatives each token has; `None` for no probabilities.
     pub(super) fn probabilities(&self) -> Option<u64> {
         let wanted = self.logprobs == Some(true);
         wanted.then(|| self.top_logprobs.unwrap_or(0))
@@ -78,7 +78,7 @@ impl Ask {
         Ok(request)
     }
 
-    /// How a chat is told to think, or not to.
+    /// The field of a chat that turns reasoning on or off.
     ///
     /// # Errors
     /// `BadRequest` for what is neither a flag nor an effort.

@@ -1,4 +1,4 @@
-//! What is told of a model: from its header, as far as its file is here.
+//! Facts about a model, from its header if its file is here.
 
 use crate::{blocking::blocking, inference::Inference};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use tierbar_core::{ModelId, fit::LibraryModel, status::TierStatus};
 pub(super) struct Library(Vec<LibraryModel>);
 
 impl Library {
-    /// Empty if the folder cannot be read: what can be asked for is told all the same.
+    /// Empty if the folder cannot be read, since tiers are listed all the same.
     pub(super) async fn read(inference: &Inference) -> Self {
         let listed = inference.models.list().await;
         Self(listed.map(|listed| listed.models).unwrap_or_default())
@@ -66,7 +66,7 @@ pub(super) fn details(model: Option<&LibraryModel>) -> Value {
     })
 }
 
-/// The file's sha256 if it has been hashed; else one of what tells it from others, since clients cut a piece out of it.
+/// The file's sha256 if it has been hashed; else a hash of what distinguishes the file, since clients show a part of it.
 pub(super) fn digest(name: &str, model: Option<&LibraryModel>) -> String {
     if let Some(known) = model.and_then(|model| model.sha256.as_deref()) {
         return known.to_owned();

@@ -1,10 +1,10 @@
-//! An error in Ollama's words.
+//! An error in Ollama's form.
 
 use crate::http::error::with_advice;
 use serde_json::{Value, json};
 use tierbar_core::Error;
 
-/// Ollama tells the message alone, and so do its clients: what to do is a part of it. `code`, `hint` and the figures are additions.
+/// Ollama and its clients show only the message, so the hint is a part of it. `code`, `hint` and the figures are additions.
 pub(crate) fn error_body(error: &Error) -> Value {
     let mut rendered = error.openai_body()["error"].take();
     let mut body = json!({"error": with_advice(&error.message, error)});

@@ -1,4 +1,4 @@
-//! Loading and unloading a model, which is what a request without words asks for.
+//! Loading and unloading a model, which a request without a prompt does.
 
 use super::{
     ask::Ask,

@@ -104,7 +104,7 @@ struct Download {
     inference: Arc<Inference>,
     changes: watch::Receiver<Arc<Status>>,
     id: String,
-    /// What was told last.
+    /// What was reported last.
     rendered: Option<Value>,
 }
 
@@ -146,7 +146,7 @@ fn success() -> Value {
 }
 
 impl Download {
-    /// Waits for something to tell.
+    /// Waits for something to report.
     ///
     /// # Errors
     /// Why it does not go on by itself.
@@ -182,7 +182,7 @@ fn ending() -> Error {
         .hint("the download continues when Tierbar starts again")
 }
 
-/// `None` while there is nothing to tell.
+/// `None` while there is nothing to report.
 fn turn(download: &DownloadStatus) -> Result<Option<Turn>, Error> {
     let why = |otherwise: &str| {
         download

@@ -88,7 +88,7 @@ pub(super) async fn of(
     tiers.iter().filter_map(candidate).collect()
 }
 
-/// Whether its model has a projector: told by the plan that it was loaded by.
+/// Whether its model has a projector, by the plan it was loaded with.
 fn sees(tier: &TierStatus) -> Option<bool> {
     let plan = tier.plan.as_ref();
     let plan = plan.filter(|_| tier.engine == EngineKind::Embedded)?;

@@ -1,6 +1,6 @@
-//! The fast tier's word about a request: remembered by content, and believed only of a model that has sorted the probes.
+//! The fast model's opinion of a request: remembered by content, and used only of a model that has passed the examination.
 
-use super::{asking::ask, recent::Recent};
+use super::{question::ask, recent::Recent};
 use crate::inference::Inference;
 use sha2::{Digest, Sha256};
 use std::{
@@ -19,11 +19,11 @@ use tierbar_core::{
 };
 use tokio::time::timeout;
 
-/// So long a request waits for the word.
+/// How long a request waits for an opinion.
 const BUDGET: Duration = Duration::from_secs(2);
-/// So long the examination, for which nobody waits, gives each of its questions.
+/// The timeout of each question of the examination, for which no request waits.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A model whose examination did not come to an end so often is left alone.
+/// A model whose examination broke off this many times is not examined again.
 const ATTEMPTS: u32 = 3;
 /// Models whose examinations are remembered.
 const MOST: usize = 16;
@@ -47,7 +47,7 @@ enum Standing {
     Done(Exam),
 }
 
-/// A model's word, and what it is worth.
+/// A model's opinion, and its examination.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Classified {
     pub(crate) opinion: Opinion,
@@ -59,18 +59,18 @@ impl Classified {
         self.exam.believed(self.opinion)
     }
 
-    /// With what the model says anyway taken out.
+    /// The opinion without the model's bias.
     pub(crate) fn weighed(&self) -> Opinion {
         self.exam.weigh(self.opinion)
     }
 }
 
-/// The tier that is asked, if it is loaded here: a question is worth no load.
+/// The tier that is asked, if it is loaded: no model loads for a question.
 pub(super) fn tier(tiers: &[TierStatus]) -> Option<&TierStatus> {
     of_fast(tiers).filter(|tier| matches!(tier.state, TierState::Ready | TierState::Busy))
 }
 
-/// The tier that is asked, loaded or not; none that is elsewhere.
+/// The tier that is asked, loaded or not. Endpoints are not asked.
 pub(super) fn of_fast(tiers: &[TierStatus]) -> Option<&TierStatus> {
     let fast = |tier: &&TierStatus| Level::of(&tier.id) == Some(Level::Simple);
     let mut here = tiers
@@ -79,7 +79,7 @@ pub(super) fn of_fast(tiers: &[TierStatus]) -> Option<&TierStatus> {
     here.find(fast)
 }
 
-/// The word, if it is known or comes within [`BUDGET`]. The first request that a model is wanted for begins its examination.
+/// The opinion, if it is known or arrives within [`BUDGET`]. The first request that needs a model begins its examination.
 pub(super) async fn quickly(
     inference: &Arc<Inference>,
     fast: &TierStatus,
@@ -98,7 +98,7 @@ pub(super) async fn quickly(
     Some(Classified { opinion, exam })
 }
 
-/// The word, whatever it takes: the tier is loaded and the examination held.
+/// The opinion in any case: loads the tier, and examines its model.
 ///
 /// # Errors
 /// Those of a lease on the tier, and of its answers.
@@ -140,7 +140,7 @@ async fn opinion(
     Ok(opinion)
 }
 
-/// Examines the model while nobody waits for it, unless that is under way or has been given up.
+/// Examines the model in the background, unless that is under way or has been given up.
 fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
     let Some(attempt) = inference.auto.classifier.next_attempt(model) else {
         return;
@@ -174,7 +174,7 @@ fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
     });
 }
 
-/// The examination. `aside`: only as long as it is in nobody's way.
+/// The examination. `aside`: only while it delays no request.
 ///
 /// # Errors
 /// `Cancelled` if it is; those of [`ask`].

@@ -24,7 +24,7 @@ async fn bench(fast: TierState, primary: TierState, heavy: TierState) -> Bench {
     bench
 }
 
-/// A worker that answers requests with "done", and questions about them as `word` says; each question is told.
+/// A worker that answers requests with "done", and questions about them as `word` says; each question is reported.
 fn worker(
     word: impl Fn(&str) -> Option<&'static str> + Clone + Send + Sync + 'static,
 ) -> (Router, mpsc::UnboundedReceiver<String>) {

@@ -78,8 +78,8 @@ impl Budget {
 
 /// The larger of two limits counts: which of them a server heeds is its own business.
 fn answer_tokens(request: &Map<String, Value>) -> Option<u64> {
-    let read = |name: &str, untold: u64| match request.get(name) {
-        None | Some(Value::Null) => Some(untold),
+    let read = |name: &str, absent: u64| match request.get(name) {
+        None | Some(Value::Null) => Some(absent),
         Some(value) => value.as_u64(),
     };
     let limits = read("max_tokens", 0)?.max(read("max_completion_tokens", 0)?);

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::time::{Duration, SystemTime};
 use tierbar_core::chain::Outcome;
 
-/// Limits are told in `Retry-After` (RFC 9110, 10.2.3: seconds or a date), `retry-after-ms`, OpenAI's `x-ratelimit-reset-*` (a time such as
+/// Limits are in `Retry-After` (RFC 9110, 10.2.3: seconds or a date), `retry-after-ms`, OpenAI's `x-ratelimit-reset-*` (a time such as
 /// `6m0s`) and Anthropic's `anthropic-ratelimit-*-reset` (RFC 3339).
 pub(crate) fn outcome(status: StatusCode, headers: &HeaderMap) -> Outcome {
     let now = SystemTime::now();

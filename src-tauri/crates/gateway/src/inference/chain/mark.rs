@@ -1,4 +1,4 @@
-//! What an answer says of the chain that it comes from: always in its metadata, and in its text where that is wanted.
+//! An answer's report of its chain: always in its metadata, and in its text where that is configured.
 
 use super::tried::Tried;
 use crate::inference::{

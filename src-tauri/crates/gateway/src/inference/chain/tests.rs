@@ -22,7 +22,7 @@ mod dialects;
 
 const CHAT: &str = crate::inference::CHAT;
 
-/// A cloud that does as it is told, and counts how often it was asked.
+/// A cloud that does as the test says, and counts its requests.
 #[derive(Clone)]
 struct Cloud {
     name: &'static str,
@@ -663,7 +663,7 @@ async fn unanswered_requests_of_any_dialect_are_queued() {
         let kept = night.bench.post(path, ask.to_string()).await;
         assert_eq!(kept.status(), 202, "{path}");
     }
-    // Who would take that for an empty answer is told of the failure, unless the queue was asked for.
+    // A client that would take it for an empty answer gets the failure, unless it requested the queue.
     let mut streamed = ask.clone();
     streamed["stream"] = true.into();
     for (path, ask) in [

@@ -1,4 +1,4 @@
-//! What the steps of a chain said.
+//! The failures of a chain's steps.
 
 use crate::http::error::{for_seconds, seconds_of};
 use parking_lot::Mutex;
@@ -106,11 +106,11 @@ impl Tried {
         {
             return error.clone();
         }
-        let said = log
+        let reasons = log
             .steps
             .iter()
             .map(|step| format!("{}: {}", step.tier, step.why));
-        let said: Vec<_> = said.collect();
+        let reasons: Vec<_> = reasons.collect();
         let (code, begin) = match late {
             Some(time) => (
                 Code::WorkerTimeout,
@@ -124,10 +124,10 @@ impl Tried {
                 format!("no step of {chain} could answer"),
             ),
         };
-        let message = if said.is_empty() {
+        let message = if reasons.is_empty() {
             begin
         } else {
-            format!("{begin}: {}", said.join("; "))
+            format!("{begin}: {}", reasons.join("; "))
         };
         let error = Error::new(code, message)
             .hint("try again later, or add a step to the chain in config.toml")

@@ -31,7 +31,7 @@ pub(crate) const COUNT: &str = "/v1/messages/count_tokens";
 
 static KEY: HeaderName = HeaderName::from_static("x-api-key");
 static VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The only one since 2023; what is new is told by fields.
+/// The only one since 2023. What is new has fields of its own.
 const CURRENT: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// Posts a chat of OpenAI's to the server and waits for the head of the answer, whose body is OpenAI's again. What cannot be

@@ -62,7 +62,7 @@ pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
     None
 }
 
-/// A failure that a server tells where its status is a success: in its body, or in an event.
+/// A failure that a server reports with a successful status: in its body, or in an event.
 pub(super) fn failure(error: Error) -> Failed {
     let outcome = match error.code {
         Code::Overloaded => Outcome::Limited { for_ms: None },

@@ -42,7 +42,7 @@ pub(crate) struct Whole {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// What the server makes of being asked.
+    /// What the answer means for the endpoint's availability.
     pub(crate) outcome: Outcome,
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn lease(
 }
 
 /// # Errors
-/// If no answer came: a refusal is one, but that of a credential, which is the user's business and not the client's.
+/// If no answer came. A refusal is an answer, except one of the API key, which only the owner can change.
 pub(crate) async fn send(
     inference: &Inference,
     ask: Ask,
@@ -188,7 +188,7 @@ pub(crate) async fn first_word(
     }
 }
 
-/// A refusal that says for how long it holds, if its server has.
+/// A refusal with the time for which it holds, if its server has sent that.
 pub(crate) fn after(error: Error, outcome: Outcome) -> Error {
     match outcome.asks_for() {
         Some(seconds) => for_seconds(error, seconds),
@@ -236,7 +236,7 @@ async fn key(inference: &Inference, lease: &dyn Lease) -> Result<Option<SecretSt
     blocking("the endpoint's key", move || secrets.get(&name)).await
 }
 
-/// A client that heard of it by that status would take it for our own token's.
+/// With a status of 401, a client would take it for a refusal of our own token.
 fn no_key(lease: &dyn Lease) -> Error {
     let url = url(lease).unwrap_or_default();
     let message = format!(
@@ -247,7 +247,7 @@ fn no_key(lease: &dyn Lease) -> Error {
     Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
 }
 
-/// It may be the model, the words or the key: the server knows.
+/// The cause may be the model, the prompt or the key; the server's message says which.
 fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
     let url = url(lease).unwrap_or_default();
     let rendered = wire::error(StatusCode::FORBIDDEN, body).message;

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::inference::{
     calls::Calls,
+    lines::Lines,
     wire::{self, ToolCall},
 };
 use axum::http::{HeaderValue, StatusCode, header};
@@ -30,7 +31,7 @@ pub(crate) async fn within(answer: &mut Answer, silence: Duration) -> Result<Who
     }
 }
 
-/// As [`within`], of a server that streams although it was not asked to: it may be silent for as long as any.
+/// As [`within`], of a server that streams without being asked to. It may be silent for any time.
 pub(super) async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
     let begun = answer.hold_to_first_word().await;
     begun.map_err(|failed| failed.error)?;
@@ -41,12 +42,11 @@ pub(super) async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
 
 #[derive(Debug, Default)]
 struct Gathering {
-    /// What the events say of the answer, the last word counts.
+    /// The events' other fields. The last value counts.
     about: Map<String, Value>,
     choices: BTreeMap<u64, Choice>,
-    /// A line whose end has not come.
-    partial: Vec<u8>,
-    /// Of all that came.
+    lines: Lines,
+    /// In bytes, of all that has arrived.
     length: usize,
 }
 
@@ -76,13 +76,13 @@ impl Gathering {
                 let message = format!("the answer is longer than {} MiB", ANSWER_LIMIT >> 20);
                 return Err(Error::new(Code::Unreachable, message));
             }
-            let tells = self.read(&bytes)?;
+            let more = self.read(&bytes)?;
             // Some keep the connection open behind it.
             if answer.is_over() {
                 answer.ends(None);
                 return Ok(false);
             }
-            if tells {
+            if more {
                 return Ok(true);
             }
         }
@@ -103,20 +103,15 @@ impl Gathering {
 
     /// Whether there is more in it than comments.
     fn read(&mut self, bytes: &[u8]) -> Result<bool, Error> {
-        let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else {
-            self.partial.extend_from_slice(bytes);
-            return Ok(!self.partial.is_empty());
-        };
-        let rest = bytes[end + 1..].to_vec();
-        let mut tells = !rest.is_empty();
-        self.partial.extend_from_slice(&bytes[..end]);
-        for line in std::mem::replace(&mut self.partial, rest).split(|&byte| byte == b'\n') {
-            tells |= !line.trim_ascii().is_empty() && !line.starts_with(b":");
+        let lines = self.lines.complete(bytes);
+        let mut more = self.lines.pending() > 0;
+        for line in lines.split(|&byte| byte == b'\n') {
+            more |= !line.trim_ascii().is_empty() && !line.starts_with(b":");
             if let Some(data) = line.strip_prefix(b"data:") {
                 self.event(data.trim_ascii())?;
             }
         }
-        Ok(tells)
+        Ok(more)
     }
 
     fn event(&mut self, data: &[u8]) -> Result<(), Error> {
@@ -190,7 +185,7 @@ impl Choice {
                         call(&mut self.calls, &mut self.numbers, piece);
                     }
                 }
-                // Told once, and by some with each event.
+                // Sent once, and by some servers with each event.
                 ("role", role @ Value::String(_)) => {
                     message.insert(name, role);
                 }

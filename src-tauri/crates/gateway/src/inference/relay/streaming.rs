@@ -74,7 +74,7 @@ impl Answer {
         self.trial = Some(trial);
     }
 
-    /// It ends so, behind its first word: as its server has said, or else as it broke off.
+    /// It ends after its first token: as its server reports, or else as it broke off.
     pub(crate) fn ends(&mut self, broken: Option<&Error>) {
         let outcome = match (self.tap.failure(), broken) {
             (Some(error), _) => answered::failure(error).outcome,
@@ -86,12 +86,12 @@ impl Answer {
         }
     }
 
-    /// It ends with an error that its client is told in its server's place.
+    /// It ends with an error of ours.
     pub(crate) fn broke(&self, code: Code) {
         self.tap.broke(code);
     }
 
-    /// Its server has said that it is over.
+    /// Its server has sent the last event.
     pub(crate) fn is_over(&self) -> bool {
         self.tap.has_ended()
     }
@@ -125,7 +125,7 @@ impl Answer {
         Ok(())
     }
 
-    /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
+    /// The next bytes that may pass. At the end `Err`, with the error if the worker has not sent one.
     pub(crate) async fn next(&mut self) -> Result<Bytes, Option<Error>> {
         let passing = if self.held.is_empty() {
             match self.arriving(true).await {
@@ -151,12 +151,12 @@ impl Answer {
         tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
     }
 
-    /// What comes next; if it `tells`, after a silence that it still waits.
-    async fn arriving(&mut self, tells: bool) -> Result<Bytes, Option<Error>> {
+    /// What arrives next. With `pings`, a comment after a silence.
+    async fn arriving(&mut self, pings: bool) -> Result<Bytes, Option<Error>> {
         loop {
             let arriving = unless_cut(&*self.lease, self.upstream.next());
             let Ok(arrived) = timeout(WAITING_PERIOD, arriving).await else {
-                if tells && self.is_between_events() {
+                if pings && self.is_between_events() {
                     return Ok(waiting("waiting"));
                 }
                 continue;
@@ -185,9 +185,9 @@ impl Answer {
 /// An answer that has not begun. Dropping it leaves the wait for its tier or closes the connection.
 pub(crate) struct Beginning {
     pub(crate) sent: BoxFuture<'static, Result<Sent, Error>>,
-    /// Its tier is loaded: what it waits for now is its first word.
+    /// Its tier is loaded: it waits for its first token.
     pub(crate) loaded: Arc<AtomicBool>,
-    /// Told of a failure in a stream that has begun.
+    /// Counts a failure in a stream that has begun.
     pub(crate) failed: Box<dyn FnOnce(Code) + Send>,
 }
 

@@ -1,4 +1,4 @@
-//! What a client asks of a request that it has left here.
+//! What a client can do with its queued request.
 
 use super::{
     keep, now_ms, render,
@@ -78,7 +78,7 @@ pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<
     }
 }
 
-/// Its answer may leave for others now, which may be what the runner waits for.
+/// Its answer may be removed for others now, which the runner may wait for.
 fn note_fetched(jobs: &Jobs, outcome: &JobOutcome) {
     if outcome.status.state.has_ended() {
         jobs.queue.0.work.notify_one();
@@ -172,7 +172,7 @@ pub(crate) async fn events(
         rendered: None,
         id,
     };
-    // That there is none is said by a status.
+    // If there is none, the status says so.
     states.store.job(&states.id).await?;
     let events = stream::unfold(states, |mut states| async {
         let job = states.next().await?;

@@ -1,8 +1,9 @@
 //! The middleware around the routes of inference: a request that cannot be answered now and may wait is stored, then its client gets `202`.
 
 use super::{
-    now_ms, render, room, setback,
-    wish::{self, When, Wish},
+    now_ms,
+    options::{self, Options, When},
+    render, room, setback,
 };
 use crate::{
     http::{body, error::Failure},
@@ -50,21 +51,21 @@ async fn now_or_later(
     let (parts, body) = request.into_parts();
     let bytes = body::again(body).await?;
     let path = parts.uri.path_and_query();
-    let wish = Wish::read(&parts.headers, now)?;
+    let options = Options::read(&parts.headers, now)?;
     let owner = Caller::of_this_request().name();
-    if let (Some(url), true) = (&wish.webhook, owner.is_some()) {
-        wish::check_host(url, &jobs.inference.services.config().queue.webhook_hosts)?;
+    if let (Some(url), true) = (&options.webhook, owner.is_some()) {
+        options::check_host(url, &jobs.inference.services.config().queue.webhook_hosts)?;
     }
     let later = Later {
-        wish,
+        options,
         owner,
         path: path
             .map_or_else(|| parts.uri.path(), |path| path.as_str())
             .to_owned(),
-        headers: wish::of_the_request(&parts.headers),
+        headers: options::of_the_request(&parts.headers),
         now,
     };
-    let allowed = match later.wish.when {
+    let allowed = match later.options.when {
         Some(When::Only) => {
             // What could never be answered is refused while its client still listens.
             if is_json(&parts.headers) {
@@ -80,7 +81,7 @@ async fn now_or_later(
         None => false,
     };
     if allowed
-        && later.wish.key.is_some()
+        && later.options.key.is_some()
         && let Some(known) = jobs.store.known_job(later.job(&bytes)).await?
     {
         return Ok(answer(known)?);
@@ -106,7 +107,7 @@ async fn now_or_later(
     }
 }
 
-/// A brief's lines are none.
+/// A brief's lines are not JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -130,7 +131,7 @@ fn streams(path: &str, request: &Map<String, Value>) -> bool {
 
 /// A request that may wait, but for its body.
 struct Later {
-    wish: Wish,
+    options: Options,
     /// The name of the key that it came with.
     owner: Option<String>,
     path: String,
@@ -140,7 +141,7 @@ struct Later {
 
 impl Later {
     fn job(&self, body: &[u8]) -> NewJob {
-        let wish = self.wish.clone();
+        let options = self.options.clone();
         NewJob {
             request: JobRequest {
                 path: self.path.clone(),
@@ -149,13 +150,13 @@ impl Later {
             },
             owner: self.owner.clone(),
             fingerprint: fingerprint(&self.path, body),
-            idempotency_key: wish.key,
-            priority: wish.priority,
+            idempotency_key: options.key,
+            priority: options.priority,
             not_before_ms: self.now,
             reason: None,
-            deadline_ms: wish.deadline_ms,
-            max_attempts: wish.max_attempts,
-            webhook: wish.webhook,
+            deadline_ms: options.deadline_ms,
+            max_attempts: options.max_attempts,
+            webhook: options.webhook,
         }
     }
 

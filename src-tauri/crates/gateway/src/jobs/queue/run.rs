@@ -1,4 +1,4 @@
-//! Does what waits: takes the requests in their order, sends each through the routes of inference, and records how it went.
+//! Runs queued requests: takes them in their order, sends each through the routes of inference, and records the outcome.
 
 use super::{millis, now_ms, room, setback, webhook};
 use crate::{
@@ -22,14 +22,14 @@ use tokio::{task::JoinSet, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt;
 
-/// As long as any answer may be.
+/// Bytes, as the limit of any answer.
 const ANSWER_LIMIT: usize = 64 << 20;
-/// The clock may be set, and the machine may sleep: so often is looked at it while something is due later.
+/// How often the clock is read while something is due later: it may be set, and the machine may sleep.
 const LOOK: Duration = Duration::from_secs(60);
-/// The store did not do what it should: the disk is full, or slow.
+/// The pause after a failure of the store: the disk is full, or slow.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The task that does what waits. There is one for each data folder.
+/// The task that runs queued requests. There is one for each data folder.
 #[derive(Debug)]
 pub struct Runner {
     pub(super) jobs: Arc<Jobs>,
@@ -132,7 +132,7 @@ impl Runner {
         match wait {
             Wait::For(length) => sleep(length).await,
             Wait::ForResumeOr(length) => {
-                // Whoever watches has the machine read more often: so only while something waits for it.
+                // Watching has the machine read more often, so it is watched only while something waits for it.
                 let mut status = self.jobs.inference.services.watch();
                 let resumed = status.wait_for(|status| status.guard.stance != Stance::Paused);
                 tokio::select! {
@@ -206,7 +206,7 @@ fn badly(error: Error) -> Outcome {
     }
 }
 
-/// With the key that it was left with, if it was: a key that is revoked has nothing answered, and one without tokens waits for them.
+/// Runs the request for the API key that it came with, if any. A revoked key gets no answers, and one without tokens waits for them.
 async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
     let caller = match claim
         .owner

@@ -294,8 +294,8 @@ async fn an_idempotency_key_names_one_request() {
     let key = [("idempotency-key", "night")];
     let first = bench.queued(&key, r#"{"seed":1}"#).await;
     assert_eq!(bench.queued(&key, r#"{"seed":1}"#).await, first);
-    for wish in ["only", "allow"] {
-        let headers = [("x-tierbar-queue", wish), key[0]];
+    for options in ["only", "allow"] {
+        let headers = [("x-tierbar-queue", options), key[0]];
         let other = bench.waiting(&headers, r#"{"seed":2}"#).await;
         assert_eq!(other.status(), 409);
         assert_eq!(json(other).await["error"]["code"], "conflict");
@@ -391,8 +391,8 @@ async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceiver<(HeaderMa
         StatusCode::NO_CONTENT
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/told", listener.local_addr().unwrap());
-    let routes = Router::new().route("/told", post(hear));
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let routes = Router::new().route("/hook", post(hear));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     (url, hearing)
 }

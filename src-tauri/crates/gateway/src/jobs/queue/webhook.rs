@@ -66,7 +66,7 @@ async fn send(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result
     let id = &delivery.id;
     let outcome = match jobs.store.job_outcome(id, true).await {
         Ok(outcome) => outcome,
-        // Removed meanwhile: there is nothing to tell.
+        // Removed meanwhile: there is nothing to report.
         Err(error) if error.code == Code::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };

@@ -1,4 +1,4 @@
-//! One question to a model, and what it took.
+//! The questions about one text to a model, and what they took.
 
 use super::trail::Trail;
 use crate::inference::{Inference, ask::Failed, caller::Caller, hints::Hints, request::Request};
@@ -15,10 +15,10 @@ use tierbar_core::{
     },
 };
 
-/// What a tier is taken to hold that is not among those of this machine.
+/// The assumed context of a tier that is not on this machine, in tokens.
 const USUAL_CONTEXT: u32 = 4096;
 
-/// What is asked. `system` is ours alone; what users wrote stands in `user`, as data.
+/// A question. `system` has only our text; the user's text is in `user`, as data.
 pub(super) struct Question {
     pub(super) system: &'static str,
     pub(super) user: String,
@@ -26,7 +26,7 @@ pub(super) struct Question {
     pub(super) max_tokens: u32,
 }
 
-/// What the model said.
+/// The model's answer.
 pub(super) struct Reply {
     pub(super) text: String,
     /// It ran into `max_tokens`, or into the end of its context.
@@ -35,14 +35,14 @@ pub(super) struct Reply {
     pub(super) prompt_bytes: usize,
 }
 
-/// A model, and what it has taken so far for one text.
-pub(super) struct Asking {
+/// Asks a model the questions about one text, and counts what they take.
+pub(super) struct Session {
     inference: Arc<Inference>,
     model: String,
     hints: Hints,
     trail: Trail,
     who: Option<Who>,
-    /// What a chain says of its answer.
+    /// The chain's report.
     chain: Option<Value>,
     spent: Spent,
     /// Bytes of all prompts, for the tokens of a part of them.
@@ -58,12 +58,12 @@ struct Who {
 /// Why there is no answer.
 enum Unanswered {
     Ours(Error),
-    /// A server that is not ours has refused the request, in its own words.
+    /// Another program's server has refused the request, with its status and message.
     Theirs(u16, String),
 }
 
 impl Unanswered {
-    /// Whether the same in words alone may be answered. A chain tells its steps' refusals as ours.
+    /// Whether the request may be answered without a schema. A chain's error for its steps' refusals is ours.
     fn is_of_the_form(&self) -> bool {
         match self {
             Self::Ours(error) => error.code == Code::BadRequest,
@@ -78,7 +78,7 @@ impl From<Error> for Unanswered {
     }
 }
 
-impl Asking {
+impl Session {
     /// `wanted`: the model that the request names. Without one, and without a tier in a header, the task's usual tier if it has a
     /// model, else `auto`.
     pub(super) fn new(
@@ -148,7 +148,7 @@ impl Asking {
         smallest.unwrap_or(USUAL_CONTEXT)
     }
 
-    /// Asks. An engine that knows no schemas, or refuses what it does not know, is asked in words alone.
+    /// Asks a question. An engine that refuses the schema is asked again without one.
     pub(super) async fn ask(&mut self, question: &Question) -> Result<Reply, Error> {
         let held = self.send(question, true).await;
         let answer = match held {
@@ -256,13 +256,13 @@ impl Asking {
     }
 }
 
-/// One text's answer, as it is told, and what it took.
+/// One text's answer as JSON, and what it took.
 pub(super) struct Answered {
     pub(super) answer: Map<String, Value>,
     pub(super) spent: Spent,
 }
 
-/// As OpenAI tells it.
+/// In OpenAI's form.
 pub(super) fn usage(spent: &Spent) -> Value {
     json!({
         "prompt_tokens": spent.prompt_tokens,

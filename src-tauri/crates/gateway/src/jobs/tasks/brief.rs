@@ -1,7 +1,7 @@
 //! `POST /v1/brief`: a day's JSON lines as a dense brief. The lines are counted here; the model writes over the counts.
 
 use super::{
-    ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
+    ask::{Answered, Question, Session, no_answer, text_of, text_schema},
     batch::{self, Items},
     schema::{self, TaskAnswer},
     summarize::checked_words,
@@ -134,14 +134,14 @@ pub(super) async fn brief(
     drop(body);
     let limit = checked_words(options.words, USUAL_WORDS)?;
     let one = |lines: Lines, trail| {
-        let asking = Asking::new(
+        let session = Session::new(
             &jobs.inference,
             Task::Brief,
             options.model.as_deref(),
             &hints,
             trail,
         );
-        async move { write(asking, lines, limit).await }
+        async move { write(session, lines, limit).await }
     };
     Ok(batch::answer(&jobs, Task::Brief, items, one).await)
 }
@@ -201,9 +201,9 @@ impl Lines {
     }
 }
 
-async fn write(mut asking: Asking, lines: Lines, limit: u32) -> Result<Answered, Error> {
+async fn write(mut session: Session, lines: Lines, limit: u32) -> Result<Answered, Error> {
     let (aggregate, bytes) = blocking("counting the entries", || lines.counted()).await?;
-    let context = asking.context_tokens();
+    let context = session.context_tokens();
     let system = include_str!("prompts/brief.md");
     let max_tokens = (limit * 3 + 64).min(context / 2);
     let instructions = u32::try_from(system.len() / 3 + 64).unwrap_or(u32::MAX);
@@ -223,7 +223,7 @@ async fn write(mut asking: Asking, lines: Lines, limit: u32) -> Result<Answered,
             schema: text_schema(),
             max_tokens,
         };
-        let said = match asking.ask(&question).await {
+        let said = match session.ask(&question).await {
             Err(error) if error.code == Code::ContextExceeded && most / 2 >= LEAST_BYTES => {
                 most /= 2;
                 continue;
@@ -231,14 +231,14 @@ async fn write(mut asking: Asking, lines: Lines, limit: u32) -> Result<Answered,
             said => said?,
         };
         if let Some((text, cut)) = text_of(&said) {
-            let saved = asking.tokens_of(bytes.saturating_sub(text.len()));
+            let saved = session.tokens_of(bytes.saturating_sub(text.len()));
             let answer = Map::from_iter([
                 ("words".to_owned(), words(&text).into()),
                 ("brief".to_owned(), text.into()),
                 ("cut".to_owned(), cut.into()),
                 ("aggregate".to_owned(), json!(aggregate)),
             ]);
-            return Ok(asking.done(answer, saved));
+            return Ok(session.done(answer, saved));
         }
         wrong += 1;
         if wrong == 2 {

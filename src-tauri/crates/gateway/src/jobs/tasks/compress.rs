@@ -1,7 +1,7 @@
 //! `POST /v1/compress`: a text in at most so many words, with its names, numbers and dates held against the source.
 
 use super::{
-    ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
+    ask::{Answered, Question, Session, no_answer, text_of, text_schema},
     batch::{self, Items},
     schema::{Compressed, TaskAnswer},
 };
@@ -84,14 +84,14 @@ pub(super) async fn compress(
     }
     let items = Items::texts(wanted.text, wanted.texts)?;
     let one = |text: Value, trail| {
-        let asking = Asking::new(
+        let session = Session::new(
             &jobs.inference,
             Task::Compress,
             wanted.model.as_deref(),
             &hints,
             trail,
         );
-        async move { shorten(asking, batch::text(&text)?.into(), limit).await }
+        async move { shorten(session, batch::text(&text)?.into(), limit).await }
     };
     Ok(batch::answer(&jobs, Task::Compress, items, one).await)
 }
@@ -149,10 +149,10 @@ impl Attempt {
     }
 }
 
-async fn shorten(mut asking: Asking, source: Arc<str>, limit: u32) -> Result<Answered, Error> {
+async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<Answered, Error> {
     if words(&source) <= limit as usize {
         let attempt = Attempt::new(&source, source.to_string(), false).await?;
-        return Ok(asking.done(render(attempt, limit, 0), 0));
+        return Ok(session.done(render(attempt, limit, 0), 0));
     }
     let mut best: Option<Attempt> = None;
     let mut attempts = 0u32;
@@ -162,10 +162,10 @@ async fn shorten(mut asking: Asking, source: Arc<str>, limit: u32) -> Result<Ans
             system: include_str!("prompts/compress.md"),
             user: format!("At most {limit} words:\n{}{again}", delimited(&source)),
             schema: text_schema(),
-            max_tokens: (limit * 4 + 64).min(asking.context_tokens() / 2),
+            max_tokens: (limit * 4 + 64).min(session.context_tokens() / 2),
         };
         attempts += 1;
-        let said = match asking.ask(&question).await {
+        let said = match session.ask(&question).await {
             Ok(said) => said,
             // The first attempt stands.
             Err(_) if best.is_some() => break,
@@ -197,8 +197,8 @@ async fn shorten(mut asking: Asking, source: Arc<str>, limit: u32) -> Result<Ans
         }
     }
     let best = best.ok_or_else(|| no_answer(Task::Compress))?;
-    let saved = asking.tokens_of(source.len().saturating_sub(best.text.len()));
-    Ok(asking.done(render(best, limit, attempts), saved))
+    let saved = session.tokens_of(source.len().saturating_sub(best.text.len()));
+    Ok(session.done(render(best, limit, attempts), saved))
 }
 
 fn render(attempt: Attempt, limit: u32, attempts: u32) -> Map<String, Value> {

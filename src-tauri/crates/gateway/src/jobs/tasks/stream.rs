@@ -15,7 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 /// A piece may be silent for longer than clients and proxies wait.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// Who is told how far it is.
+/// Reports the progress.
 pub(super) struct Reporter(Option<UnboundedSender<Progress>>);
 
 impl Reporter {
@@ -80,7 +80,7 @@ impl Working {
                         None => std::future::pending().await,
                     }
                 }, if self.work.is_some() => {
-                    // What it has told before comes first.
+                    // Earlier progress comes first.
                     self.work = None;
                     self.outcome = Some(outcome);
                 }

@@ -2,7 +2,7 @@
 //! on the pieces are read as a text, until they fit.
 
 use super::{
-    ask::{Answered, Asking, Question, Reply, no_answer, text_of, text_schema},
+    ask::{Answered, Question, Reply, Session, no_answer, text_of, text_schema},
     batch::{self, Items},
     schema::{self, TaskAnswer},
     stream::{self, Reporter},
@@ -40,7 +40,7 @@ const USUAL_WORDS: u32 = 200;
 const MOST_LEVELS: u32 = 10;
 /// A context that holds fewer tokens of a text, besides instructions and answer, makes notes longer than what they are of.
 const LEAST_ROOM: u32 = 160;
-/// Shorter pieces tell little of how many bytes a token has: the instructions weigh too much.
+/// Shorter pieces are no measure of how many bytes a token has: the instructions weigh too much.
 const TELLING_BYTES: usize = 1000;
 /// What a worker that ended, or a short pause, takes: so long is waited for the sake of the notes that are there.
 const PAUSES: [Duration; 3] = [
@@ -106,21 +106,21 @@ pub(super) async fn summarize(
         let text = batch::text(&text)?.to_owned();
         // The headers go out before anybody is asked: what a chain says is in the result.
         let model = wanted.model.as_deref();
-        let asking = Asking::new(
+        let session = Session::new(
             &jobs.inference,
             Task::Summarize,
             model,
             &hints,
             Trail::default(),
         );
-        let work = |reporter| async move { Summary::new(asking, limit, reporter).of(&text).await };
+        let work = |reporter| async move { Summary::new(session, limit, reporter).of(&text).await };
         return Ok(stream::events(jobs, Task::Summarize, work));
     }
     let one = |text: Value, trail| {
         let model = wanted.model.as_deref();
-        let asking = Asking::new(&jobs.inference, Task::Summarize, model, &hints, trail);
+        let session = Session::new(&jobs.inference, Task::Summarize, model, &hints, trail);
         async move {
-            let summary = Summary::new(asking, limit, Reporter::nobody());
+            let summary = Summary::new(session, limit, Reporter::nobody());
             summary.of(batch::text(&text)?).await
         }
     };
@@ -147,7 +147,7 @@ fn notes_of(context: u32) -> (u32, u32) {
 
 /// A summary that is being made.
 struct Summary {
-    asking: Asking,
+    session: Session,
     limit: u32,
     reporter: Reporter,
     /// Pieces that were read, of the source and of notes.
@@ -157,9 +157,9 @@ struct Summary {
 }
 
 impl Summary {
-    fn new(asking: Asking, limit: u32, reporter: Reporter) -> Self {
+    fn new(session: Session, limit: u32, reporter: Reporter) -> Self {
         Self {
-            asking,
+            session,
             limit,
             reporter,
             pieces: 0,
@@ -168,7 +168,7 @@ impl Summary {
     }
 
     async fn of(mut self, source: &str) -> Result<Answered, Error> {
-        let context = self.asking.context_tokens();
+        let context = self.session.context_tokens();
         let answer_tokens = (self.limit * 3 + 64).min(context / 2);
         let (_, note_tokens) = notes_of(context);
         let mut room = Room::new(self.room(context, answer_tokens.max(note_tokens))?);
@@ -260,7 +260,7 @@ impl Summary {
                 schema: text_schema(),
                 max_tokens: tokens,
             };
-            let said = self.asking.ask(&question).await?;
+            let said = self.session.ask(&question).await?;
             if let Some((text, cut)) = text_of(&said) {
                 self.pieces += 1;
                 self.cut += usize::from(cut);
@@ -291,7 +291,7 @@ impl Summary {
 
     fn finish(self, source: &str, summary: String, levels: u32) -> Answered {
         let saved = self
-            .asking
+            .session
             .tokens_of(source.len().saturating_sub(summary.len()));
         let answer = Map::from_iter([
             ("words".to_owned(), words(&summary).into()),
@@ -300,6 +300,6 @@ impl Summary {
             ("levels".to_owned(), levels.into()),
             ("cut".to_owned(), self.cut.into()),
         ]);
-        self.asking.done(answer, saved)
+        self.session.done(answer, saved)
     }
 }

@@ -44,7 +44,7 @@ fn data(request: &Value) -> String {
     user[begin..end].to_owned()
 }
 
-/// A jobs whose worker answers as the script says, which is told how many requests came before.
+/// Jobs whose worker answers by the script, which gets the number of requests before.
 async fn scripted(
     script: impl Fn(usize, &Value) -> Response + Clone + Send + Sync + 'static,
 ) -> (Bench, Requests) {

@@ -1,12 +1,12 @@
-//! What answers say of themselves beside their words, and a task's response after them: who answered, in whose place, and whether the
-//! request may wait.
+//! Where a task's answers came from, for the headers of its response: the tiers that answered, in whose place, and whether the request
+//! may wait.
 
 use crate::inference::{chain::MayWait, source::Source};
 use axum::{http::HeaderMap, response::Response};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Of the questions about one text. Shared by who asks them and who answers with what came of it.
+/// Of the questions about one text. Shared by the code that asks them and the code that writes the response.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Trail(Arc<Mutex<Notes>>);
 
@@ -17,20 +17,20 @@ struct Notes {
 }
 
 impl Trail {
-    /// An answer or a refusal. What it does not say stays as it was: that one of many pieces was read by another tier than the wanted one
-    /// is worth knowing, though the last one was not.
+    /// Notes an answer or a refusal. What it does not name stays as it was, so that the response shows if one of many pieces was read by
+    /// another tier.
     pub(super) fn note(&self, source: &Source, may_wait: bool) {
-        let mut said = self.0.lock();
-        said.headers.extend(source.headers());
-        said.may_wait = may_wait;
+        let mut notes = self.0.lock();
+        notes.headers.extend(source.headers());
+        notes.may_wait = may_wait;
     }
 
     pub(super) fn write(&self, response: &mut Response) {
-        let said = self.0.lock();
-        for (name, value) in &said.headers {
+        let notes = self.0.lock();
+        for (name, value) in &notes.headers {
             response.headers_mut().insert(name.clone(), value.clone());
         }
-        if said.may_wait {
+        if notes.may_wait {
             response.extensions_mut().insert(MayWait);
         }
     }

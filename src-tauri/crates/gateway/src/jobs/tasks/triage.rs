@@ -1,7 +1,7 @@
 //! `POST /v1/triage`: what kind of message a text is.
 
 use super::{
-    ask::{Answered, Asking, Question, no_answer},
+    ask::{Answered, Question, Session, no_answer},
     batch::{self, Items},
     schema::{self, TaskAnswer},
 };
@@ -73,19 +73,19 @@ pub(super) async fn triage(
     let Wanted { text, texts, model } = body::parse(&body)?;
     let items = Items::texts(text, texts)?;
     let one = |text: Value, trail| {
-        let asking = Asking::new(
+        let session = Session::new(
             &jobs.inference,
             Task::Triage,
             model.as_deref(),
             &hints,
             trail,
         );
-        async move { sort(asking, batch::text(&text)?).await }
+        async move { sort(session, batch::text(&text)?).await }
     };
     Ok(batch::answer(&jobs, Task::Triage, items, one).await)
 }
 
-async fn sort(mut asking: Asking, text: &str) -> Result<Answered, Error> {
+async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
     for again in ["", "\nAnswer with the JSON object alone."] {
         let question = Question {
             system: include_str!("prompts/triage.md"),
@@ -93,7 +93,7 @@ async fn sort(mut asking: Asking, text: &str) -> Result<Answered, Error> {
             schema: triage::schema(),
             max_tokens: ANSWER_TOKENS,
         };
-        let said = asking.ask(&question).await?;
+        let said = session.ask(&question).await?;
         let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
         let Some(triage) = read else { continue };
         let answer = Map::from_iter([
@@ -104,9 +104,9 @@ async fn sort(mut asking: Asking, text: &str) -> Result<Answered, Error> {
         let saved = if triage.needs_cloud {
             0
         } else {
-            asking.tokens_of(text.len())
+            session.tokens_of(text.len())
         };
-        return Ok(asking.done(answer, saved));
+        return Ok(session.done(answer, saved));
     }
     Err(no_answer(Task::Triage))
 }

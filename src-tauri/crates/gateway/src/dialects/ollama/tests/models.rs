@@ -1,4 +1,4 @@
-//! What is told of models.
+//! The API's facts about models.
 
 use super::{CHAT, SHA256, bench, small, worker};
 use crate::testing::{json, tier};

@@ -81,7 +81,7 @@ const DROPPED: [&str; 13] = [
     "max_tool_calls",
     "messages",
     "moderation",
-    // One answer is told.
+    // There is one answer.
     "n",
     "prompt_cache_options",
     "prompt_cache_retention",
@@ -153,7 +153,7 @@ impl Ask {
             "store": false,
             "temperature": field("temperature"),
             "text": {"format": format.clone().unwrap_or_else(|| json!({"type": "text"})), "verbosity": verbosity},
-            "tool_choice": tools.choice_told,
+            "tool_choice": tools.choice_echo,
             "tools": tools.kept,
             "top_logprobs": self.top_logprobs.unwrap_or(0),
             "top_p": field("top_p"),

@@ -1,4 +1,4 @@
-//! What a response holds: thoughts, a message, calls.
+//! What a response holds: reasoning, a message, calls.
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -7,9 +7,9 @@ use uuid::Uuid;
 pub(super) struct Item {
     pub(super) kind: Kind,
     pub(super) id: String,
-    /// What was thought or said, or a call's arguments.
+    /// Reasoning, a message's text, or a call's arguments.
     pub(super) text: String,
-    /// A message's, as a chat tells them.
+    /// A message's, in the form of a chat's.
     pub(super) logprobs: Vec<Value>,
     pub(super) status: Status,
 }
@@ -78,7 +78,7 @@ impl Item {
         }
     }
 
-    /// The one part of what was thought or said.
+    /// The one part of reasoning or a message.
     pub(super) fn part(&self) -> Value {
         match self.kind {
             Kind::Reasoning => json!({"type": "reasoning_text", "text": self.text}),

@@ -14,7 +14,7 @@ use tierbar_core::Error;
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     pub(super) list: Vec<Map<String, Value>>,
-    /// What the model is not told.
+    /// What is left out of the chat.
     pub(super) left_out: Vec<String>,
     /// Images among the results of tools, where a chat has text alone. They follow as the user's.
     seen: Vec<Value>,
@@ -106,7 +106,7 @@ impl Messages {
         Ok(())
     }
 
-    /// What the model thought. Summaries stand in where its own words were not told.
+    /// The model's reasoning, or its summaries where the reasoning itself was not sent.
     fn reasoning(&mut self, item: &Value) {
         let texts = |list: &str| {
             let parts = item[list].as_array().map_or(&[][..], Vec::as_slice);

@@ -79,16 +79,16 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
             "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Capital of France?"}],
         })
     );
-    let mut told = json(response).await;
+    let mut reply = json(response).await;
     for (field, prefix) in [("/id", "resp_"), ("/output/0/id", "msg_")] {
-        let id = told.pointer_mut(field).unwrap().take();
+        let id = reply.pointer_mut(field).unwrap().take();
         assert!(id.as_str().unwrap().starts_with(prefix), "{id}");
     }
     for field in ["/created_at", "/completed_at"] {
-        assert!(told.pointer_mut(field).unwrap().take().as_u64() > Some(0));
+        assert!(reply.pointer_mut(field).unwrap().take().as_u64() > Some(0));
     }
     assert_eq!(
-        told,
+        reply,
         json!({
             "id": null, "object": "response", "created_at": null, "completed_at": null, "status": "completed", "error": null,
             "incomplete_details": null, "model": "small",
@@ -109,7 +109,7 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
 #[tokio::test]
 async fn a_request_of_an_input_alone_leaves_the_worker_its_own_settings() {
     let (bench, asked) = bench(whole).await;
-    let told = json(ask(&bench, &json!({"input": "Hi"})).await).await;
+    let reply = json(ask(&bench, &json!({"input": "Hi"})).await).await;
     assert_eq!(
         *asked.lock().unwrap(),
         json!({"messages": [{"role": "user", "content": "Hi"}]})
@@ -122,9 +122,9 @@ async fn a_request_of_an_input_alone_leaves_the_worker_its_own_settings() {
         ("parallel_tool_calls", json!(true)),
         ("tools", json!([])),
     ] {
-        assert_eq!(told[field], value, "{field}");
+        assert_eq!(reply[field], value, "{field}");
     }
-    assert_eq!(told["text"]["format"], json!({"type": "text"}));
+    assert_eq!(reply["text"]["format"], json!({"type": "text"}));
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ pub(super) struct Tools {
     pub(super) kept: Vec<Value>,
     /// As a chat has it; `null` for none.
     pub(super) choice: Value,
-    pub(super) choice_told: Value,
+    pub(super) choice_echo: Value,
     pub(super) left_out: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl Tools {
             offered: Vec::new(),
             kept: Vec::new(),
             choice: Value::Null,
-            choice_told: choice.clone().unwrap_or_else(|| json!("auto")),
+            choice_echo: choice.clone().unwrap_or_else(|| json!("auto")),
             left_out: Vec::new(),
         };
         for (index, tool) in sent.into_iter().enumerate() {
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(tools.kept, [sent[1].clone(), sent[3].clone()]);
         assert_eq!(tools.left_out, ["tools[0]: web_search", "tools[2]: custom"]);
         assert_eq!(
-            (tools.choice, tools.choice_told),
+            (tools.choice, tools.choice_echo),
             (Value::Null, json!("auto"))
         );
         let nameless = Tools::read(vec![json!({"type": "function"})], None).unwrap_err();
@@ -157,7 +157,7 @@ mod tests {
             one.choice,
             json!({"type": "function", "function": {"name": "now"}})
         );
-        assert_eq!(one.choice_told, json!({"type": "function", "name": "now"}));
+        assert_eq!(one.choice_echo, json!({"type": "function", "name": "now"}));
         let allowed = json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "now"}]});
         let narrowed = read(allowed).unwrap();
         assert_eq!(narrowed.choice, "required");

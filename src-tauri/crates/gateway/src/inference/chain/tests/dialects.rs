@@ -1,9 +1,9 @@
-//! What a chain says of its answer, in each dialect's body.
+//! A chain's report of its answer, in each dialect's body.
 
 use super::*;
 use futures_util::future::join_all;
 
-/// Where a dialect tells it.
+/// Where a dialect has it.
 struct Place {
     path: &'static str,
     whole: &'static str,

@@ -72,14 +72,14 @@ impl End {
         }
     }
 
-    /// The stop string that ended it, as our own engine tells it.
+    /// The stop string that ended it, in our own engine's form.
     pub(super) fn stop(&self) -> Option<&str> {
         self.stop_sequence.as_deref()
     }
 }
 
 impl Usage {
-    /// The figures grow in a stream, and some servers tell them at its end alone.
+    /// The figures grow in a stream, and some servers send them only at its end.
     pub(super) fn note(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.max(more.input_tokens);
         self.output_tokens = self.output_tokens.max(more.output_tokens);

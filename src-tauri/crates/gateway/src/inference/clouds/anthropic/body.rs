@@ -1,7 +1,10 @@
 //! The body of an answer, turned into OpenAI's as it arrives.
 
 use super::{answer::Message, failure, stream::AnswerWriter};
-use crate::inference::upstream::{Broken, Upstream, is_event_stream};
+use crate::inference::{
+    lines::Lines,
+    upstream::{Broken, Upstream, is_event_stream},
+};
 use axum::{
     body::Bytes,
     http::{HeaderValue, StatusCode, header, response::Parts},
@@ -15,10 +18,10 @@ use tierbar_fetch::RemoteAnswer;
 
 /// As the relay's own bound on answers.
 const ANSWER_LIMIT: usize = 64 << 20;
-/// Of an event; those of Anthropic's are a few words each.
+/// Bytes of an event. Anthropic's are short.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// What is listened for.
+/// What is expected.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expected {
     /// `usage`: a stream ends with what was used.
@@ -31,7 +34,7 @@ pub(super) enum Expected {
 type Arriving = UnsyncBoxBody<Bytes, String>;
 
 impl Expected {
-    /// The status and the other headers stay as they are: they tell when to come back.
+    /// The status and the other headers stay as they are, since they may say when to try again.
     pub(super) fn translate(self, answer: RemoteAnswer) -> Upstream {
         let (mut head, body) = answer.into_parts();
         head.headers.remove(header::CONTENT_LENGTH);
@@ -101,8 +104,7 @@ fn unlike(why: &str) -> Broken {
 struct Streaming {
     arriving: Arriving,
     writer: AnswerWriter,
-    /// A line whose end has not arrived.
-    partial: Vec<u8>,
+    lines: Lines,
     broken: bool,
 }
 
@@ -110,7 +112,7 @@ fn streamed(arriving: Arriving, usage: bool) -> UnsyncBoxBody<Bytes, Broken> {
     let streaming = Streaming {
         arriving,
         writer: AnswerWriter::new(usage),
-        partial: Vec::new(),
+        lines: Lines::default(),
         broken: false,
     };
     let turned = stream::unfold(streaming, |mut streaming| async {
@@ -133,7 +135,7 @@ impl Streaming {
             if !out.is_empty() {
                 return Some(Ok(out.into()));
             }
-            if self.partial.len() > LONGEST_LINE {
+            if self.lines.pending() > LONGEST_LINE {
                 let what = format!("sends an event of more than {} MiB", LONGEST_LINE >> 20);
                 return Some(Err(what.into()));
             }
@@ -143,13 +145,7 @@ impl Streaming {
 
     fn take(&mut self, arrived: &[u8]) -> String {
         let mut out = String::new();
-        self.partial.extend_from_slice(arrived);
-        let Some(end) = self.partial.iter().rposition(|&byte| byte == b'\n') else {
-            return out;
-        };
-        let rest = self.partial.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.partial, rest);
-        for line in whole.split(|&byte| byte == b'\n') {
+        for line in self.lines.complete(arrived).split(|&byte| byte == b'\n') {
             // Each event names itself in its data, too.
             if let Some(data) = line.strip_prefix(b"data:")
                 && !self.writer.is_over()

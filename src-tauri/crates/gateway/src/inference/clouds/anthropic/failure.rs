@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tierbar_core::Code;
 
-/// The body of a refusal, or the data of an `error` event. What else it tells stays: a Tierbar's own `code`, hint and figures.
+/// The body of a refusal, or the data of an `error` event. Its other fields stay, such as a Tierbar's own `code`, hint and figures.
 pub(super) fn openai(rendered: &[u8]) -> Value {
     let mut rendered: Value = serde_json::from_slice(rendered).unwrap_or_default();
     let request = rendered["request_id"].take();
@@ -24,7 +24,7 @@ pub(super) fn openai(rendered: &[u8]) -> Value {
     error.entry("param").or_insert(Value::Null);
     let code = error.entry("code").or_insert(Value::Null);
     if code.is_null() {
-        // Nothing but its words tells this one apart.
+        // Only its message distinguishes this one.
         let too_long = message.starts_with("prompt is too long");
         *code = if too_long {
             Code::ContextExceeded.as_str().into()

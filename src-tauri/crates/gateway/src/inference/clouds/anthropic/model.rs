@@ -1,4 +1,4 @@
-//! What a model takes, as far as its name tells: each of Anthropic's refuses fields that another needs, with a status of 400.
+//! The fields that a model accepts, by its name: each of Anthropic's models refuses fields that another needs, with a status of 400.
 
 /// In the order of their years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

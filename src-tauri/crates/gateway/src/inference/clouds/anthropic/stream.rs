@@ -7,7 +7,7 @@ use super::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// One answer as it is told.
+/// One answer while it is rendered.
 #[derive(Debug, Default)]
 pub(super) struct AnswerWriter {
     id: String,
@@ -79,14 +79,14 @@ impl AnswerWriter {
         }
     }
 
-    /// The stream has told its end.
+    /// The stream has had its last event.
     pub(super) fn is_over(&self) -> bool {
         self.over
     }
 
     /// What an event's data is in OpenAI's stream; empty for nothing.
     pub(super) fn event(&mut self, data: &[u8]) -> String {
-        // What is no event says nothing that could be told.
+        // Anything but an event is ignored.
         let Ok(event) = serde_json::from_slice(data) else {
             return String::new();
         };

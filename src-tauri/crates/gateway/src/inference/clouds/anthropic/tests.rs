@@ -53,18 +53,18 @@ async fn bench(routes: Router, model: &str) -> (Bench, String) {
     (bench, server)
 }
 
-/// A server that answers so, whatever it is asked, and tells what that was.
+/// A server that gives this answer to every request, and reports the requests.
 fn scripted(
     answer: impl Fn() -> Response + Clone + Send + Sync + 'static,
 ) -> (Router, mpsc::UnboundedReceiver<Asked>) {
-    let (tell, asked) = mpsc::unbounded_channel();
+    let (report, asked) = mpsc::unbounded_channel();
     let answer = move |uri: Uri, headers: HeaderMap, body: String| {
         let asked = Asked {
             path: uri.path().to_owned(),
             headers,
             body: serde_json::from_str(&body).unwrap(),
         };
-        tell.send(asked).unwrap();
+        report.send(asked).unwrap();
         std::future::ready(answer())
     };
     (Router::new().fallback(post(answer)), asked)

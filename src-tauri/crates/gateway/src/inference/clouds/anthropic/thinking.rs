@@ -74,7 +74,7 @@ impl ThinkingRequest {
                 thinking.field = Some(if model == Generation::Adaptive {
                     json!({"type": "adaptive"})
                 } else {
-                    // Their thoughts are told only to those who ask.
+                    // Their reasoning is sent only on request.
                     json!({"type": "adaptive", "display": "summarized"})
                 });
             }

@@ -15,7 +15,7 @@ const HEAD: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 /// A bench whose tier is elsewhere, and the server there: it says this to its one request, and then holds the connection
-/// until the client leaves, or, if it is to cut, closes it. It tells what it was asked.
+/// until the client leaves, or, if it is to cut, closes it. It reports the requests.
 async fn elsewhere(
     url: bool,
     model: Option<&str>,

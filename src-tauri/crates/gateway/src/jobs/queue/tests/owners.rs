@@ -4,7 +4,7 @@ use super::*;
 
 const EVERYWHERE: &str = "0.0.0.0:11435";
 
-/// Makes a key, and tells the header that shows it.
+/// Creates a key, and returns the header that presents it.
 async fn key(bench: &Bench, name: &str, mut limits: Value) -> String {
     limits["name"] = name.into();
     let made = bench

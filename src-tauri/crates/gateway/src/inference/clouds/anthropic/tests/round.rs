@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The far inference's worker: it answers so, and tells what it was asked.
+/// The remote worker: it gives this answer, and reports the requests.
 struct Round {
     near: Bench,
     far: Bench,

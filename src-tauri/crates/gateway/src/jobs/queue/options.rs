@@ -1,4 +1,4 @@
-//! What a request's headers say of waiting.
+//! The queue's headers of a request.
 
 use super::millis;
 use axum::http::{HeaderMap, HeaderName};
@@ -13,10 +13,10 @@ const ATTEMPTS: &str = "x-tierbar-attempts";
 const WEBHOOK: &str = "x-tierbar-webhook";
 const KEY: &str = "idempotency-key";
 
-/// Beyond a night, and not for ever.
+/// Longer than a night, but not forever.
 const DEADLINE_MS: u64 = 24 * 3600 * 1000;
 const LONGEST_MS: u64 = 7 * DEADLINE_MS;
-/// With the pauses between them more than a day: by default it is the deadline that ends the trying.
+/// With the pauses between them more than a day, so that by default the deadline ends the attempts.
 const USUAL_ATTEMPTS: u32 = 300;
 const MOST_ATTEMPTS: u32 = 1000;
 const LONGEST_KEY: usize = 255;
@@ -33,7 +33,7 @@ pub(super) enum When {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct Options {
     /// `None`: it is answered now or not at all, unless its chain ends in the queue.
     pub(super) when: Option<When>,
     pub(super) priority: Priority,
@@ -43,7 +43,7 @@ pub(super) struct Wish {
     pub(super) key: Option<String>,
 }
 
-impl Wish {
+impl Options {
     /// # Errors
     /// `BadRequest` naming the header.
     pub(super) fn read(headers: &HeaderMap, now_ms: u64) -> Result<Self, Error> {
@@ -102,7 +102,7 @@ impl Wish {
     }
 }
 
-/// A key of this server may not have it call whom it likes: what this machine reaches, its owner's clients alone may reach by it.
+/// Clients with an API key may name webhooks only on allowed hosts, because this machine reaches servers that they do not.
 pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
     let url = Url::parse(url).ok();
     let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
@@ -198,28 +198,28 @@ mod tests {
     const NOW: u64 = 1_700_000_000_000;
     const HOUR: u64 = 3_600_000;
 
-    fn read(headers: &[(&'static str, &str)]) -> Result<Wish, String> {
+    fn read(headers: &[(&'static str, &str)]) -> Result<Options, String> {
         let headers = headers.iter().map(|(name, value)| {
             let name = HeaderName::from_static(name);
             (name, value.parse().unwrap())
         });
-        Wish::read(&headers.collect(), NOW).map_err(|error| error.message)
+        Options::read(&headers.collect(), NOW).map_err(|error| error.message)
     }
 
     #[test]
     fn without_its_header_a_request_is_not_queued() {
-        let wish = read(&[]).unwrap();
-        assert_eq!((wish.when, wish.priority), (None, Priority::Normal));
-        assert_eq!(wish.deadline_ms, NOW + 24 * HOUR);
+        let options = read(&[]).unwrap();
+        assert_eq!((options.when, options.priority), (None, Priority::Normal));
+        assert_eq!(options.deadline_ms, NOW + 24 * HOUR);
         assert_eq!(
-            (wish.max_attempts, wish.webhook, wish.key),
+            (options.max_attempts, options.webhook, options.key),
             (300, None, None)
         );
     }
 
     #[test]
     fn each_header_is_read() {
-        let wish = read(&[
+        let options = read(&[
             (QUEUE, "allow"),
             (PRIORITY, "high"),
             (DEADLINE, "2h"),
@@ -227,14 +227,20 @@ mod tests {
             (WEBHOOK, "http://127.0.0.1:9/done?x=1"),
             (KEY, "night-1"),
         ]);
-        let wish = wish.unwrap();
+        let options = options.unwrap();
         assert_eq!(
-            (wish.when, wish.priority),
+            (options.when, options.priority),
             (Some(When::Allow), Priority::High)
         );
-        assert_eq!((wish.deadline_ms, wish.max_attempts), (NOW + 2 * HOUR, 7));
-        assert_eq!(wish.webhook.as_deref(), Some("http://127.0.0.1:9/done?x=1"));
-        assert_eq!(wish.key.as_deref(), Some("night-1"));
+        assert_eq!(
+            (options.deadline_ms, options.max_attempts),
+            (NOW + 2 * HOUR, 7)
+        );
+        assert_eq!(
+            options.webhook.as_deref(),
+            Some("http://127.0.0.1:9/done?x=1")
+        );
+        assert_eq!(options.key.as_deref(), Some("night-1"));
         let moment = read(&[(DEADLINE, "2023-11-15T00:13:20+01:00")]).unwrap();
         assert_eq!(moment.deadline_ms, NOW + HOUR);
         let week = read(&[(DEADLINE, "7d")]).unwrap();

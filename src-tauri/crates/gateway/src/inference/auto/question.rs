@@ -1,4 +1,7 @@
 //! One question to the fast tier's model.
+//!
+//! It calls the worker itself, with a lease of its own: it is not an answer to a client, so it is counted neither in the metrics nor in the
+//! model's speed, and the choice of a tier, of which it is a part, comes before [`Inference::ask`] asks one.
 
 use crate::inference::{CHAT, Inference, content::Content, upstream::Upstream};
 use tierbar_core::{
@@ -9,7 +12,7 @@ use tierbar_core::{
 /// An answer of a few tokens with their alternatives has some ten KiB.
 const ANSWER_LIMIT: usize = 1 << 20;
 
-/// What the tier's model makes of the text. Holds a lease for as long.
+/// Returns the model's opinion of the text. Holds a lease meanwhile.
 ///
 /// # Errors
 /// Those of a lease; `WorkerCrashed` if the answer does not come or is none.
