@@ -194,7 +194,8 @@ export class Conversation {
       turn === null ? undefined : messages.find(({ id, finish }) => id === leaf && finish === null);
     this.leaf = written ? written.parent : leaf;
     this.messages = messages.filter((message) => message !== written).map(shownMessage);
-    if (turn !== null) void this.#join(turn);
+    // One that failed here while the chat was being read is over, and its error stays.
+    if (turn !== null && this.problem === null) void this.#join(turn);
   }
 
   async #join(turn: string): Promise<void> {
