@@ -48,7 +48,8 @@ export class Chats {
       const { id } = current;
       if (id === null) return;
       const summary = chats.find((chat) => chat.id === id);
-      if (current.problem?.code === 'unreachable' || (current.problem && current.messages.length === 0))
+      const lost = current.problem?.code === 'unreachable' && !current.turnFailed;
+      if (lost || (current.problem && current.messages.length === 0))
         await current.open(id);
       else if (summary) await current.sync(summary);
     } catch (cause) {

@@ -45,6 +45,8 @@ export class Conversation {
   /** From sending until the answer is whole. */
   busy = $state(false);
   problem = $state.raw<ApiError | null>(null);
+  /** The problem is how a turn ended, and stays until the next one. */
+  turnFailed = false;
   /** The messages are being fetched. */
   opening = $state(false);
   turns = $derived(turnsOf(this.messages, this.leaf));
@@ -67,6 +69,7 @@ export class Conversation {
     this.id = id;
     this.opening = true;
     this.problem = null;
+    this.turnFailed = false;
     try {
       await this.#read();
     } catch (cause) {
@@ -150,6 +153,7 @@ export class Conversation {
     this.#stopped = false;
     this.busy = true;
     this.problem = null;
+    this.turnFailed = false;
     this.live = {
       text: '',
       reasoning: '',
@@ -278,7 +282,10 @@ export class Conversation {
 
   #conclude(event: Ending, sent: number | null, first: number): void {
     const answer = event.type === 'finished' ? event.message : event.answer;
-    if (event.type === 'failed') this.problem = new ApiError(event.code, event.message, event.hint);
+    if (event.type === 'failed') {
+      this.problem = new ApiError(event.code, event.message, event.hint);
+      this.turnFailed = true;
+    }
     // Stopped before its first word, an answer is not stored.
     if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;
     const { tier } = answer;
