@@ -49,8 +49,7 @@ export class Chats {
       if (id === null) return;
       const summary = chats.find((chat) => chat.id === id);
       const lost = current.problem?.code === 'unreachable' && !current.turnFailed;
-      if (lost || (current.problem && current.messages.length === 0))
-        await current.open(id);
+      if (lost || (current.problem && current.messages.length === 0)) await current.open(id);
       else if (summary) await current.sync(summary);
     } catch (cause) {
       this.problem = asApiError(cause);
