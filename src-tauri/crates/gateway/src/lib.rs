@@ -50,7 +50,6 @@ use admin::Admin;
 use axum::{Json, Router, middleware};
 use edge::{
     Edge,
-    openapi::Document,
     origin::{require_token, same_site},
 };
 use http::{
@@ -66,7 +65,7 @@ use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio_util::sync::CancellationToken;
-use utoipa::OpenApi;
+use utoipa::{OpenApi, openapi};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// Everything that requests need.
@@ -98,6 +97,12 @@ pub struct Gateway {
 impl Gateway {
     /// Returns the whole API as one service, and the runner of queued requests, to run beside it.
     pub fn parts(self) -> (Router, Runner) {
+        let (router, runner, _) = self.described();
+        (router, runner)
+    }
+
+    /// As [`Self::parts`], with what the routes say of themselves.
+    fn described(self) -> (Router, Runner, openapi::OpenApi) {
         let contexts = self.contexts.clone();
         let (inference, jobs, edge, admin) = self.states();
         let token = || middleware::from_fn_with_state(Arc::clone(&edge), require_token);
@@ -125,17 +130,12 @@ impl Gateway {
             .layer(admit);
         let count = middleware::from_fn_with_state(inference.metrics.clone(), metrics::count);
         let owners = dialects::ollama::owners_routes().with_state(inference);
-        let document = Document::default();
-        let described = OpenApiRouter::default()
-            .routes(routes!(edge::openapi::document))
-            .with_state(document.clone());
         let (router, api) = OpenApiRouter::with_openapi(edge::openapi::Description::openapi())
             .routes(routes!(health))
-            .merge(described)
+            .routes(routes!(edge::openapi::document))
             .merge(answers)
             .merge(owners.layer(token()))
             .split_for_parts();
-        document.complete(api);
         let router = router
             .merge(admin::routes().with_state(admin).layer(token()))
             .fallback(edge::ui::asset)
@@ -144,7 +144,7 @@ impl Gateway {
             .layer(in_form)
             .layer(count)
             .layer(middleware::from_fn(edge::request_id::name));
-        (router, runner)
+        (router, runner, api)
     }
 
     /// The state of each storey.

@@ -44,6 +44,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+use utoipa::openapi::OpenApi;
 
 pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatus {
     TierStatus {
@@ -344,6 +345,8 @@ pub(crate) struct Bench {
     pub(crate) config: Arc<Mutex<Config>>,
     others: Others,
     pub(crate) closing: CancellationToken,
+    /// What the routes say of themselves.
+    pub(crate) api: Option<OpenApi>,
     /// Not run by itself.
     pub(crate) runner: Option<Runner>,
     sockets: TempDir,
@@ -428,7 +431,7 @@ impl Bench {
             closing: closing.clone(),
         };
         let sockets = tempfile::tempdir().unwrap();
-        let (router, runner) = gateway.parts();
+        let (router, runner, api) = gateway.described();
         Self {
             router,
             token,
@@ -445,6 +448,7 @@ impl Bench {
             config,
             others,
             closing,
+            api: Some(api),
             runner: Some(runner),
             sockets,
         }

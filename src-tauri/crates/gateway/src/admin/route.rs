@@ -39,8 +39,7 @@ pub(super) async fn explain(
     Query(question): Query<Question>,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    let request: serde_json::Map<String, Value> = body::parse(&body)?;
+    let request: serde_json::Map<String, Value> = body::request(body).await?;
     let request = Value::Object(request);
     let thorough = question.classify == Classify::Always;
     let considered = auto::explain(&admin.inference, &request, thorough).await?;

@@ -79,7 +79,7 @@ async fn messages(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let ask = read(body).await?;
+    let ask: Ask = body::request(body).await?;
     let writer = AnswerWriter::new(ask.model());
     let chat = Request::of(CHAT, hints, ask.into_chat()?.into())?;
     Ok(respond(&inference, chat, |_| writer).await)
@@ -104,14 +104,10 @@ async fn count(
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let chat = read(body).await?.into_chat()?;
+    let ask: Ask = body::request(body).await?;
+    let chat = ask.into_chat()?;
     let counted = relay::count(inference, hints, chat.into()).await?;
     Ok(Json(json!({"input_tokens": counted})))
-}
-
-async fn read(body: Body) -> Result<Ask, Failure> {
-    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    Ok(body::parse(&bytes)?)
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
-//! `GET /openapi.json`: the inference API as OpenAPI 3.1, collected from its routes. A test compares `docs/openapi.json`, which is a copy.
+//! `GET /openapi.json`: the inference API as OpenAPI 3.1. `docs/openapi.json` is collected from its routes; a test compares the two.
 
 use crate::http::schema::{ErrorBody, Errors, Queued, QueuedRequest, Refusal};
-use axum::{extract::State, http::header, response::IntoResponse};
-use std::sync::{Arc, OnceLock};
+use axum::{http::header, response::IntoResponse};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        self, Paths,
+        self,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
+
+/// What the routes say, as the test below has collected it.
+const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json");
 
 /// What the routes do not say of the API.
 #[derive(OpenApi)]
@@ -51,30 +53,6 @@ impl Modify for Credentials {
     }
 }
 
-/// The document, once all routes are collected.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Document(Arc<OnceLock<String>>);
-
-impl Document {
-    /// Completes the document with what the routes say.
-    pub(crate) fn complete(&self, mut routes: openapi::OpenApi) {
-        routes.paths = written(routes.paths);
-        let text = routes.to_pretty_json().unwrap_or_default();
-        // There is one set of routes.
-        let _ = self.0.set(text);
-    }
-}
-
-/// A path may have slashes in its last part, which OpenAPI has no way to write.
-fn written(mut paths: Paths) -> Paths {
-    let all = std::mem::take(&mut paths.paths);
-    paths.paths = all
-        .into_iter()
-        .map(|(path, item)| (path.replace("{*", "{"), item))
-        .collect();
-    paths
-}
-
 /// Returns this document.
 #[utoipa::path(
     get,
@@ -83,9 +61,8 @@ fn written(mut paths: Paths) -> Paths {
     operation_id = "openapi",
     responses((status = 200, description = "The document", body = Object), Errors),
 )]
-pub(crate) async fn document(State(document): State<Document>) -> impl IntoResponse {
-    let text = document.0.get().cloned().unwrap_or_default();
-    ([(header::CONTENT_TYPE, "application/json")], text)
+pub(crate) async fn document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT)
 }
 
 #[cfg(test)]
@@ -95,18 +72,28 @@ mod tests {
     use axum::{body::Body, http::Request};
     use serde_json::Value;
 
-    /// `TIERBAR_WRITE_OPENAPI=1 cargo test -p tierbar-gateway openapi` writes the copy.
+    /// As `docs/openapi.json` has it.
+    fn collected(mut api: openapi::OpenApi) -> String {
+        // A path may have slashes in its last part, which OpenAPI has no way to write.
+        let paths = std::mem::take(&mut api.paths.paths).into_iter();
+        api.paths.paths = paths
+            .map(|(path, item)| (path.replace("{*", "{"), item))
+            .collect();
+        api.to_pretty_json().unwrap() + "\n"
+    }
+
+    /// `TIERBAR_WRITE_OPENAPI=1 cargo test -p tierbar-gateway openapi` writes it.
     #[tokio::test]
-    async fn the_copy_in_the_documents_is_the_served_document() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/openapi.json");
-        let bench = Bench::new("127.0.0.1:11435").await;
-        let served = text(bench.get("/openapi.json").await).await + "\n";
+    async fn the_served_document_is_what_the_routes_say() {
+        let mut bench = Bench::new("127.0.0.1:11435").await;
+        let collected = collected(bench.api.take().unwrap());
         if std::env::var_os("TIERBAR_WRITE_OPENAPI").is_some() {
-            std::fs::write(path, &served).unwrap();
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/openapi.json");
+            std::fs::write(path, &collected).unwrap();
         }
-        let copy = std::fs::read_to_string(path).unwrap();
+        let served = text(bench.get("/openapi.json").await).await;
         assert!(
-            copy == served,
+            served == collected,
             "docs/openapi.json is out of date; write it with TIERBAR_WRITE_OPENAPI=1"
         );
     }

@@ -115,6 +115,14 @@ pub(crate) fn check_values(json: &[u8]) -> Result<(), Error> {
     Err(Error::new(Code::PayloadTooLarge, message).hint("send smaller requests"))
 }
 
+/// Reads a request for inference, and parses it.
+///
+/// # Errors
+/// Those of [`read`] and [`parse`].
+pub(crate) async fn request<T: DeserializeOwned>(body: Body) -> Result<T, Error> {
+    parse(&read(body, INFERENCE_LIMIT).await?)
+}
+
 /// Parses the body as a JSON object. An empty body counts as `{}`.
 pub(crate) async fn object<T: DeserializeOwned>(body: Body) -> Result<T, Error> {
     let bytes = read(body, ADMIN_LIMIT).await?;

@@ -62,9 +62,7 @@ pub(super) async fn chat(
     body: Body,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
-    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let mut chat: Chat = body::parse(&bytes)?;
-    drop(bytes);
+    let mut chat: Chat = body::request(body).await?;
     let messages = chat.messages.take().unwrap_or_default();
     if messages.is_empty() {
         return load::load(&inference, &chat.ask, Shape::Chat, begun).await;

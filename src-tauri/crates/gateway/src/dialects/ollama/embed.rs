@@ -82,7 +82,7 @@ pub(super) async fn embed(
     body: Body,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
-    let mut embed = read(body).await?;
+    let mut embed: Embed = body::request(body).await?;
     let input = texts(embed.input.take())?;
     let model = embed.model().to_owned();
     let (vectors, tokens) = embed.vectors(inference, hints, input).await?;
@@ -114,18 +114,13 @@ pub(super) async fn embeddings(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let mut embed = read(body).await?;
+    let mut embed: Embed = body::request(body).await?;
     let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
     let (vectors, _) = embed
         .vectors(inference, hints, prompt.into_iter().collect())
         .await?;
     let vector = vectors.into_iter().next().unwrap_or_default();
     Ok(Json(json!({"embedding": vector})).into_response())
-}
-
-async fn read(body: Body) -> Result<Embed, Failure> {
-    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    Ok(body::parse(&bytes)?)
 }
 
 /// One text or a list of them; an empty one is none, as nothing is.

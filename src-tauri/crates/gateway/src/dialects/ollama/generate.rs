@@ -73,9 +73,7 @@ pub(super) async fn generate(
     body: Body,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
-    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let generate: Generate = body::parse(&bytes)?;
-    drop(bytes);
+    let generate: Generate = body::request(body).await?;
     if generate.is_empty() {
         return load::load(&inference, &generate.ask, Shape::Generate, begun).await;
     }

@@ -68,7 +68,8 @@ async fn create(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let (chat, echo) = read(body).await?.into_chat()?;
+    let ask: Ask = body::request(body).await?;
+    let (chat, echo) = ask.into_chat()?;
     let request = Request::of(CHAT, hints, chat)?;
     let writer = |source: &Source| AnswerWriter::new(echo, source.model.as_ref());
     Ok(respond(&inference, request, writer).await)
@@ -93,15 +94,11 @@ async fn count(
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let (chat, _) = read(body).await?.into_chat()?;
+    let ask: Ask = body::request(body).await?;
+    let (chat, _) = ask.into_chat()?;
     let counted = relay::count(inference, hints, chat).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))
-}
-
-async fn read(body: Body) -> Result<Ask, Failure> {
-    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    Ok(body::parse(&bytes)?)
 }
 
 /// Returns a stored response. Responses are not stored: always 404.

@@ -74,8 +74,7 @@ pub(super) async fn compress(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    let wanted: Wanted = body::parse(&body)?;
+    let wanted: Wanted = body::request(body).await?;
     let limit = wanted.words;
     if !WORDS.contains(&limit) {
         let (least, most) = (WORDS.start(), WORDS.end());

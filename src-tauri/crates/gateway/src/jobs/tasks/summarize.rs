@@ -92,9 +92,7 @@ pub(super) async fn summarize(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    let wanted: Wanted = body::parse(&body)?;
-    drop(body);
+    let wanted: Wanted = body::request(body).await?;
     let limit = checked_words(wanted.words, USUAL_WORDS)?;
     let items = Items::texts(wanted.text, wanted.texts)?;
     if wanted.stream {

@@ -69,8 +69,7 @@ pub(super) async fn triage(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    let Wanted { text, texts, model } = body::parse(&body)?;
+    let Wanted { text, texts, model } = body::request(body).await?;
     let items = Items::texts(text, texts)?;
     let one = |text: Value, trail| {
         let session = Session::new(
