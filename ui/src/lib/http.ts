@@ -11,7 +11,7 @@ import {
 } from '../platform/routes';
 import { sentence } from './format';
 
-/** An error of the API, or `unreachable` if there was no answer. */
+/** An error of the API, or a `ConnectionError`. */
 export class ApiError extends Error {
   constructor(
     readonly code: string,
@@ -26,6 +26,13 @@ export class ApiError extends Error {
   /** Message and hint as running text. */
   get sentences(): string {
     return this.hint ? `${sentence(this.message)} ${sentence(this.hint)}` : sentence(this.message);
+  }
+}
+
+/** There was no answer of Tierbar itself. The API has this code too, for servers that it asks. */
+export class ConnectionError extends ApiError {
+  constructor(message: string, hint: string | null = null) {
+    super('unreachable', message, hint);
   }
 }
 
@@ -62,7 +69,7 @@ export class Api {
     try {
       this.#connection = await this.#connect();
     } catch (cause) {
-      throw new ApiError('unreachable', `Tierbar is not ready: ${asApiError(cause).message}`);
+      throw new ConnectionError(`Tierbar is not ready: ${asApiError(cause).message}`);
     }
   }
 
@@ -122,11 +129,7 @@ export class Api {
       response = await fetch(url, init);
     } catch (cause) {
       if (parts.signal?.aborted) throw cause;
-      throw new ApiError(
-        'unreachable',
-        'Tierbar is not responding.',
-        'Check that it is running, then try again.',
-      );
+      throw new ConnectionError('Tierbar is not responding.', 'Check that it is running, then try again.');
     }
     if (response.ok) return response;
     const error =

@@ -187,7 +187,7 @@ export class Network {
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
   /** Answers a request instead of the defaults below; `null` lets it through. */
-  override: (request: Sent) => Response | null = () => null;
+  override: (request: Sent) => Response | Promise<Response> | null = () => null;
   #ids = 0;
 
   constructor() {

@@ -1,4 +1,4 @@
-import { type ApiError, asApiError } from '../../lib/http';
+import { type ApiError, asApiError, ConnectionError } from '../../lib/http';
 import type { ChatSummary } from '../../platform/api';
 import { Conversation, type Surroundings } from './conversation.svelte';
 
@@ -48,7 +48,7 @@ export class Chats {
       const { id } = current;
       if (id === null) return;
       const summary = chats.find((chat) => chat.id === id);
-      const lost = current.problem?.code === 'unreachable' && !current.turnFailed;
+      const lost = current.problem instanceof ConnectionError;
       if (lost || (current.problem && current.messages.length === 0)) await current.open(id);
       else if (summary) await current.sync(summary);
     } catch (cause) {

@@ -114,6 +114,40 @@ describe('the chat history', () => {
     expect(chats.list).toHaveLength(1);
   });
 
+  it('keeps the error of a turn that no server could answer when the chats are read again', async () => {
+    const done = chats.current.send('First');
+    await until(() => network.turns.length === 1);
+    network.turns[0]?.fail('unreachable', 'no step of nightly could answer');
+    await done;
+    await chats.refresh();
+    expect(chats.current.problem?.message).toBe('no step of nightly could answer');
+  });
+
+  it('does not replace a new turn with what was read before it', async () => {
+    await talk('First', '1');
+    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    await other.open('c1');
+    await talk('Second', '2');
+    let answer = () => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const [chat] = network.chats;
+    if (chat) chat.updated_at = '2026-11-23T12:00:00Z';
+    const stale = structuredClone(chat);
+    network.override = ({ method, path }) =>
+      method === 'GET' && path === '/tierbar/v1/chats/c1' ? held.then(() => Response.json(stale)) : null;
+    const refreshed = other.refresh();
+    await until(() => network.requests.at(-1)?.path === '/tierbar/v1/chats/c1');
+    const done = other.current.send('Third');
+    await until(() => network.turns.length === 3);
+    answer();
+    await refreshed;
+    expect(other.current.messages.map((message) => message.content)).toEqual(['First', '1', 'Third']);
+    network.turns[2]?.finish('stop', 1);
+    await done;
+  });
+
   it('opens a chat again that could not be read the first time', async () => {
     await talk('First', '1');
     const later = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });

@@ -1,5 +1,5 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
-import type { ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/api';
+import type { Chat, ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/api';
 import { AUTO } from '../tiers/tiers';
 import { followTurn } from './follow';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
@@ -45,8 +45,6 @@ export class Conversation {
   /** From sending until the answer is whole. */
   busy = $state(false);
   problem = $state.raw<ApiError | null>(null);
-  /** The problem is how a turn ended, and stays until the next one. */
-  turnFailed = false;
   /** The messages are being fetched. */
   opening = $state(false);
   turns = $derived(turnsOf(this.messages, this.leaf));
@@ -69,7 +67,6 @@ export class Conversation {
     this.id = id;
     this.opening = true;
     this.problem = null;
-    this.turnFailed = false;
     try {
       await this.#read();
     } catch (cause) {
@@ -84,7 +81,9 @@ export class Conversation {
     if (this.busy || this.opening || this.problem !== null) return;
     if (summary.turn === null && summary.updated_at === this.#summary?.updated_at) return;
     try {
-      await this.#read();
+      const chat = await this.#fetch();
+      // A turn that began here meanwhile is newer than what was read.
+      if (!this.busy && this.problem === null) this.#take(chat);
     } catch {
       // The next look may succeed.
     }
@@ -153,7 +152,6 @@ export class Conversation {
     this.#stopped = false;
     this.busy = true;
     this.problem = null;
-    this.turnFailed = false;
     this.live = {
       text: '',
       reasoning: '',
@@ -188,7 +186,14 @@ export class Conversation {
 
   /** Reads the chat, and joins its turn if one runs. */
   async #read(): Promise<void> {
-    const chat = await this.#around.api.get('/tierbar/v1/chats/{id}', { path: { id: this.id ?? '' } });
+    this.#take(await this.#fetch());
+  }
+
+  #fetch(): Promise<Chat> {
+    return this.#around.api.get('/tierbar/v1/chats/{id}', { path: { id: this.id ?? '' } });
+  }
+
+  #take(chat: Chat): void {
     this.model = chat.model;
     const { leaf, messages, ...summary } = chat;
     this.#summary = summary;
@@ -198,8 +203,7 @@ export class Conversation {
       turn === null ? undefined : messages.find(({ id, finish }) => id === leaf && finish === null);
     this.leaf = written ? written.parent : leaf;
     this.messages = messages.filter((message) => message !== written).map(shownMessage);
-    // One that failed here while the chat was being read is over, and its error stays.
-    if (turn !== null && this.problem === null) void this.#join(turn);
+    if (turn !== null) void this.#join(turn);
   }
 
   async #join(turn: string): Promise<void> {
@@ -282,10 +286,7 @@ export class Conversation {
 
   #conclude(event: Ending, sent: number | null, first: number): void {
     const answer = event.type === 'finished' ? event.message : event.answer;
-    if (event.type === 'failed') {
-      this.problem = new ApiError(event.code, event.message, event.hint);
-      this.turnFailed = true;
-    }
+    if (event.type === 'failed') this.problem = new ApiError(event.code, event.message, event.hint);
     // Stopped before its first word, an answer is not stored.
     if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;
     const { tier } = answer;

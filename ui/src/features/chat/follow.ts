@@ -1,4 +1,4 @@
-import { type Api, ApiError, asApiError } from '../../lib/http';
+import { type Api, asApiError, ConnectionError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
 import type { TurnEvent } from '../../platform/api';
 
@@ -7,7 +7,7 @@ const PAUSES_MS = [200, 1000, 3000];
 
 /**
  * Yields the events of a turn to its last. A connection that breaks is made again, from the event after the last one that came: the turn
- * runs on in the host. Throws `not_found` for a turn that ended a while ago, and `unreachable` when the host is gone.
+ * runs on in the host. Throws `not_found` for a turn that ended a while ago, and a `ConnectionError` when the host is gone.
  */
 export async function* followTurn(
   api: Api,
@@ -20,7 +20,7 @@ export async function* followTurn(
   for (;;) {
     try {
       const response = await api.stream('get', route, { path, query: { after }, signal });
-      if (response.body === null) throw new ApiError('unreachable', 'The connection to Tierbar was lost.');
+      if (response.body === null) throw new ConnectionError('The connection to Tierbar was lost.');
       for await (const item of readSse(response.body)) {
         if ('comment' in item) continue;
         const event = parse(item.data);
@@ -29,7 +29,7 @@ export async function* followTurn(
         yield event;
         if (event.type === 'finished' || event.type === 'failed') return;
       }
-      throw new ApiError('unreachable', 'The connection to Tierbar was lost.');
+      throw new ConnectionError('The connection to Tierbar was lost.');
     } catch (cause) {
       if (signal.aborted) throw cause;
       const error = asApiError(cause);
@@ -46,6 +46,6 @@ function parse(data: string): TurnEvent {
   try {
     return JSON.parse(data) as TurnEvent;
   } catch {
-    throw new ApiError('unreachable', 'The connection to Tierbar was lost.');
+    throw new ConnectionError('The connection to Tierbar was lost.');
   }
 }

@@ -1,4 +1,4 @@
-import { type Api, ApiError } from '../../lib/http';
+import { type Api, ApiError, ConnectionError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
 import type { Entry, Status, TierStatus } from '../../platform/api';
 import { Loads } from '../tiers/loads';
@@ -65,7 +65,7 @@ export class Feed {
       try {
         await this.#api.connect();
         const response = await this.#api.stream('get', '/tierbar/v1/events', { signal });
-        if (response.body === null) throw new ApiError('unreachable', 'The event stream is empty.');
+        if (response.body === null) throw new ConnectionError('The event stream is empty.');
         for await (const item of readSse(response.body)) {
           if ('comment' in item) continue;
           if (item.event === 'log') {

@@ -1,4 +1,4 @@
-import { type Api, ApiError, asApiError, errorFromBody } from '../../lib/http';
+import { type Api, type ApiError, asApiError, ConnectionError, errorFromBody } from '../../lib/http';
 import { readSse } from '../../lib/sse';
 import type { BenchReport, Progress, TuneReport } from '../../platform/api';
 
@@ -81,8 +81,7 @@ export class Measurements {
         else if (item.event === 'report') return data;
       }
     }
-    throw new ApiError(
-      'unreachable',
+    throw new ConnectionError(
       'The measurement was interrupted.',
       'Check that Tierbar is running, then try again.',
     );
