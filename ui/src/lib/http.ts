@@ -29,7 +29,7 @@ export class ApiError extends Error {
   }
 }
 
-/** There was no answer of Tierbar itself. The API has this code too, for servers that it asks. */
+/** Tierbar itself did not answer. The API uses the same code for servers that it calls. */
 export class ConnectionError extends ApiError {
   constructor(message: string, hint: string | null = null) {
     super('unreachable', message, hint);

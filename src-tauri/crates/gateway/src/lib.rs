@@ -101,7 +101,7 @@ impl Gateway {
         (router, runner)
     }
 
-    /// As [`Self::parts`], with what the routes say of themselves.
+    /// As [`Self::parts`], with the OpenAPI description of the routes.
     fn described(self) -> (Router, Runner, openapi::OpenApi) {
         let contexts = self.contexts.clone();
         let (inference, jobs, edge, admin) = self.states();

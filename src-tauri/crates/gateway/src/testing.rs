@@ -345,7 +345,7 @@ pub(crate) struct Bench {
     pub(crate) config: Arc<Mutex<Config>>,
     others: Others,
     pub(crate) closing: CancellationToken,
-    /// What the routes say of themselves.
+    /// The OpenAPI description of the routes.
     pub(crate) api: Option<OpenApi>,
     /// Not run by itself.
     pub(crate) runner: Option<Runner>,

@@ -51,7 +51,7 @@ impl Loads {
             })
         });
         for BegunLoad { tier, model, .. } in &left {
-            tracing::warn!(%tier, %model, "a load of it never ended: it loads only on request");
+            tracing::warn!(%tier, %model, "an earlier load did not finish, so this tier loads only on request");
         }
         Arc::new(Self {
             file,

@@ -10,10 +10,10 @@ use utoipa::{
     },
 };
 
-/// What the routes say, as the test below has collected it.
+/// The description of the routes, which the test below collects.
 const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json");
 
-/// What the routes do not say of the API.
+/// What belongs to no route.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -84,7 +84,7 @@ mod tests {
 
     /// `TIERBAR_WRITE_OPENAPI=1 cargo test -p tierbar-gateway openapi` writes it.
     #[tokio::test]
-    async fn the_served_document_is_what_the_routes_say() {
+    async fn the_served_document_describes_the_routes() {
         let mut bench = Bench::new("127.0.0.1:11435").await;
         let collected = collected(bench.api.take().unwrap());
         if std::env::var_os("TIERBAR_WRITE_OPENAPI").is_some() {
