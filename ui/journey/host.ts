@@ -6,7 +6,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import type { Status, TierStatus } from '../src/platform/api';
+import type { Status, TierStatus } from '../src/platform/openapi';
 
 export const STARTER = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const MODELS = process.env.TIERBAR_TEST_MODELS || join(homedir(), '.cache/tierbar/models');

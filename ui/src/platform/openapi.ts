@@ -294,6 +294,714 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/catalog": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists recommended models. */
+        get: operations["catalog"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the chains, and whether each endpoint can be asked now. */
+        get: operations["listChains"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the chats. */
+        get: operations["listChats"];
+        put?: never;
+        /** Creates a chat. */
+        post: operations["createChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a chat with its messages. */
+        get: operations["readChat"];
+        put?: never;
+        post?: never;
+        /** Stops the turns of a chat, and deletes it. */
+        delete: operations["deleteChat"];
+        options?: never;
+        head?: never;
+        /** Changes a chat. */
+        patch: operations["updateChat"];
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a message to the end of the branch that is shown. */
+        post: operations["addMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/turns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts a turn: a question or another answer, which the host runs and stores. */
+        post: operations["beginTurn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/turns/{turn}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Stops a turn. What has arrived is kept. */
+        delete: operations["stopTurn"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/turns/{turn}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Streams the events of a turn from a number on, to its last. */
+        get: operations["turnEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the configuration. */
+        get: operations["config"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Changes settings. Comments and order of the file stay. */
+        patch: operations["changeConfig"];
+        trace?: never;
+    };
+    "/tierbar/v1/costs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns what tasks computed here, and what that would have cost elsewhere. */
+        get: operations["costs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/downloads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the downloads. */
+        get: operations["listDownloads"];
+        put?: never;
+        /** Starts or resumes a download. */
+        post: operations["addDownload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/downloads/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Cancels a download, and deletes what has arrived. */
+        delete: operations["removeDownload"];
+        options?: never;
+        head?: never;
+        /** Pauses, resumes or prioritizes a download. */
+        patch: operations["changeDownload"];
+        trace?: never;
+    };
+    "/tierbar/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Streams the status, then each change of it, the events of tiers, and that chats changed. */
+        get: operations["events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/expect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Announces a request for a model, which may load meanwhile. */
+        post: operations["expect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns past readings of the machine. */
+        get: operations["history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/hub/repository": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the files of a repository on Hugging Face, and how each fits. */
+        get: operations["hubRepository"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/hub/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Searches Hugging Face for models. */
+        get: operations["searchHub"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the API keys. */
+        get: operations["listKeys"];
+        put?: never;
+        /** Creates an API key. */
+        post: operations["addKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/keys/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes an API key. */
+        delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/log": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists what happened to the tiers, the newest first. */
+        get: operations["log"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the models on this machine. */
+        get: operations["listLocalModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/models/fit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns whether a model fits into memory, and how fast it would be. */
+        get: operations["fitModel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/models/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds a folder with models to the configuration. */
+        post: operations["importModels"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/models/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Moves a model to the Trash. */
+        delete: operations["removeModel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/models/{id}/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Hashes a model, and compares it with what was downloaded. */
+        post: operations["verifyModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Unloads the models, and loads none until the pause ends. */
+        post: operations["pause"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists queued requests. */
+        get: operations["listQueue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/queue/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the secret that webhooks are signed with. */
+        get: operations["queueSecret"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/raise": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Shows the window of the app. */
+        post: operations["raise"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ends a pause. */
+        post: operations["resume"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/route": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Explains what `auto` would do with a request, without answering it. */
+        post: operations["explainRoute"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the schedules. */
+        get: operations["listSchedules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/schedules/{name}/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Runs a schedule now. */
+        post: operations["runSchedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the secrets that can be stored, and where each is found. */
+        get: operations["listSecrets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Stores a secret. */
+        put: operations["setSecret"];
+        post?: never;
+        /** Deletes a stored secret. */
+        delete: operations["removeSecret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Exchanges the token for a cookie. */
+        post: operations["beginSession"];
+        /** Removes the cookie. */
+        delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the status: tiers, memory, downloads and what Tierbar does. */
+        get: operations["status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/tiers/{id}/bench": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the latest report of a measurement. */
+        get: operations["lastBench"];
+        put?: never;
+        /** Measures the speed of a tier. */
+        post: operations["benchTier"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/tiers/{id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Loads the model of a tier. */
+        post: operations["startTier"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/tiers/{id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Unloads the model of a tier. */
+        post: operations["stopTier"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/tiers/{id}/tune": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the latest report of tuning. */
+        get: operations["lastTune"];
+        put?: never;
+        /** Finds the fastest settings of a tier, and writes them to the configuration. */
+        post: operations["tuneTier"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/brief": {
         parameters: {
             query?: never;
@@ -719,6 +1427,43 @@ export interface components {
             };
             to?: string;
         };
+        /**
+         * @description How short the machine's memory is.
+         * @enum {string}
+         */
+        Alarm: "none" | "hold" | "unload" | "critical";
+        /** @description What is known of an answer; nothing for other messages. */
+        AnswerFacts: {
+            /**
+             * Format: double
+             * @default null
+             */
+            decode_tokens_per_second: number | null;
+            /** @default null */
+            finish: components["schemas"]["Finish"] | null;
+            /**
+             * @description The chain's first step, if another one answered.
+             * @default null
+             */
+            instead_of: string | null;
+            /** @default null */
+            model: string | null;
+            /**
+             * @description The tier and model that answered.
+             * @default null
+             */
+            tier: string | null;
+            /**
+             * Format: double
+             * @default null
+             */
+            time_to_first_token_ms: number | null;
+            /**
+             * @description Why the router chose the tier, or why the steps of a chain before it did not answer.
+             * @default null
+             */
+            why: string | null;
+        };
         /** @description An error in Anthropic's form. */
         AnthropicError: {
             error: {
@@ -745,6 +1490,31 @@ export interface components {
         };
         /** @description An error in the form of the queued request's dialect. */
         AnyError: components["schemas"]["Error"] | components["schemas"]["AnthropicError"] | components["schemas"]["OllamaError"];
+        /** @description A key without its secret. */
+        ApiKey: components["schemas"]["KeyLimits"] & {
+            /**
+             * Format: int64
+             * @description Milliseconds since 1970, like the other times.
+             */
+            created_ms: number;
+            /**
+             * Format: int64
+             * @description Accurate to about a minute.
+             */
+            last_used_ms?: number | null;
+            name: string;
+            /** Format: int64 */
+            revoked_ms?: number | null;
+        };
+        /** @description A file that belongs to a message. */
+        Attachment: {
+            /** Format: int64 */
+            bytes: number;
+            media_type: string;
+            name: string;
+            /** @description In hexadecimal. */
+            sha256: string;
+        };
         /** @description One text's answer, or why there is none. */
         BatchResult_Brief: (components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -880,6 +1650,96 @@ export interface components {
             saved: number;
             usage: components["schemas"]["TaskUsage"];
         };
+        /** @description What the worker had allocated by the engine's own figures, and what its end would free. */
+        BenchMemory: {
+            /** Format: int64 */
+            compute_bytes: number;
+            /** Format: int64 */
+            footprint_bytes: number | null;
+            /** Format: int64 */
+            kv_bytes: number;
+            /** Format: int64 */
+            weights_bytes: number;
+            /** Format: int64 */
+            weights_mapped_bytes: number;
+        };
+        /** @description The measured speed of one tier. */
+        BenchReport: {
+            /** Format: int32 */
+            answer_tokens: number;
+            /** Format: int32 */
+            context_tokens: number;
+            /**
+             * Format: int32
+             * @description Runs that were repeated because the tier did other work at the same time.
+             */
+            disturbed: number;
+            /**
+             * Format: double
+             * @description From the worker's start until it could answer; `null` if it was loaded already.
+             */
+            load_ms: number | null;
+            memory: components["schemas"]["BenchMemory"];
+            model: components["schemas"]["ModelId"];
+            /** Format: int32 */
+            prompt_tokens: number;
+            rows: components["schemas"]["BenchRow"][];
+            /** Format: int32 */
+            runs: number;
+            settings: components["schemas"]["Settings"];
+            /** @description RFC 3339, in UTC. */
+            taken_at: string;
+            /**
+             * Format: int32
+             * @description The threads that computed, whether configured or chosen by the worker.
+             */
+            threads_used: number;
+            tier: components["schemas"]["TierId"];
+            /** @description Tierbar's. */
+            version: string;
+        };
+        /** @description What to measure. Fields left out have their default. */
+        BenchRequest: {
+            /**
+             * Format: int32
+             * @description Tokens of the answer.
+             * @default 64
+             */
+            answer_tokens?: number;
+            /**
+             * @description Tokens of context before those that are measured.
+             * @default [
+             *       0,
+             *       512,
+             *       4096
+             *     ]
+             */
+            depths?: number[];
+            /**
+             * Format: int32
+             * @description Tokens of the prompt.
+             * @default 512
+             */
+            prompt_tokens?: number;
+            /**
+             * Format: int32
+             * @default 3
+             */
+            runs?: number;
+        };
+        /** @description One depth. */
+        BenchRow: {
+            decode: components["schemas"]["Figure"] | null;
+            /**
+             * Format: int32
+             * @description Tokens in the cache before the prompt.
+             */
+            depth: number;
+            first_token_ms: components["schemas"]["Figure"] | null;
+            prefill: components["schemas"]["Figure"] | null;
+            /** @description Why there are no figures. */
+            skipped: string | null;
+        };
         /** @description A brief, and the counts that it is written from. */
         Brief: components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -918,6 +1778,106 @@ export interface components {
             /** @description Lines of JSON objects. */
             lines?: string | null;
         };
+        BudgetStatus: {
+            /**
+             * Format: int64
+             * @description Sum of the plans of the tiers that hold memory now.
+             */
+            planned_bytes: number;
+            /**
+             * Format: int64
+             * @description The memory that all models together may use on this machine.
+             */
+            total_bytes: number;
+        };
+        CatalogAnswer: {
+            models: components["schemas"]["CatalogModel"][];
+            version: string;
+        };
+        /** @description One model of the checked-in catalog. */
+        CatalogModel: {
+            /** @description One sentence: what it is good for. */
+            about: string;
+            /**
+             * Format: int32
+             * @description The context that the verdicts are for, in tokens.
+             */
+            context_tokens: number;
+            /** @description Whether it is the default of that tier. */
+            default: boolean;
+            /** @description Its short name, such as `gemma-4-e4b`. */
+            id: string;
+            /** @description `chat` or `embedding`. */
+            kind: components["schemas"]["ModelKind"];
+            kv_cache: components["schemas"]["KvCache"];
+            licence: string;
+            /** @description The name for people. */
+            name: string;
+            quants: components["schemas"]["OfferedFile"][];
+            /** @description `owner/repository` on the hub. */
+            repository: string;
+            /** @description The tier that it suits, if it is a default or an alternative of one. */
+            tier: string | null;
+        };
+        /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
+        ChainConfig: {
+            /**
+             * @description The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
+             *     limit.
+             * @default 0
+             */
+            cost: components["schemas"]["Dollars"];
+            /**
+             * @description Start the next step as well after this much silence; the first to produce a token answers. `"0s"` turns this off.
+             * @default 0s
+             */
+            hedge: components["schemas"]["Span"];
+            /**
+             * @description Start an answer of this machine with `[Local Fallback]` if it replaces the first step's.
+             * @default false
+             */
+            mark: boolean;
+            /**
+             * Format: int32
+             * @description How often a failing endpoint is retried before the next step.
+             * @default 1
+             */
+            retries: number;
+            /**
+             * @description Tiers of any engine, in the order in which they are tried. The last step may be `"queue"`, which keeps the request
+             *     for later.
+             * @default []
+             */
+            steps: components["schemas"]["Step"][];
+            /**
+             * @description Timeout until the chain's first token.
+             * @default 5m
+             */
+            time: components["schemas"]["Span"];
+            /**
+             * @description Timeout until an endpoint's first token.
+             * @default 30s
+             */
+            wait: components["schemas"]["Span"];
+        };
+        /** @description All chains. */
+        ChainList: {
+            chains: components["schemas"]["ChainStatus"][];
+        };
+        ChainStatus: {
+            name: components["schemas"]["TierId"];
+            /** @description The steps in the order in which they are tried. */
+            steps: components["schemas"]["StepStatus"][];
+        };
+        Chat: components["schemas"]["ChatSummary"] & {
+            /**
+             * Format: int64
+             * @description The last message of the branch that is shown; none in an empty chat.
+             */
+            leaf: number | null;
+            /** @description All branches, oldest message first. */
+            messages: components["schemas"]["ChatMessage"][];
+        };
         /** @description A chat's answer. */
         ChatCompletion: {
             choices: {
@@ -943,6 +1903,45 @@ export interface components {
             /** @description What prefill and decode took, as in llama-server. */
             timings?: Record<string, never>;
             usage?: components["schemas"]["Usage"];
+        };
+        /**
+         * @description What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
+         *     `null` is not set.
+         */
+        ChatFields: {
+            /**
+             * Format: int64
+             * @description The last message of the branch to show.
+             * @default null
+             */
+            leaf?: number | null;
+            /**
+             * @description A tier's name, a model's id, or `auto`.
+             * @default null
+             */
+            model?: string | null;
+            /** @default null */
+            title?: string | null;
+        };
+        /** @description All chats. */
+        ChatList: {
+            /** @description The latest first. */
+            chats: components["schemas"]["ChatSummary"][];
+        };
+        /**
+         * @description One message. The messages of a chat form a tree: an edited question and a regenerated answer stand beside the first, with the
+         *     same parent.
+         */
+        ChatMessage: components["schemas"]["AnswerFacts"] & {
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: int64
+             * @description The message before it; none for the first.
+             */
+            parent: number | null;
+            parts: components["schemas"]["Part"][];
+            role: components["schemas"]["Role"];
         };
         /** @description A chat in OpenAI's form. Other fields, such as llama-server's, are passed to the model's server. */
         ChatRequest: {
@@ -999,6 +1998,40 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /** @description A chat without its messages. Times are RFC 3339 in UTC. */
+        ChatSummary: {
+            created_at: string;
+            id: string;
+            /** @description What answers: a tier's name, a model's id, or `auto`. */
+            model: string;
+            title: string;
+            /** @description The id of the turn that is running, if one is. */
+            turn: string | null;
+            updated_at: string;
+        };
+        /** @description A program with OpenAI's API, started and ended like our worker. */
+        CommandEngine: {
+            /** @description The program and its arguments; the host replaces `{socket}` and `{port}`. */
+            command: string[];
+            /** @description Environment variables besides the few that every worker gets. Do not put keys here. */
+            env?: {
+                [key: string]: string;
+            };
+            /** @description A path that returns 2xx once the model is loaded. */
+            health: string;
+            /** @description How long it may take to load. */
+            load_deadline: components["schemas"]["Span"];
+            /** @description The most memory that the program uses. The plan relies on it. */
+            memory: components["schemas"]["Size"];
+            /**
+             * Format: int32
+             * @description The port on 127.0.0.1; without it, a free one.
+             */
+            port?: number | null;
+            /** @description How long it may take to end before it is killed. */
+            stop_deadline: components["schemas"]["Span"];
+            stop_signal: components["schemas"]["StopSignal"];
+        };
         /** @description Texts to shorten. */
         CompressRequest: {
             /** @description A tier, a chain, a model's id, or `auto`. Default: `primary`. */
@@ -1036,6 +2069,100 @@ export interface components {
              * @description The text's number of words.
              */
             words: number;
+        };
+        /** @description `config.toml`. Every key has a default; an empty file is a valid configuration with no tiers. */
+        Config: {
+            /**
+             * @description Origins of web pages, besides our own, that may call the API from a browser.
+             * @default []
+             */
+            allowed_origins: string[];
+            /**
+             * @description Lists of tiers to try in order, by the name that requests use.
+             * @default {}
+             */
+            chains: {
+                [key: string]: components["schemas"]["ChainConfig"];
+            };
+            /**
+             * @default {
+             *       "rate_limit": 0,
+             *       "at_once": 1
+             *     }
+             */
+            downloads: components["schemas"]["DownloadsConfig"];
+            /**
+             * @default {
+             *       "folders": [],
+             *       "other_apps": true
+             *     }
+             */
+            library: components["schemas"]["LibraryConfig"];
+            /**
+             * @description The address of the API. One that other machines can reach needs `server.network`, and inference there needs a key.
+             * @default 127.0.0.1:11435
+             */
+            listen: string;
+            /**
+             * @default {
+             *       "prompts": false
+             *     }
+             */
+            log: components["schemas"]["LogConfig"];
+            /**
+             * @description Folder of models; empty means `models/` in the data folder.
+             * @default
+             */
+            models_dir: string;
+            /**
+             * @default {
+             *       "max_loaded": "auto",
+             *       "patience": "10s",
+             *       "home": "",
+             *       "quiet_hours": "",
+             *       "battery_below": 20,
+             *       "defer_to_full_screen": true,
+             *       "step_down": true,
+             *       "keep_conversations": true,
+             *       "conversations_mib": 2048
+             *     }
+             */
+            policy: components["schemas"]["PolicyConfig"];
+            /**
+             * @default {
+             *       "at_once": 1,
+             *       "keep": "168h",
+             *       "bytes": "256MiB",
+             *       "webhook_hosts": []
+             *     }
+             */
+            queue: components["schemas"]["QueueConfig"];
+            /** @default {} */
+            schedules?: {
+                [key: string]: components["schemas"]["ScheduleConfig"];
+            };
+            /**
+             * @default {
+             *       "network": false,
+             *       "tls": false,
+             *       "certificate": "",
+             *       "key": "",
+             *       "names": [],
+             *       "require_keys": false,
+             *       "act_as_ollama": false,
+             *       "requests_at_once": 256
+             *     }
+             */
+            server: components["schemas"]["ServerConfig"];
+            /** @default {} */
+            tiers: {
+                [key: string]: components["schemas"]["TierConfig"];
+            };
+        };
+        /** @description The configuration, and where its file is. */
+        ConfigAnswer: {
+            config: components["schemas"]["Config"];
+            path: string;
         };
         /** @description A saved context that is deleted. */
         ContextDeleted: {
@@ -1078,6 +2205,89 @@ export interface components {
             /** @enum {string} */
             object: "list";
         };
+        /** @description The answer of `GET /tierbar/v1/costs`. */
+        Costs: {
+            /** @description The newest first. A day without answers is left out. */
+            days: components["schemas"]["Day"][];
+            /** @description The sum of these days. */
+            total: components["schemas"]["Spent"];
+        };
+        /** @description A day of this machine's calendar. */
+        Day: {
+            /** @description `2026-11-22`. */
+            day: string;
+            tasks: {
+                [key: string]: components["schemas"]["Spent"];
+            };
+        };
+        /**
+         * @description The dialect of an endpoint. Clients are always answered in their own dialect.
+         * @enum {string}
+         */
+        Dialect: "openai" | "anthropic";
+        /**
+         * Format: double
+         * @description US dollars, stored in millionths.
+         */
+        Dollars: number;
+        DownloadChange: {
+            priority?: components["schemas"]["Priority"] | null;
+            state?: components["schemas"]["DownloadState"] | null;
+        };
+        /** @enum {string} */
+        DownloadState: "queued" | "downloading" | "waiting" | "verifying" | "paused" | "failed" | "done";
+        /** @description The download of one model to the models folder. A model of several parts is one download. */
+        DownloadStatus: {
+            /**
+             * Format: int64
+             * @description Over the last five seconds; 0 while nothing arrives.
+             */
+            bytes_per_second: number;
+            /**
+             * Format: int64
+             * @description `null` while there is no rate.
+             */
+            eta_seconds: number | null;
+            /** @description The first file's name in the models folder. */
+            file: string;
+            id: string;
+            priority: components["schemas"]["Priority"];
+            /** @description One sentence: why the download waits or failed, and what to do. */
+            reason: string | null;
+            /**
+             * Format: int64
+             * @description Bytes safely on disk.
+             */
+            received_bytes: number;
+            /** @description The requested reference, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query. */
+            reference: string;
+            state: components["schemas"]["DownloadState"];
+            /**
+             * Format: int64
+             * @description `null` until a server has reported it.
+             */
+            total_bytes: number | null;
+            /** @description Warnings, such as a nearly full disk or a model that hardly fits. */
+            warnings: string[];
+        };
+        /** @description All downloads. */
+        Downloads: {
+            downloads: components["schemas"]["DownloadStatus"][];
+        };
+        DownloadsConfig: {
+            /**
+             * Format: int32
+             * @description Models downloaded at the same time.
+             * @default 1
+             */
+            at_once: number;
+            /**
+             * Format: int64
+             * @description The most bytes per second for all downloads together; 0 sets no limit.
+             * @default 0
+             */
+            rate_limit: number;
+        };
         /** @description A vector of length 1 for each text. */
         Embeddings: {
             data: {
@@ -1114,6 +2324,34 @@ export interface components {
              * @example auto
              */
             model?: string | null;
+        };
+        /** @description A server that runs by itself: nothing is loaded, and no memory is planned. */
+        EndpointEngine: {
+            /** @description The server's API; OpenAI's by default. */
+            dialect?: components["schemas"]["Dialect"];
+            /** @description The URL before `/v1/…`. */
+            endpoint: string;
+            input_price?: components["schemas"]["Dollars"] | null;
+            output_price?: components["schemas"]["Dollars"] | null;
+        };
+        Engine: "embedded" | components["schemas"]["CommandEngine"] | components["schemas"]["EndpointEngine"];
+        /**
+         * @description See [`Engine`].
+         * @enum {string}
+         */
+        EngineKind: "embedded" | "command" | "endpoint";
+        /** @description An event as it is stored. */
+        Entry: components["schemas"]["LogEvent"] & {
+            /**
+             * Format: int64
+             * @description Milliseconds since 1970.
+             */
+            at_ms: number;
+            /**
+             * Format: int64
+             * @description Grows with each entry of a data folder; there may be gaps.
+             */
+            id: number;
         };
         /** @description Entries of one kind whose messages only differ in numbers and ids. */
         EntryGroup: {
@@ -1160,11 +2398,138 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** @description A page of the event log. */
+        EventLog: {
+            /** @description The newest first. */
+            entries: components["schemas"]["Entry"][];
+        };
+        Expected: {
+            model?: string | null;
+        };
+        /** @description A median of several runs, and the lowest and highest of them. */
+        Figure: {
+            /** Format: double */
+            high: number;
+            /** Format: double */
+            low: number;
+            /** Format: double */
+            median: number;
+        };
+        /** @enum {string} */
+        Finish: "stop" | "length" | "stopped" | "error";
+        /** @description Whether an endpoint may get a request. */
+        Gate: {
+            /** @enum {string} */
+            gate: "open";
+        } | {
+            /** Format: int64 */
+            for_ms: number;
+            /** @enum {string} */
+            gate: "cooling";
+        } | {
+            /** Format: int64 */
+            for_ms: number;
+            /** @enum {string} */
+            gate: "broken";
+        } | {
+            /** @enum {string} */
+            gate: "trying";
+        } | {
+            /** Format: int64 */
+            for_ms: number;
+            /** @enum {string} */
+            gate: "refused";
+        };
+        /** @description The part of a model on the GPU. */
+        GpuShare: {
+            /**
+             * Format: int64
+             * @description What is placed on the GPU.
+             */
+            bytes: number;
+            /**
+             * Format: int32
+             * @description Layers on the GPU, of [`GpuShare::layers_all`], with the output as one, which is the last to go there; the others
+             *     stay on the CPU and read the same mapping.
+             */
+            layers: number;
+            /** Format: int32 */
+            layers_all: number;
+            /**
+             * Format: int64
+             * @description Metal's recommended working set less a margin, and at most the budget.
+             */
+            limit_bytes: number;
+        };
+        /** @description The memory guard's view of the machine, and of its user's settings. */
+        GuardStatus: {
+            alarm: components["schemas"]["Alarm"];
+            /**
+             * Format: int64
+             * @description When a pause with an end ends, in milliseconds since 1970.
+             */
+            paused_until: number | null;
+            stance: components["schemas"]["Stance"];
+            /** @description Why, in one sentence with figures; `null` without a reason. */
+            why: string | null;
+        };
         /** @description The server's state. */
         Health: {
             /** @enum {string} */
             status: "ok";
             version: string;
+        };
+        /** @description The answer of `GET /tierbar/v1/history`. */
+        History: {
+            /** @description Oldest first. A time without readings has no point. */
+            points: components["schemas"]["Point"][];
+            /**
+             * Format: int64
+             * @description The length of a point.
+             */
+            step_seconds: number;
+        };
+        /** @description A repository that a search of the hub has found. */
+        HubModel: {
+            /** Format: int64 */
+            downloads: number;
+            /** @description Whether its license must be accepted before the download. */
+            gated: boolean;
+            /** Format: int64 */
+            likes: number;
+            repository: string;
+            /** @description When it last changed, RFC 3339. */
+            updated: string | null;
+        };
+        /** @description A repository's models. */
+        HubRepository: {
+            files: components["schemas"]["OfferedFile"][];
+            gated: boolean;
+            licence: string | null;
+            repository: string;
+            /** @description The commit of the files. */
+            revision: string;
+        };
+        /** @description The models that a search found. */
+        HubSearch: {
+            models: components["schemas"]["HubModel"][];
+        };
+        IdleUnload: string;
+        Import: {
+            path: string;
+        };
+        /** @description The models in an added folder. */
+        Imported: {
+            models: components["schemas"]["LibraryModel"][];
+        };
+        /** @description A quant to take instead. */
+        Instead: {
+            placement: components["schemas"]["Placement"];
+            quant: string;
+            /** @description The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`. */
+            reference: string;
+            /** Format: int64 */
+            size_bytes: number;
         };
         /**
          * @description The state of a queued request.
@@ -1207,6 +2572,167 @@ export interface components {
          *     loaded.
          */
         KeepAlive: number | string;
+        /**
+         * @description Whose model file it is; Tierbar deletes only its own.
+         * @enum {string}
+         */
+        Keeper: "tierbar" | "folder" | "lm_studio" | "ollama" | "hugging_face";
+        /** @description The limits of one key; a missing limit does not apply. */
+        KeyLimits: {
+            /**
+             * Format: int32
+             * @description The most requests that wait or are answered at the same time.
+             * @default null
+             */
+            at_once?: number | null;
+            /**
+             * Format: int32
+             * @description Burst size; refills evenly over a minute.
+             * @default null
+             */
+            requests_per_minute?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of prompts and answers together; refills evenly over a day.
+             * @default null
+             */
+            tokens_per_day?: number | null;
+        };
+        /** @description All API keys, revoked ones included. */
+        KeyList: {
+            keys: components["schemas"]["ApiKey"][];
+        };
+        /** @description A limit that is misspelt would be none. */
+        KeyRequest: {
+            /** Format: int32 */
+            at_once?: number | null;
+            name: string;
+            /** Format: int32 */
+            requests_per_minute?: number | null;
+            /** Format: int64 */
+            tokens_per_day?: number | null;
+        };
+        /**
+         * @description What kind of thing happened.
+         * @enum {string}
+         */
+        Kind: "load" | "ready" | "unload" | "refusal" | "failure" | "crash" | "alarm" | "calm" | "step_down" | "pause" | "resume" | "note";
+        /**
+         * @description What was varied.
+         * @enum {string}
+         */
+        Knob: "start" | "gpu_layers" | "threads" | "batch" | "kv_cache" | "check";
+        /** @description What a sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes. */
+        KvAccount: {
+            /**
+             * Format: int64
+             * @description K and V elements per token over all full-attention layers.
+             */
+            full_elements_per_token: number;
+            /**
+             * Format: int64
+             * @description K and V elements per cell over all sliding-window layers.
+             */
+            sliding_elements_per_cell: number;
+            /**
+             * Format: int64
+             * @description State of recurrent layers, per sequence, whatever the context.
+             */
+            state_bytes: number;
+            /**
+             * Format: int32
+             * @description Sliding window in tokens; 0 if no layer slides.
+             */
+            window: number;
+        };
+        /**
+         * @description The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
+         * @enum {string}
+         */
+        KvCache: "f16" | "q8_0" | "q4_0";
+        /** @description The latest measurement. */
+        LastBench: {
+            report: components["schemas"]["BenchReport"] | null;
+        };
+        /** @description The latest tuning. */
+        LastTune: {
+            report: components["schemas"]["TuneReport"] | null;
+        };
+        /** @description Where models are found besides `models_dir`. Tierbar uses them in place and never changes them. */
+        LibraryConfig: {
+            /**
+             * @description More folders, as absolute paths or from `~`.
+             * @default []
+             */
+            folders: string[];
+            /**
+             * @description The models of LM Studio, of Ollama and of the Hugging Face cache.
+             * @default true
+             */
+            other_apps: boolean;
+        };
+        /** @description One model that can be loaded, or a file that cannot, with the reason. */
+        LibraryModel: {
+            account: components["schemas"]["ModelAccount"] | null;
+            /** @description Why it cannot be loaded. */
+            error: string | null;
+            fit: components["schemas"]["Verdict"] | null;
+            id: components["schemas"]["ModelId"];
+            keeper: components["schemas"]["Keeper"];
+            path: string;
+            /** @description Its media projector in the same folder. */
+            projector?: string | null;
+            /** @description The reference that Tierbar downloaded it by, if it did. */
+            reference: string | null;
+            /** @description The sha256 that its bytes had when they were last hashed, in lower-case hex. */
+            sha256: string | null;
+            /** Format: int64 */
+            size_bytes: number;
+            /** @description The tiers that use it. */
+            tiers: components["schemas"]["TierId"][];
+        };
+        /** @description One line of the sum. */
+        Line: {
+            /** Format: int64 */
+            bytes: number;
+            what: components["schemas"]["LineKind"];
+        };
+        /** @enum {string} */
+        LineKind: "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
+        Listed: {
+            models: components["schemas"]["LibraryModel"][];
+            models_dir: string;
+        };
+        /**
+         * @description The plan of one load: every line in bytes, and their sum.
+         *
+         *     Each plan counts the embedder's slot and the app's windows, so with several models loaded they are counted for each:
+         *     a third of a gibibyte stays free per further model.
+         */
+        LoadPlan: {
+            /** Format: int32 */
+            context_tokens: number;
+            /** @description The lines, without those of zero bytes. */
+            lines: components["schemas"]["Line"][];
+            placement: components["schemas"]["Placement"];
+        };
+        /** @description The contents of Tierbar's own log. */
+        LogConfig: {
+            /**
+             * @description Log requests with their prompts. Otherwise none of their text is written.
+             * @default false
+             */
+            prompts: boolean;
+        };
+        /** @description Something that happened. */
+        LogEvent: {
+            kind: components["schemas"]["Kind"];
+            model: components["schemas"]["ModelId"] | null;
+            /** @description One sentence without a full stop, which names the tier and has the figures. */
+            sentence: string;
+            tier: components["schemas"]["TierId"] | null;
+        };
+        MaxLoaded: "auto" | number;
         /** @description A message of a chat. */
         Message: {
             /** @description A text, or parts: text, images and sound. */
@@ -1355,11 +2881,121 @@ export interface components {
                 tiers?: string[];
             };
         };
+        /** @description A model's bytes by class and the shapes that the memory plan needs. All sizes in bytes. */
+        ModelAccount: {
+            /** @description `general.architecture`, such as `llama` or `gemma3`. */
+            architecture: string;
+            /** @description Whether the file carries a chat template. */
+            chat_template: boolean;
+            /**
+             * Format: int32
+             * @description Context the model was trained for, in tokens.
+             */
+            context_train: number;
+            /**
+             * Format: int64
+             * @description All tensors of no other class; a token reads all of them.
+             */
+            dense_bytes: number;
+            /**
+             * Format: int32
+             * @description Width of the residual stream.
+             */
+            embedding: number;
+            /**
+             * Format: int64
+             * @description The table of input embeddings. A token reads one row, or all of it where it is the output layer too.
+             */
+            embedding_bytes: number;
+            /**
+             * Format: int64
+             * @description Tensors of a mixture of experts, of which a token reads a few.
+             */
+            expert_bytes: number;
+            /**
+             * Format: int32
+             * @description Experts of a layer, and those of them that a token reads; 0 in a dense model.
+             */
+            experts: number;
+            /** Format: int32 */
+            experts_used: number;
+            /** Format: int64 */
+            file_bytes: number;
+            /**
+             * Format: int32
+             * @description Query heads, and heads that keep keys and values, of the layer that has most.
+             */
+            heads: number;
+            kv: components["schemas"]["KvAccount"];
+            /** Format: int32 */
+            kv_heads: number;
+            /** Format: int32 */
+            layers: number;
+            /** @description `general.name`, if the file has one. */
+            name: string | null;
+            /** Format: int64 */
+            parameters: number;
+            /**
+             * Format: int32
+             * @description The number of files; more than one for a split model.
+             */
+            parts: number;
+            /**
+             * Format: int64
+             * @description Gemma's embeddings per layer, of which a token reads one row.
+             */
+            per_layer_embedding_bytes: number;
+            /** @description The file's quantisation, such as `Q4_K_M`. */
+            quant: string;
+            /** @description Whether that template supports thinking, and tools. */
+            thinking: boolean;
+            /** @description The input embeddings are the output layer too. */
+            tied_output: boolean;
+            tools: boolean;
+            /** Format: int32 */
+            vocabulary: number;
+        };
+        /** @description A model's name in the API: its file name without `.gguf`. */
+        ModelId: string;
+        /** @enum {string} */
+        ModelKind: "chat" | "embedding";
         /** @description Everything that a request can name. */
         Models: {
             data: components["schemas"]["Model"][];
             /** @enum {string} */
             object: "list";
+        };
+        /** @description A new API key. */
+        NewKey: components["schemas"]["ApiKey"] & {
+            /** @description Shown this once. */
+            key: string;
+        };
+        /** @description A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`. */
+        NewMessage: components["schemas"]["AnswerFacts"] & {
+            content: string;
+            role: components["schemas"]["Role"];
+        };
+        /** @description One quant that can be downloaded. */
+        OfferedFile: {
+            /** @description The file in the repository; the first of several parts. */
+            file: string;
+            fit: components["schemas"]["Verdict"] | null;
+            /** @description Whether the models folder has it. */
+            installed: boolean;
+            /** Format: int32 */
+            parts: number;
+            quant: string;
+            /** @description Whether it is the best choice for this machine. */
+            recommended: boolean;
+            /** @description The reference to download it by, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`. */
+            reference: string;
+            /** @description Lower-case hex. `null`: not known here, taken from the hub at download. */
+            sha256: string | null;
+            /**
+             * Format: int64
+             * @description The size of all parts; `null` if only the hub knows it.
+             */
+            size_bytes: number | null;
         };
         /** @description The assistant's message. */
         OllamaAnswerMessage: {
@@ -1417,22 +3053,22 @@ export interface components {
              * @description The length of the vectors: only the model's own.
              * @default null
              */
-            dimensions: number | null;
+            dimensions?: number | null;
             /** @default null */
-            input: components["schemas"]["OllamaEmbedInput"] | null;
+            input?: components["schemas"]["OllamaEmbedInput"] | null;
             /** @default null */
-            keep_alive: components["schemas"]["KeepAlive"] | null;
+            keep_alive?: components["schemas"]["KeepAlive"] | null;
             /**
              * @description A tier, a chain, a model's id, or `auto`, which is the default.
              * @default null
              * @example auto
              */
-            model: string | null;
+            model?: string | null;
             /**
              * @description The text of `/api/embeddings`.
              * @default null
              */
-            prompt: string | null;
+            prompt?: string | null;
         };
         /** @description A text's vector. */
         OllamaEmbeddingsAnswer: {
@@ -1500,25 +3136,25 @@ export interface components {
             /** @description `json`, or a JSON schema. */
             format?: unknown;
             /** @default null */
-            keep_alive: components["schemas"]["KeepAlive"] | null;
+            keep_alive?: components["schemas"]["KeepAlive"] | null;
             /**
              * @description Whether to return the log probabilities of the answer's tokens.
              * @default null
              */
-            logprobs: boolean | null;
+            logprobs?: boolean | null;
             /**
              * @description A tier, a chain, a model's id, or `auto`, which is the default.
              * @default null
              * @example auto
              */
-            model: string | null;
+            model?: string | null;
             /** @description Sampling, such as `temperature` and `num_predict`. Options for loading have no effect. */
             options?: Record<string, never> | null;
             /**
              * @description Whether to answer as lines of JSON, which is the default.
              * @default null
              */
-            stream: boolean | null;
+            stream?: boolean | null;
             /** @description Whether the model thinks before it answers, or how much, such as `high`. */
             think?: unknown;
             /**
@@ -1526,7 +3162,7 @@ export interface components {
              * @description The number of alternatives to each token.
              * @default null
              */
-            top_logprobs: number | null;
+            top_logprobs?: number | null;
         };
         /** @description A line of a completion, or the whole completion. */
         OllamaGenerateAnswer: components["schemas"]["OllamaEnding"] & {
@@ -1612,17 +3248,17 @@ export interface components {
         /** @description A request about a model. */
         OllamaNamed: {
             /** @default null */
-            model: string | null;
+            model?: string | null;
             /**
              * @description The older name of `model`.
              * @default null
              */
-            name: string | null;
+            name?: string | null;
             /**
              * @description For a download: whether to answer with its progress as lines of JSON, which is the default.
              * @default null
              */
-            stream: boolean | null;
+            stream?: boolean | null;
         };
         /** @description A download that is complete. */
         OllamaPulled: {
@@ -1652,10 +3288,204 @@ export interface components {
             version: string;
         };
         /**
+         * @description The outcome of a candidate.
+         * @enum {string}
+         */
+        Outcome: "base" | "faster" | "not_faster" | "told" | "failed";
+        /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
+        Part: {
+            text: string;
+            /** @enum {string} */
+            type: "text";
+        } | {
+            text: string;
+            /** @enum {string} */
+            type: "reasoning";
+        } | {
+            file: components["schemas"]["Attachment"];
+            /** @enum {string} */
+            type: "image";
+        } | {
+            file: components["schemas"]["Attachment"];
+            /** @enum {string} */
+            type: "audio";
+        } | {
+            file: components["schemas"]["Attachment"];
+            /** @enum {string} */
+            type: "file";
+        } | {
+            /** @description JSON as text. */
+            arguments: string;
+            id: string;
+            name: string;
+            /** @enum {string} */
+            type: "tool_call";
+        } | {
+            /** @description The call that it answers. */
+            id: string;
+            text: string;
+            /** @enum {string} */
+            type: "tool_result";
+        } | {
+            sources: components["schemas"]["WebSource"][];
+            /** @enum {string} */
+            type: "sources";
+        };
+        Pause: {
+            /**
+             * @description Until somebody resumes, if there is none.
+             * @example 1h
+             */
+            for?: string | null;
+        };
+        /**
+         * @description How a model's weights are held while it runs.
+         *
+         *     The planner chooses `Resident`, `Mmap` and `Refused`; the other words name the ways to page a model larger than memory.
+         * @enum {string}
+         */
+        Placement: "resident" | "mmap" | "advise" | "cache" | "stream" | "refused";
+        /** @description The readings of a period. A figure that was unknown throughout is `null`. */
+        Point: {
+            /**
+             * Format: int64
+             * @description The start, in seconds since 1970.
+             */
+            at: number;
+            cpu_percent?: components["schemas"]["Spread"] | null;
+            disk_read_bytes_per_second?: components["schemas"]["Spread"] | null;
+            pressure?: components["schemas"]["Pressure"] | null;
+            /**
+             * Format: int64
+             * @description The last.
+             */
+            ram_total_bytes?: number | null;
+            ram_used_bytes?: components["schemas"]["Spread"] | null;
+            /**
+             * Format: int32
+             * @description The number of readings in it.
+             */
+            samples: number;
+            swap_in_bytes_per_second?: components["schemas"]["Spread"] | null;
+            swap_out_bytes_per_second?: components["schemas"]["Spread"] | null;
+            swap_used_bytes?: components["schemas"]["Spread"] | null;
+            temperature_celsius?: components["schemas"]["Spread"] | null;
+        };
+        PolicyConfig: {
+            /**
+             * Format: int32
+             * @description On battery below this percentage, models load only on request; 0 ignores the battery.
+             * @default 20
+             */
+            battery_below: number;
+            /**
+             * Format: int32
+             * @description The most disk space for them, in MiB; the oldest are deleted first.
+             * @default 2048
+             */
+            conversations_mib: number;
+            /**
+             * @description Load models only on request while another app is full screen.
+             * @default true
+             */
+            defer_to_full_screen: boolean;
+            /**
+             * @description The tier to load again after another was unloaded because it was idle; empty for none.
+             * @default
+             */
+            home: string;
+            /**
+             * @description Save conversations to disk when their tier unloads, so that they go on without another prefill.
+             * @default true
+             */
+            keep_conversations: boolean;
+            /**
+             * @description How many generative models may be loaded at once.
+             * @default auto
+             */
+            max_loaded: components["schemas"]["MaxLoaded"];
+            /**
+             * @description How long requests for the loaded model may go first, to avoid constant swapping.
+             * @default 10s
+             */
+            patience: components["schemas"]["Span"];
+            /**
+             * @description During these hours, models load only on request and unload after one idle minute.
+             * @default
+             */
+            quiet_hours: components["schemas"]["QuietHours"];
+            /**
+             * @description After memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
+             * @default true
+             */
+            step_down: boolean;
+        };
+        /**
+         * @description Memory pressure in three levels, as macOS names them.
+         * @enum {string}
+         */
+        Pressure: "normal" | "warning" | "critical";
+        /**
          * @description Of two waiting downloads, the one of higher priority starts first; of two alike, the older.
          * @enum {string}
          */
         Priority: "low" | "normal" | "high";
+        /** @description The progress of a measurement. */
+        Progress: {
+            /** @description What is being done, such as `reading 512 tokens at depth 4096`. */
+            doing: string;
+            /** Format: int32 */
+            done: number;
+            /**
+             * Format: int32
+             * @description May grow while a measurement finds more to try.
+             */
+            of: number;
+        };
+        /** @description A wish to fetch a model. */
+        Pull: {
+            /** @description Also if it cannot run on this machine. */
+            anyway?: boolean;
+            priority?: components["schemas"]["Priority"];
+            reference: string;
+        };
+        /** @description The queue of requests to answer later. */
+        QueueConfig: {
+            /**
+             * Format: int32
+             * @description Queued requests answered at the same time.
+             * @default 1
+             */
+            at_once: number;
+            /**
+             * @description The most disk space for requests and their answers.
+             * @default 256MiB
+             */
+            bytes: components["schemas"]["Size"];
+            /**
+             * @description How long an answer is kept.
+             * @default 168h
+             */
+            keep: components["schemas"]["Span"];
+            /**
+             * @description Hosts that clients with an API key may name for webhooks.
+             * @default []
+             */
+            webhook_hosts: string[];
+        };
+        /** @description The queue, and a page of its requests. */
+        QueuePage: {
+            /**
+             * Format: int64
+             * @description What all of them take on the disk.
+             */
+            bytes: number;
+            /** @description How many requests are in each state. */
+            counts: {
+                [key: string]: number;
+            };
+            jobs: components["schemas"]["QueuedJob"][];
+        };
         /** @description A queued request, and where it stands. */
         QueuedJob: components["schemas"]["JobStatus"] & {
             /** @enum {string} */
@@ -1684,6 +3514,23 @@ export interface components {
              * @description The HTTP status.
              */
             status: number;
+        };
+        /** @description `"22:00-07:30"`: a range of local time that excludes its end and may span midnight; `""` for none. */
+        QuietHours: string;
+        Ram: {
+            /**
+             * Format: int64
+             * @description What can be had without swapping: free and reclaimable.
+             */
+            available_bytes: number;
+            pressure: components["schemas"]["Pressure"];
+            /** Format: int64 */
+            total_bytes: number;
+        };
+        /** @description Where a removed model went. */
+        Removed: {
+            /** @description To the Trash; otherwise it is deleted. */
+            trashed: boolean;
         };
         /** @description A response. It also repeats the request's settings, such as `instructions`, `tools` and `text`. */
         Response: {
@@ -1785,6 +3632,8 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /** @enum {string} */
+        Role: "system" | "user" | "assistant";
         /** @description A saved context that is now in memory. */
         SavedContext: {
             /** Format: int64 */
@@ -1802,6 +3651,233 @@ export interface components {
             timings?: Record<string, never>;
             /** Format: int64 */
             tokens: number;
+        };
+        /** @description `[schedules.NAME]`. Only the configuration file can set it, because it names files to read and write. */
+        ScheduleConfig: {
+            /** @description By local time. */
+            at: components["schemas"]["TimeOfDay"];
+            /** @description The days of the week; empty for every day. */
+            days?: components["schemas"]["Weekday"][];
+            /** @description A tier, a model's id or `auto`; empty for the task's default. */
+            model?: string;
+            /** @description A file, a folder (what has changed in it since the last run), or an `http` or `https` URL. */
+            source: string;
+            task: components["schemas"]["ScheduledTask"];
+            /** @description A file, with `{date}` in its name for the day, or an `http` or `https` URL that gets the result by POST. */
+            to: string;
+            /**
+             * Format: int32
+             * @description The most words of the result; without it, the task's default.
+             */
+            words?: number | null;
+        };
+        /** @description All schedules. */
+        ScheduleList: {
+            schedules: components["schemas"]["ScheduleStatus"][];
+        };
+        /** @description A run that has ended. */
+        ScheduleRun: {
+            name: string;
+            /** @description One sentence. */
+            outcome: string;
+        };
+        /** @description A schedule as the API returns it. */
+        ScheduleStatus: components["schemas"]["ScheduleConfig"] & {
+            /** @description Whether the last attempt failed; the next one is at `next_at`. */
+            failing: boolean;
+            name: string;
+            /**
+             * Format: int64
+             * @description The next run, in seconds since 1970; `null` in a host started for one command, which runs no schedules.
+             */
+            next_at?: number | null;
+            outcome?: string | null;
+            /** @description Whether it is running now. */
+            running: boolean;
+            /**
+             * Format: int64
+             * @description When the last run started.
+             */
+            tried_at?: number | null;
+        };
+        /** @enum {string} */
+        ScheduledTask: "brief" | "summarize";
+        /** @description The secrets that can be stored. */
+        SecretList: {
+            secrets: components["schemas"]["SecretPlace"][];
+        };
+        /** @description A secret, without its value. */
+        SecretPlace: {
+            name: string;
+            source: components["schemas"]["SecretSource"] | null;
+        };
+        /**
+         * @description Where a secret was found.
+         * @enum {string}
+         */
+        SecretSource: "keychain" | "file" | "environment" | "hugging_face";
+        /** @description A secret to store. */
+        SecretValue: {
+            value: string;
+        };
+        ServerConfig: {
+            /**
+             * @description Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama itself runs there.
+             * @default false
+             */
+            act_as_ollama: boolean;
+            /**
+             * @description A PEM file, as an absolute path or from `~`; empty for a certificate that Tierbar creates in the data folder.
+             * @default
+             */
+            certificate: string;
+            /**
+             * @description The certificate's private key, likewise.
+             * @default
+             */
+            key: string;
+            /**
+             * @description More names of this machine that clients use.
+             * @default []
+             */
+            names: string[];
+            /**
+             * @description Allow `listen` to be an address that other machines can reach.
+             * @default false
+             */
+            network: boolean;
+            /**
+             * Format: int32
+             * @description The most inference requests that wait or are answered at the same time.
+             * @default 256
+             */
+            requests_at_once: number;
+            /**
+             * @description Require a key for inference on loopback too.
+             * @default false
+             */
+            require_keys: boolean;
+            /**
+             * @description Require TLS of other machines; connections from this one need not use it.
+             * @default false
+             */
+            tls: boolean;
+        };
+        /** @description The settings of a tier that decide its speed. */
+        Settings: {
+            /** Format: int32 */
+            batch: number;
+            /**
+             * Format: int32
+             * @description The most layers on the GPU; `null` for as many as fit.
+             */
+            gpu_layers: number | null;
+            kv_cache: components["schemas"]["KvCache"];
+            /**
+             * Format: int32
+             * @description CPU threads; 0 lets the worker choose.
+             */
+            threads: number;
+        };
+        /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
+        Size: string;
+        /** @description `"90s"`, `"10m"`, `"2h"`, `"1d"`: a whole number and one unit, at most a week. */
+        Span: string;
+        /** @description Speed of the answer that is streaming now, else of the last one; `null` before the first. */
+        Speed: {
+            /** Format: double */
+            decode_tokens_per_second: number | null;
+            /** Format: double */
+            prefill_tokens_per_second: number | null;
+        };
+        /** @description Decode speed in tokens per second: an expected range, and the measured speed once there are answers. */
+        SpeedEstimate: {
+            /**
+             * Format: int64
+             * @description Weights and cache that one token reads, from memory and from the disk.
+             */
+            active_bytes: number;
+            /**
+             * Format: double
+             * @description How far the measured speed is outside the range: 0 inside it, −0.2 if it is 20 % below `low`.
+             */
+            error: number | null;
+            /** Format: double */
+            high: number;
+            /** Format: double */
+            low: number;
+            /**
+             * Format: double
+             * @description The median of this model's last answers on this machine.
+             */
+            measured: number | null;
+            /** Format: int64 */
+            paged_bytes: number;
+        };
+        /** @description What one or more answers used and saved. */
+        Spent: {
+            /**
+             * Format: int64
+             * @description Answered texts.
+             */
+            answers: number;
+            /** Format: int64 */
+            completion_tokens: number;
+            /** Format: int64 */
+            prompt_tokens: number;
+            /**
+             * Format: int64
+             * @description Tokens not sent to a cloud: see `docs/tasks.md` for how they are counted.
+             */
+            saved_tokens: number;
+        };
+        Spread: {
+            /** Format: double */
+            max: number;
+            /** Format: double */
+            mean: number;
+        };
+        /**
+         * @description How much of the machine models may use, by the user's settings and activity.
+         * @enum {string}
+         */
+        Stance: "open" | "defers" | "quiet" | "paused";
+        Status: {
+            budget: components["schemas"]["BudgetStatus"];
+            /** @description Active downloads first, in their order; then those that need the user, and the last few finished ones. */
+            downloads: components["schemas"]["DownloadStatus"][];
+            guard: components["schemas"]["GuardStatus"];
+            /**
+             * Format: int64
+             * @description Changes whenever models appear, vanish or change: read the list of models again.
+             */
+            models_revision: number;
+            /** @description Notices for the user, such as an unknown key in the configuration. */
+            notices: string[];
+            ram: components["schemas"]["Ram"];
+            speed: components["schemas"]["Speed"];
+            swap: components["schemas"]["Swap"];
+            /** @description In reading order: fast, primary, heavy, then the rest by name. */
+            tiers: components["schemas"]["TierStatus"][];
+            /** @description Base address of the API, such as `http://127.0.0.1:11435`. */
+            url: string;
+            version: string;
+        };
+        Step: string;
+        StepStatus: (components["schemas"]["Gate"] & {
+            /** @description The server that its key is stored for, such as `api.example.com`. */
+            server: string;
+            step: components["schemas"]["TierId"];
+        }) | {
+            step: components["schemas"]["Step"];
+        };
+        /**
+         * @description The signal that asks a program to end.
+         * @enum {string}
+         */
+        StopSignal: "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP";
+        StopTier: {
+            force?: boolean;
         };
         /** @description Texts to summarize. */
         SummarizeRequest: {
@@ -1842,6 +3918,15 @@ export interface components {
              * @description The summary's number of words.
              */
             words: number;
+        };
+        Swap: {
+            /**
+             * Format: int64
+             * @description Change over the last minute; negative while swap shrinks. The level is sticky, the growth is the alarm.
+             */
+            growth_bytes_per_minute: number;
+            /** Format: int64 */
+            used_bytes: number;
         };
         /** @description One answer, or with several texts one for each. */
         TaskAnswer_Brief: (components["schemas"]["TaskFields"] & {
@@ -2004,6 +4089,106 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        TierConfig: {
+            /**
+             * Format: int32
+             * @description Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
+             *     cancelled request runs on to the end of its batch.
+             * @default 512
+             */
+            batch: number;
+            /**
+             * Format: int32
+             * @description Context in tokens.
+             * @default 4096
+             */
+            context: number;
+            /**
+             * @description A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
+             * @default
+             */
+            draft_model: string;
+            /**
+             * @description What answers. The keys from `kv_cache` to `draft_model` apply to `"embedded"` alone.
+             * @default embedded
+             */
+            engine: components["schemas"]["Engine"];
+            /**
+             * Format: int32
+             * @description The most layers on the GPU, counted from the last; without it, as many as fit.
+             * @default null
+             */
+            gpu_layers?: number | null;
+            /**
+             * @description How long the tier stays loaded without a request.
+             * @default 10m
+             */
+            idle_unload: components["schemas"]["IdleUnload"];
+            /** @default f16 */
+            kv_cache: components["schemas"]["KvCache"];
+            /**
+             * @description Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
+             * @default false
+             */
+            lookup: boolean;
+            /**
+             * @description A model's id, a file name in the models folder, or a path; empty for none yet. For a command or an endpoint, the name that
+             *     it uses for its model.
+             * @default
+             */
+            model: string;
+            /**
+             * @description Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
+             * @default false
+             */
+            pinned: boolean;
+            /**
+             * Format: int32
+             * @description CPU threads; 0 lets Tierbar choose, which never takes all cores.
+             * @default 0
+             */
+            threads: number;
+        };
+        /** @description A tier's name: 1 to 32 of `a-z`, `0-9`, `-`, starting with a letter, and not `auto`. */
+        TierId: string;
+        /**
+         * @description `stopped → starting → ready ⇄ busy → stopping → stopped`, and `failed`, which the next request leaves.
+         * @enum {string}
+         */
+        TierState: "stopped" | "starting" | "ready" | "busy" | "stopping" | "failed";
+        TierStatus: {
+            /** Format: int32 */
+            context_tokens: number;
+            /** @description What answers for it. */
+            engine: components["schemas"]["EngineKind"];
+            /**
+             * Format: int64
+             * @description Memory that the worker's end would free.
+             */
+            footprint_bytes: number | null;
+            id: components["schemas"]["TierId"];
+            /**
+             * Format: int32
+             * @description While the tier starts, the percentage of its model's weights that is loaded.
+             */
+            loaded_percent: number | null;
+            model: components["schemas"]["ModelId"] | null;
+            /** Format: int32 */
+            pid: number | null;
+            plan: components["schemas"]["LoadPlan"] | null;
+            /** @description One plain sentence: why the tier failed, was stopped, or is waiting. */
+            reason: string | null;
+            state: components["schemas"]["TierState"];
+            steps_down_to: components["schemas"]["TierId"] | null;
+            /**
+             * Format: int64
+             * @description When it is unloaded if no request comes before, in milliseconds since 1970; `null` while it answers, if it stays
+             *     loaded, and without a process.
+             */
+            unloads_at_ms: number | null;
+        };
+        /** @description `"02:00"`, with two digits each. */
+        TimeOfDay: string;
         /** @description How many tokens a message's prompt has. */
         TokenCount: {
             /** Format: int64 */
@@ -2033,6 +4218,171 @@ export interface components {
             /** @description Instead of `text`: at most 256 texts. */
             texts?: string[] | null;
         };
+        /** @description The result, and the table that it is based on. */
+        TuneReport: {
+            after: components["schemas"]["Settings"];
+            /** Format: int32 */
+            answer_tokens: number;
+            /** @description The settings before. */
+            before: components["schemas"]["Settings"];
+            /** Format: int32 */
+            context_tokens: number;
+            /**
+             * Format: int32
+             * @description The request that was measured.
+             */
+            depth: number;
+            /**
+             * Format: int32
+             * @description Runs that were repeated because the tier did other work at the same time.
+             */
+            disturbed: number;
+            /**
+             * Format: double
+             * @description The fraction of the time that is saved, such as 0.12; 0 if nothing is faster.
+             */
+            gain: number;
+            model: components["schemas"]["ModelId"];
+            /** Format: int32 */
+            prompt_tokens: number;
+            rows: components["schemas"]["TuneRow"][];
+            /** Format: int32 */
+            runs: number;
+            /** @description The outcome in a sentence. */
+            summary: string;
+            /** @description RFC 3339, in UTC. */
+            taken_at: string;
+            tier: components["schemas"]["TierId"];
+            /** @description Tierbar's. */
+            version: string;
+            /** @description Whether the configuration was changed. */
+            written: boolean;
+        };
+        /** @description What to try. A missing list is chosen for the machine; an empty one leaves its setting unchanged. */
+        TuneRequest: {
+            /**
+             * Format: int32
+             * @default 64
+             */
+            answer_tokens?: number;
+            /** @default null */
+            batch?: number[] | null;
+            /**
+             * Format: int32
+             * @default 512
+             */
+            depth?: number;
+            /**
+             * @description Do not change the configuration.
+             * @default false
+             */
+            dry_run?: boolean;
+            /** @default null */
+            gpu_layers?: number[] | null;
+            /**
+             * @description Whether another KV cache type may be chosen. All are measured and reported in any case: the smaller ones are less
+             *     accurate, which speed does not show.
+             * @default false
+             */
+            kv_cache?: boolean;
+            /**
+             * Format: int32
+             * @default 1024
+             */
+            prompt_tokens?: number;
+            /**
+             * Format: int32
+             * @default 3
+             */
+            runs?: number;
+            /** @default null */
+            threads?: number[] | null;
+        };
+        /** @description One candidate. */
+        TuneRow: {
+            /** Format: double */
+            decode: number | null;
+            knob: components["schemas"]["Knob"];
+            /** Format: double */
+            load_ms: number | null;
+            memory: components["schemas"]["BenchMemory"] | null;
+            outcome: components["schemas"]["Outcome"];
+            /**
+             * Format: double
+             * @description Prefill in tokens per second.
+             */
+            prefill: number | null;
+            /** @description Why, as a sentence. */
+            reason: string;
+            request_ms: components["schemas"]["Figure"] | null;
+            settings: components["schemas"]["Settings"];
+        };
+        /** @description A turn that has begun: the answer of `POST /tierbar/v1/chats/{id}/turns`. */
+        TurnBegun: {
+            /**
+             * Format: int64
+             * @description The id of the message that the answer becomes.
+             */
+            answer: number;
+            /** @description The chat as it is now. */
+            chat: components["schemas"]["ChatSummary"];
+            id: string;
+            /** @description The question that it answers. */
+            question: components["schemas"]["ChatMessage"];
+        };
+        /** @description What happens in a turn. */
+        TurnEvent: {
+            stage: components["schemas"]["TurnStage"];
+            /** @enum {string} */
+            type: "progress";
+        } | {
+            instead_of: string | null;
+            model: string | null;
+            tier: string | null;
+            /** @enum {string} */
+            type: "started";
+            why: string | null;
+        } | {
+            text: string;
+            /** @enum {string} */
+            type: "reasoning";
+        } | {
+            text: string;
+            /** @enum {string} */
+            type: "text";
+        } | {
+            message: components["schemas"]["ChatMessage"];
+            /** @enum {string} */
+            type: "finished";
+        } | {
+            answer: components["schemas"]["ChatMessage"] | null;
+            code: string;
+            hint: string | null;
+            message: string;
+            /** @enum {string} */
+            type: "failed";
+        };
+        /** @description What a turn begins from: the body of `POST /tierbar/v1/chats/{id}/turns`. See [`NewTurn`]. */
+        TurnRequest: {
+            /** @default null */
+            model?: string | null;
+            /**
+             * @description Further fields of the request in OpenAI's form, such as `temperature` and `think`.
+             * @default {}
+             */
+            options?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Format: int64
+             * @default null
+             */
+            parent?: number | null;
+            /** @default null */
+            text?: string | null;
+        };
+        /** @enum {string} */
+        TurnStage: "load" | "prefill";
         /** @description How many tokens the request took. */
         Usage: {
             /** Format: int64 */
@@ -2042,11 +4392,59 @@ export interface components {
             /** Format: int64 */
             total_tokens: number;
         };
+        /** @description The verdict on one model, for one machine and one context. All sizes in bytes. */
+        Verdict: {
+            /**
+             * Format: int64
+             * @description The memory that all models together may use on the machine.
+             */
+            budget_bytes: number;
+            /** Format: int32 */
+            context_tokens: number;
+            /** @description The model's header has not been read: the sum stands on published facts of its architecture. */
+            estimated: boolean;
+            gpu: components["schemas"]["GpuShare"] | null;
+            instead: components["schemas"]["Instead"] | null;
+            kv_cache: components["schemas"]["KvCache"];
+            /**
+             * Format: int32
+             * @description The largest context whose plan fits; `null` if not even the smallest does.
+             */
+            largest_context_tokens: number | null;
+            /** @description Every line of the sum, in reading order. */
+            lines: components["schemas"]["Line"][];
+            placement: components["schemas"]["Placement"];
+            /** Format: int64 */
+            ram_bytes: number;
+            speed: components["schemas"]["SpeedEstimate"] | null;
+            /** @description One plain sentence with the figures that decided. */
+            summary: string;
+            /** Format: int64 */
+            total_bytes: number;
+            /** @description What the user should know although the model runs. */
+            warning: string | null;
+        };
+        Verified: {
+            /** @description What was fetched, or hashed when it was. */
+            expected: string | null;
+            matches: boolean | null;
+            sha256: string;
+        };
+        WebSource: {
+            title: string;
+            url: string;
+        };
+        /** @description What webhooks are signed with. */
+        WebhookSecret: {
+            secret: string;
+        };
         /**
          * @description The state of a queued request's webhook.
          * @enum {string}
          */
         WebhookState: "pending" | "delivered" | "given_up";
+        /** @enum {string} */
+        Weekday: "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
     };
     responses: {
         /** @description The request was refused or failed, in Anthropic's form. */
@@ -2094,8 +4492,12 @@ export interface components {
     pathItems: never;
 }
 export type Aggregate = components['schemas']['Aggregate'];
+export type Alarm = components['schemas']['Alarm'];
+export type AnswerFacts = components['schemas']['AnswerFacts'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
+export type ApiKey = components['schemas']['ApiKey'];
+export type Attachment = components['schemas']['Attachment'];
 export type BatchResultBrief = components['schemas']['BatchResult_Brief'];
 export type BatchResultCompressed = components['schemas']['BatchResult_Compressed'];
 export type BatchResultSummary = components['schemas']['BatchResult_Summary'];
@@ -2104,27 +4506,92 @@ export type BatchBrief = components['schemas']['Batch_Brief'];
 export type BatchCompressed = components['schemas']['Batch_Compressed'];
 export type BatchSummary = components['schemas']['Batch_Summary'];
 export type BatchTriage = components['schemas']['Batch_Triage'];
+export type BenchMemory = components['schemas']['BenchMemory'];
+export type BenchReport = components['schemas']['BenchReport'];
+export type BenchRequest = components['schemas']['BenchRequest'];
+export type BenchRow = components['schemas']['BenchRow'];
 export type Brief = components['schemas']['Brief'];
 export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
 export type BriefRequest = components['schemas']['BriefRequest'];
+export type BudgetStatus = components['schemas']['BudgetStatus'];
+export type CatalogAnswer = components['schemas']['CatalogAnswer'];
+export type CatalogModel = components['schemas']['CatalogModel'];
+export type ChainConfig = components['schemas']['ChainConfig'];
+export type ChainList = components['schemas']['ChainList'];
+export type ChainStatus = components['schemas']['ChainStatus'];
+export type Chat = components['schemas']['Chat'];
 export type ChatCompletion = components['schemas']['ChatCompletion'];
+export type ChatFields = components['schemas']['ChatFields'];
+export type ChatList = components['schemas']['ChatList'];
+export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
+export type ChatSummary = components['schemas']['ChatSummary'];
+export type CommandEngine = components['schemas']['CommandEngine'];
 export type CompressRequest = components['schemas']['CompressRequest'];
 export type Compressed = components['schemas']['Compressed'];
+export type Config = components['schemas']['Config'];
+export type ConfigAnswer = components['schemas']['ConfigAnswer'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
 export type ContextName = components['schemas']['ContextName'];
 export type ContextSave = components['schemas']['ContextSave'];
 export type Contexts = components['schemas']['Contexts'];
+export type Costs = components['schemas']['Costs'];
+export type Day = components['schemas']['Day'];
+export type Dialect = components['schemas']['Dialect'];
+export type Dollars = components['schemas']['Dollars'];
+export type DownloadChange = components['schemas']['DownloadChange'];
+export type DownloadState = components['schemas']['DownloadState'];
+export type DownloadStatus = components['schemas']['DownloadStatus'];
+export type Downloads = components['schemas']['Downloads'];
+export type DownloadsConfig = components['schemas']['DownloadsConfig'];
 export type Embeddings = components['schemas']['Embeddings'];
 export type EmbeddingsRequest = components['schemas']['EmbeddingsRequest'];
+export type EndpointEngine = components['schemas']['EndpointEngine'];
+export type Engine = components['schemas']['Engine'];
+export type EngineKind = components['schemas']['EngineKind'];
+export type Entry = components['schemas']['Entry'];
 export type EntryGroup = components['schemas']['EntryGroup'];
 export type EntryMetric = components['schemas']['EntryMetric'];
 export type Error = components['schemas']['Error'];
+export type EventLog = components['schemas']['EventLog'];
+export type Expected = components['schemas']['Expected'];
+export type Figure = components['schemas']['Figure'];
+export type Finish = components['schemas']['Finish'];
+export type Gate = components['schemas']['Gate'];
+export type GpuShare = components['schemas']['GpuShare'];
+export type GuardStatus = components['schemas']['GuardStatus'];
 export type Health = components['schemas']['Health'];
+export type History = components['schemas']['History'];
+export type HubModel = components['schemas']['HubModel'];
+export type HubRepository = components['schemas']['HubRepository'];
+export type HubSearch = components['schemas']['HubSearch'];
+export type IdleUnload = components['schemas']['IdleUnload'];
+export type Import = components['schemas']['Import'];
+export type Imported = components['schemas']['Imported'];
+export type Instead = components['schemas']['Instead'];
 export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type KeepAlive = components['schemas']['KeepAlive'];
+export type Keeper = components['schemas']['Keeper'];
+export type KeyLimits = components['schemas']['KeyLimits'];
+export type KeyList = components['schemas']['KeyList'];
+export type KeyRequest = components['schemas']['KeyRequest'];
+export type Kind = components['schemas']['Kind'];
+export type Knob = components['schemas']['Knob'];
+export type KvAccount = components['schemas']['KvAccount'];
+export type KvCache = components['schemas']['KvCache'];
+export type LastBench = components['schemas']['LastBench'];
+export type LastTune = components['schemas']['LastTune'];
+export type LibraryConfig = components['schemas']['LibraryConfig'];
+export type LibraryModel = components['schemas']['LibraryModel'];
+export type Line = components['schemas']['Line'];
+export type LineKind = components['schemas']['LineKind'];
+export type Listed = components['schemas']['Listed'];
+export type LoadPlan = components['schemas']['LoadPlan'];
+export type LogConfig = components['schemas']['LogConfig'];
+export type LogEvent = components['schemas']['LogEvent'];
+export type MaxLoaded = components['schemas']['MaxLoaded'];
 export type Message = components['schemas']['Message'];
 export type MessageBlocks = components['schemas']['MessageBlocks'];
 export type MessageFields = components['schemas']['MessageFields'];
@@ -2132,7 +4599,13 @@ export type MessageUsage = components['schemas']['MessageUsage'];
 export type MessagesAnswer = components['schemas']['MessagesAnswer'];
 export type MessagesRequest = components['schemas']['MessagesRequest'];
 export type Model = components['schemas']['Model'];
+export type ModelAccount = components['schemas']['ModelAccount'];
+export type ModelId = components['schemas']['ModelId'];
+export type ModelKind = components['schemas']['ModelKind'];
 export type Models = components['schemas']['Models'];
+export type NewKey = components['schemas']['NewKey'];
+export type NewMessage = components['schemas']['NewMessage'];
+export type OfferedFile = components['schemas']['OfferedFile'];
 export type OllamaAnswerMessage = components['schemas']['OllamaAnswerMessage'];
 export type OllamaChatAnswer = components['schemas']['OllamaChatAnswer'];
 export type OllamaChatRequest = components['schemas']['OllamaChatRequest'];
@@ -2153,19 +4626,58 @@ export type OllamaNamed = components['schemas']['OllamaNamed'];
 export type OllamaPulled = components['schemas']['OllamaPulled'];
 export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
+export type Outcome = components['schemas']['Outcome'];
+export type Part = components['schemas']['Part'];
+export type Pause = components['schemas']['Pause'];
+export type Placement = components['schemas']['Placement'];
+export type Point = components['schemas']['Point'];
+export type PolicyConfig = components['schemas']['PolicyConfig'];
+export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
+export type Progress = components['schemas']['Progress'];
+export type Pull = components['schemas']['Pull'];
+export type QueueConfig = components['schemas']['QueueConfig'];
+export type QueuePage = components['schemas']['QueuePage'];
 export type QueuedJob = components['schemas']['QueuedJob'];
 export type QueuedOutcome = components['schemas']['QueuedOutcome'];
 export type QueuedResult = components['schemas']['QueuedResult'];
+export type QuietHours = components['schemas']['QuietHours'];
+export type Ram = components['schemas']['Ram'];
+export type Removed = components['schemas']['Removed'];
 export type Response = components['schemas']['Response'];
 export type ResponseFields = components['schemas']['ResponseFields'];
 export type ResponseInput = components['schemas']['ResponseInput'];
 export type ResponseTokenCount = components['schemas']['ResponseTokenCount'];
 export type ResponseUsage = components['schemas']['ResponseUsage'];
 export type ResponsesRequest = components['schemas']['ResponsesRequest'];
+export type Role = components['schemas']['Role'];
 export type SavedContext = components['schemas']['SavedContext'];
+export type ScheduleConfig = components['schemas']['ScheduleConfig'];
+export type ScheduleList = components['schemas']['ScheduleList'];
+export type ScheduleRun = components['schemas']['ScheduleRun'];
+export type ScheduleStatus = components['schemas']['ScheduleStatus'];
+export type ScheduledTask = components['schemas']['ScheduledTask'];
+export type SecretList = components['schemas']['SecretList'];
+export type SecretPlace = components['schemas']['SecretPlace'];
+export type SecretSource = components['schemas']['SecretSource'];
+export type SecretValue = components['schemas']['SecretValue'];
+export type ServerConfig = components['schemas']['ServerConfig'];
+export type Settings = components['schemas']['Settings'];
+export type Size = components['schemas']['Size'];
+export type Span = components['schemas']['Span'];
+export type Speed = components['schemas']['Speed'];
+export type SpeedEstimate = components['schemas']['SpeedEstimate'];
+export type Spent = components['schemas']['Spent'];
+export type Spread = components['schemas']['Spread'];
+export type Stance = components['schemas']['Stance'];
+export type Status = components['schemas']['Status'];
+export type Step = components['schemas']['Step'];
+export type StepStatus = components['schemas']['StepStatus'];
+export type StopSignal = components['schemas']['StopSignal'];
+export type StopTier = components['schemas']['StopTier'];
 export type SummarizeRequest = components['schemas']['SummarizeRequest'];
 export type Summary = components['schemas']['Summary'];
+export type Swap = components['schemas']['Swap'];
 export type TaskAnswerBrief = components['schemas']['TaskAnswer_Brief'];
 export type TaskAnswerCompressed = components['schemas']['TaskAnswer_Compressed'];
 export type TaskAnswerSummary = components['schemas']['TaskAnswer_Summary'];
@@ -2175,11 +4687,28 @@ export type TaskUsage = components['schemas']['TaskUsage'];
 export type TextCompletion = components['schemas']['TextCompletion'];
 export type TextOrTokens = components['schemas']['TextOrTokens'];
 export type TextRequest = components['schemas']['TextRequest'];
+export type TierConfig = components['schemas']['TierConfig'];
+export type TierId = components['schemas']['TierId'];
+export type TierState = components['schemas']['TierState'];
+export type TierStatus = components['schemas']['TierStatus'];
+export type TimeOfDay = components['schemas']['TimeOfDay'];
 export type TokenCount = components['schemas']['TokenCount'];
 export type Triage = components['schemas']['Triage'];
 export type TriageRequest = components['schemas']['TriageRequest'];
+export type TuneReport = components['schemas']['TuneReport'];
+export type TuneRequest = components['schemas']['TuneRequest'];
+export type TuneRow = components['schemas']['TuneRow'];
+export type TurnBegun = components['schemas']['TurnBegun'];
+export type TurnEvent = components['schemas']['TurnEvent'];
+export type TurnRequest = components['schemas']['TurnRequest'];
+export type TurnStage = components['schemas']['TurnStage'];
 export type Usage = components['schemas']['Usage'];
+export type Verdict = components['schemas']['Verdict'];
+export type Verified = components['schemas']['Verified'];
+export type WebSource = components['schemas']['WebSource'];
+export type WebhookSecret = components['schemas']['WebhookSecret'];
 export type WebhookState = components['schemas']['WebhookState'];
+export type Weekday = components['schemas']['Weekday'];
 export type ResponseAnthropicRefusal = components['responses']['AnthropicRefusal'];
 export type ResponseOllamaRefusal = components['responses']['OllamaRefusal'];
 export type ResponseQueued = components['responses']['Queued'];
@@ -2655,6 +5184,1303 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    catalog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The catalog */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogAnswer"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listChains: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chains */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChainList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listChats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chats */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    createChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChatFields"];
+            };
+        };
+        responses: {
+            /** @description The chat */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    readChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chat */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Chat"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    deleteChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chat is deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    updateChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChatFields"];
+            };
+        };
+        responses: {
+            /** @description The chat */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    addMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewMessage"];
+            };
+        };
+        responses: {
+            /** @description The chat */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    beginTurn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TurnRequest"];
+            };
+        };
+        responses: {
+            /** @description The turn */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TurnBegun"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    stopTurn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of a turn */
+                turn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The turn has ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    turnEvents: {
+        parameters: {
+            query?: {
+                /** @description The number of the last event that the follower has. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of a turn */
+                turn: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events with ids; the data of each is a `TurnEvent` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    config: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigAnswer"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    changeConfig: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The settings to change, in the form of the configuration; `null` removes one */
+        requestBody: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description The configuration */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConfigAnswer"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    costs: {
+        parameters: {
+            query?: {
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The costs */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Costs"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listDownloads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The downloads */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Downloads"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    addDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Pull"];
+            };
+        };
+        responses: {
+            /** @description The download was known */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadStatus"];
+                };
+            };
+            /** @description The download is new */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadStatus"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a download */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The download is removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    changeDownload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a download */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DownloadChange"];
+            };
+        };
+        responses: {
+            /** @description The download */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DownloadStatus"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events: `snapshot`, then `change`, `log` and `chats` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    expect: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Expected"];
+            };
+        };
+        responses: {
+            /** @description The announcement is noted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    history: {
+        parameters: {
+            query?: {
+                minutes?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The readings */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["History"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    hubRepository: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The repository */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubRepository"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    searchHub: {
+        parameters: {
+            query: {
+                q: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubSearch"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys, without their text */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeyList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    addKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["KeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The key, with its text: it is shown this once */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewKey"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    revokeKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a key */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key is revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    log: {
+        parameters: {
+            query?: {
+                /** @description The id that the page before ended with. */
+                before?: number;
+                limit?: number;
+                tier?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventLog"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listLocalModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The models */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Listed"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    fitModel: {
+        parameters: {
+            query: {
+                model: string;
+                context?: number;
+                kv_cache?: string;
+                /** @description Such as `16GiB`. */
+                ram?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verdict"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    importModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Import"];
+            };
+        };
+        responses: {
+            /** @description The models in the folder */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Imported"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeModel: {
+        parameters: {
+            query?: {
+                permanently?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a model */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where it went */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Removed"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    verifyModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a model */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The hashes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verified"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    pause: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Pause"];
+            };
+        };
+        responses: {
+            /** @description The status */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listQueue: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["JobState"];
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requests */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueuePage"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    queueSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The secret */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookSecret"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    raise: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The window is shown */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    resume: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The status */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    explainRoute: {
+        parameters: {
+            query?: {
+                classify?: "auto" | "always";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A request as for /v1/chat/completions */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The tier, and why */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listSchedules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schedules */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    runSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a schedule */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What came of it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleRun"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listSecrets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The secrets, without their values */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SecretList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    setSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a secret */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SecretValue"];
+            };
+        };
+        responses: {
+            /** @description The secret is stored */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a secret */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The secret is deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    beginSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cookie is set */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    endSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cookie is removed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The status */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Status"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    lastBench: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; `null` if there is none */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LastBench"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    benchTier: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BenchRequest"];
+            };
+        };
+        responses: {
+            /** @description Server-sent events: `progress`, `row`, and a `report` or an `error` at the end */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    startTier: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tier */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TierStatus"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    stopTier: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StopTier"];
+            };
+        };
+        responses: {
+            /** @description The tier */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TierStatus"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    lastTune: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; `null` if there is none */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LastTune"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    tuneTier: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TuneRequest"];
+            };
+        };
+        responses: {
+            /** @description Server-sent events: `progress`, `row`, and a `report` or an `error` at the end */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
                 };
             };
             "4XX": components["responses"]["Refusal"];

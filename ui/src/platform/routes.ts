@@ -1,8 +1,7 @@
 import type { paths } from './openapi';
-import type { Undocumented } from './undocumented';
 
 /** The API's routes, as `docs/openapi.json` describes them. */
-type Routes = paths & Undocumented;
+type Routes = paths;
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 

@@ -1,4 +1,4 @@
-import type { Config, PolicyConfig, TierConfig } from '../platform/api';
+import type { Config, PolicyConfig, TierConfig } from '../platform/openapi';
 
 export const POLICY: PolicyConfig = {
   max_loaded: 'auto',

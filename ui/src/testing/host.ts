@@ -6,11 +6,11 @@ import type {
   ChatSummary,
   Entry,
   Finish,
+  JobStatus,
   Status,
   TurnBegun,
   TurnEvent,
-} from '../platform/api';
-import type { JobStatus } from '../platform/openapi';
+} from '../platform/openapi';
 
 /** A request as it left the page. */
 export interface Sent {

@@ -5,7 +5,7 @@ import type {
   ModelAccount,
   OfferedFile,
   Verdict,
-} from '../platform/api';
+} from '../platform/openapi';
 
 export const GIB = 2 ** 30;
 

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// The settings of a tier that decide its speed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Settings {
     /// CPU threads; 0 lets the worker choose.
     pub threads: u16,
     pub batch: u32,
     /// The most layers on the GPU; `null` for as many as fit.
+    #[schema(required = true)]
     pub gpu_layers: Option<u32>,
     pub kv_cache: KvCache,
 }
@@ -45,7 +45,7 @@ impl Settings {
 }
 
 /// What to measure. Fields left out have their default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BenchRequest {
     /// Tokens of context before those that are measured.
@@ -117,8 +117,7 @@ pub(crate) fn within(name: &str, value: u32, range: &RangeInclusive<u32>) -> Res
 }
 
 /// A median of several runs, and the lowest and highest of them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Figure {
     pub median: f64,
     pub low: f64,
@@ -155,8 +154,7 @@ impl Figure {
 }
 
 /// The measured speed of one tier.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BenchReport {
     /// Tierbar's.
     pub version: String,
@@ -173,6 +171,7 @@ pub struct BenchReport {
     pub runs: u32,
     pub rows: Vec<BenchRow>,
     /// From the worker's start until it could answer; `null` if it was loaded already.
+    #[schema(required = true)]
     pub load_ms: Option<f64>,
     pub memory: BenchMemory,
     /// Runs that were repeated because the tier did other work at the same time.
@@ -180,18 +179,21 @@ pub struct BenchReport {
 }
 
 /// One depth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BenchRow {
     /// Tokens in the cache before the prompt.
     pub depth: u32,
     /// Prefill in tokens per second.
+    #[schema(required = true)]
     pub prefill: Option<Figure>,
     /// Decode in tokens per second, without the first token: its time belongs to the prompt.
+    #[schema(required = true)]
     pub decode: Option<Figure>,
     /// Time to first token, in milliseconds.
+    #[schema(required = true)]
     pub first_token_ms: Option<Figure>,
     /// Why there are no figures.
+    #[schema(required = true)]
     pub skipped: Option<String>,
 }
 
@@ -209,18 +211,13 @@ impl BenchRow {
 }
 
 /// What the worker had allocated by the engine's own figures, and what its end would free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BenchMemory {
-    #[cfg_attr(test, ts(type = "number"))]
     pub weights_mapped_bytes: u64,
-    #[cfg_attr(test, ts(type = "number"))]
     pub weights_bytes: u64,
-    #[cfg_attr(test, ts(type = "number"))]
     pub kv_bytes: u64,
-    #[cfg_attr(test, ts(type = "number"))]
     pub compute_bytes: u64,
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub footprint_bytes: Option<u64>,
 }
 
@@ -253,8 +250,7 @@ impl BenchMemory {
 }
 
 /// The progress of a measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Progress {
     pub done: u32,
     /// May grow while a measurement finds more to try.

@@ -79,9 +79,8 @@ impl Budget {
 /// How a model's weights are held while it runs.
 ///
 /// The planner chooses `Resident`, `Mmap` and `Refused`; the other words name the ways to page a model larger than memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Placement {
     /// All weights stay in memory.
     Resident,
@@ -141,8 +140,7 @@ impl Placement {
 ///
 /// Each plan counts the embedder's slot and the app's windows, so with several models loaded they are counted for each:
 /// a third of a gibibyte stays free per further model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LoadPlan {
     pub placement: Placement,
     /// The lines, without those of zero bytes.

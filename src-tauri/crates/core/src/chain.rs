@@ -57,26 +57,22 @@ impl Outcome {
 }
 
 /// Whether an endpoint may get a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase", tag = "gate")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Gate {
     Open,
     /// Its server limits requests.
     Cooling {
-        #[cfg_attr(test, ts(type = "number"))]
         for_ms: u64,
     },
     /// It has failed too often; after the pause, one request tries it.
     Broken {
-        #[cfg_attr(test, ts(type = "number"))]
         for_ms: u64,
     },
     /// One request is trying it.
     Trying,
     /// Its server has refused the credential.
     Refused {
-        #[cfg_attr(test, ts(type = "number"))]
         for_ms: u64,
     },
 }

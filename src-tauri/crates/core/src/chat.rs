@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A chat without its messages. Times are RFC 3339 in UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChatSummary {
     pub id: String,
     pub title: String,
@@ -14,24 +13,23 @@ pub struct ChatSummary {
     pub updated_at: String,
     /// The id of the turn that is running, if one is.
     #[serde(default)]
+    #[schema(required = true)]
     pub turn: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Chat {
     #[serde(flatten)]
     pub summary: ChatSummary,
     /// The last message of the branch that is shown; none in an empty chat.
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub leaf: Option<u64>,
     /// All branches, oldest message first.
     pub messages: Vec<ChatMessage>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Role {
     System,
     User,
@@ -40,13 +38,11 @@ pub enum Role {
 
 /// One message. The messages of a chat form a tree: an edited question and a regenerated answer stand beside the first, with the
 /// same parent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChatMessage {
-    #[cfg_attr(test, ts(type = "number"))]
     pub id: u64,
     /// The message before it; none for the first.
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub parent: Option<u64>,
     pub role: Role,
     pub parts: Vec<Part>,
@@ -55,27 +51,32 @@ pub struct ChatMessage {
 }
 
 /// What is known of an answer; nothing for other messages.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct AnswerFacts {
     /// The tier and model that answered.
+    #[schema(required = true)]
     pub tier: Option<String>,
+    #[schema(required = true)]
     pub model: Option<String>,
     /// Why the router chose the tier, or why the steps of a chain before it did not answer.
+    #[schema(required = true)]
     pub why: Option<String>,
     /// The chain's first step, if another one answered.
+    #[schema(required = true)]
     pub instead_of: Option<String>,
     /// How the answer ended; none while it is being written.
+    #[schema(required = true)]
     pub finish: Option<Finish>,
+    #[schema(required = true)]
     pub decode_tokens_per_second: Option<f64>,
+    #[schema(required = true)]
     pub time_to_first_token_ms: Option<f64>,
 }
 
 /// A piece of a message. Large ones lie in the data folder, named by their hash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Part {
     Text {
         text: String,
@@ -110,27 +111,23 @@ pub enum Part {
 }
 
 /// A file that belongs to a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Attachment {
     /// In hexadecimal.
     pub sha256: String,
     pub media_type: String,
     pub name: String,
-    #[cfg_attr(test, ts(type = "number"))]
     pub bytes: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WebSource {
     pub title: String,
     pub url: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Finish {
     /// The model ended its answer.
     Stop,
@@ -179,9 +176,8 @@ pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
 }
 
 /// What happens in a turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum TurnEvent {
     /// The answer waits: for its tier to load, or for its first token.
     Progress {
@@ -189,9 +185,13 @@ pub enum TurnEvent {
     },
     /// A tier has begun to answer.
     Started {
+        #[schema(required = true)]
         tier: Option<String>,
+        #[schema(required = true)]
         model: Option<String>,
+        #[schema(required = true)]
         why: Option<String>,
+        #[schema(required = true)]
         instead_of: Option<String>,
     },
     Reasoning {
@@ -208,22 +208,22 @@ pub enum TurnEvent {
     Failed {
         code: String,
         message: String,
+        #[schema(required = true)]
         hint: Option<String>,
+        #[schema(required = true)]
         answer: Option<ChatMessage>,
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum TurnStage {
     Load,
     Prefill,
 }
 
 /// A turn that has begun: the answer of `POST /tierbar/v1/chats/{id}/turns`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TurnBegun {
     pub id: String,
     /// The chat as it is now.
@@ -231,7 +231,6 @@ pub struct TurnBegun {
     /// The question that it answers.
     pub question: ChatMessage,
     /// The id of the message that the answer becomes.
-    #[cfg_attr(test, ts(type = "number"))]
     pub answer: u64,
 }
 

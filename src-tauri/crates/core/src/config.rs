@@ -25,27 +25,36 @@ use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
 
 /// `config.toml`. Every key has a default; an empty file is a valid configuration with no tiers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Config {
     /// The address of the API. One that other machines can reach needs `server.network`, and inference there needs a key.
+    #[schema(required = true)]
     pub listen: String,
+    #[schema(required = true)]
     pub server: ServerConfig,
+    #[schema(required = true)]
     pub log: LogConfig,
     /// Folder of models; empty means `models/` in the data folder.
+    #[schema(required = true)]
     pub models_dir: String,
+    #[schema(required = true)]
     pub library: LibraryConfig,
+    #[schema(required = true)]
     pub downloads: DownloadsConfig,
     /// Origins of web pages, besides our own, that may call the API from a browser.
+    #[schema(required = true)]
     pub allowed_origins: Vec<String>,
+    #[schema(required = true)]
     pub policy: PolicyConfig,
+    #[schema(required = true)]
     pub queue: QueueConfig,
+    #[schema(required = true)]
     pub tiers: BTreeMap<TierId, TierConfig>,
     /// Lists of tiers to try in order, by the name that requests use.
+    #[schema(required = true)]
     pub chains: BTreeMap<TierId, ChainConfig>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(test, ts(as = "Option<BTreeMap<String, ScheduleConfig>>", optional))]
     pub schedules: BTreeMap<String, ScheduleConfig>,
 }
 
@@ -87,13 +96,14 @@ impl Default for Config {
 }
 
 /// Where models are found besides `models_dir`. Tierbar uses them in place and never changes them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LibraryConfig {
     /// More folders, as absolute paths or from `~`.
+    #[schema(required = true)]
     pub folders: Vec<String>,
     /// The models of LM Studio, of Ollama and of the Hugging Face cache.
+    #[schema(required = true)]
     pub other_apps: bool,
 }
 
@@ -106,14 +116,14 @@ impl Default for LibraryConfig {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct DownloadsConfig {
     /// The most bytes per second for all downloads together; 0 sets no limit.
-    #[cfg_attr(test, ts(type = "number"))]
+    #[schema(required = true)]
     pub rate_limit: u64,
     /// Models downloaded at the same time.
+    #[schema(required = true)]
     pub at_once: u8,
 }
 
@@ -130,27 +140,35 @@ impl Default for DownloadsConfig {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PolicyConfig {
     /// How many generative models may be loaded at once.
+    #[schema(required = true)]
     pub max_loaded: MaxLoaded,
     /// How long requests for the loaded model may go first, to avoid constant swapping.
+    #[schema(required = true)]
     pub patience: Span,
     /// The tier to load again after another was unloaded because it was idle; empty for none.
+    #[schema(required = true)]
     pub home: String,
     /// During these hours, models load only on request and unload after one idle minute.
+    #[schema(required = true)]
     pub quiet_hours: QuietHours,
     /// On battery below this percentage, models load only on request; 0 ignores the battery.
+    #[schema(required = true)]
     pub battery_below: u8,
     /// Load models only on request while another app is full screen.
+    #[schema(required = true)]
     pub defer_to_full_screen: bool,
     /// After memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
+    #[schema(required = true)]
     pub step_down: bool,
     /// Save conversations to disk when their tier unloads, so that they go on without another prefill.
+    #[schema(required = true)]
     pub keep_conversations: bool,
     /// The most disk space for them, in MiB; the oldest are deleted first.
+    #[schema(required = true)]
     pub conversations_mib: u32,
 }
 
@@ -182,17 +200,20 @@ impl Default for PolicyConfig {
 }
 
 /// The queue of requests to answer later.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct QueueConfig {
     /// Queued requests answered at the same time.
+    #[schema(required = true)]
     pub at_once: u8,
     /// How long an answer is kept.
+    #[schema(required = true)]
     pub keep: Span,
     /// The most disk space for requests and their answers.
+    #[schema(required = true)]
     pub bytes: Size,
     /// Hosts that clients with an API key may name for webhooks.
+    #[schema(required = true)]
     pub webhook_hosts: Vec<String>,
 }
 
@@ -218,12 +239,25 @@ impl Default for QueueConfig {
 /// `"auto"`: one up to 16 GB of RAM, above that as many as the budget holds; or a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "\"auto\" | number"))]
 pub enum MaxLoaded {
     #[default]
     Auto,
     Exactly(u8),
 }
+
+impl utoipa::PartialSchema for MaxLoaded {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        let auto = utoipa::openapi::ObjectBuilder::new()
+            .schema_type(utoipa::openapi::schema::Type::String)
+            .enum_values(Some(["auto"]));
+        utoipa::openapi::OneOfBuilder::new()
+            .item(auto)
+            .item(u8::schema())
+            .into()
+    }
+}
+
+impl utoipa::ToSchema for MaxLoaded {}
 
 impl TryFrom<serde_json::Value> for MaxLoaded {
     type Error = String;
@@ -252,34 +286,42 @@ impl From<MaxLoaded> for serde_json::Value {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TierConfig {
     /// A model's id, a file name in the models folder, or a path; empty for none yet. For a command or an endpoint, the name that
     /// it uses for its model.
+    #[schema(required = true)]
     pub model: String,
     /// What answers. The keys from `kv_cache` to `draft_model` apply to `"embedded"` alone.
+    #[schema(required = true)]
     pub engine: Engine,
     /// Context in tokens.
+    #[schema(required = true)]
     pub context: u32,
+    #[schema(required = true)]
     pub kv_cache: KvCache,
     /// CPU threads; 0 lets Tierbar choose, which never takes all cores.
+    #[schema(required = true)]
     pub threads: u16,
     /// Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
     /// cancelled request runs on to the end of its batch.
+    #[schema(required = true)]
     pub batch: u32,
     /// The most layers on the GPU, counted from the last; without it, as many as fit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional = nullable))]
     pub gpu_layers: Option<u32>,
     /// Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
+    #[schema(required = true)]
     pub lookup: bool,
     /// A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
+    #[schema(required = true)]
     pub draft_model: String,
     /// How long the tier stays loaded without a request.
+    #[schema(required = true)]
     pub idle_unload: IdleUnload,
     /// Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
+    #[schema(required = true)]
     pub pinned: bool,
 }
 

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The download of one model to the models folder. A model of several parts is one download.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct DownloadStatus {
     pub id: String,
     /// The requested reference, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query.
@@ -14,26 +13,24 @@ pub struct DownloadStatus {
     pub state: DownloadState,
     pub priority: Priority,
     /// Bytes safely on disk.
-    #[cfg_attr(test, ts(type = "number"))]
     pub received_bytes: u64,
     /// `null` until a server has reported it.
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub total_bytes: Option<u64>,
     /// Over the last five seconds; 0 while nothing arrives.
-    #[cfg_attr(test, ts(type = "number"))]
     pub bytes_per_second: u64,
     /// `null` while there is no rate.
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub eta_seconds: Option<u64>,
     /// One sentence: why the download waits or failed, and what to do.
+    #[schema(required = true)]
     pub reason: Option<String>,
     /// Warnings, such as a nearly full disk or a model that hardly fits.
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum DownloadState {
     /// Waits for its turn.
     Queued,
@@ -77,7 +74,6 @@ impl DownloadState {
     utoipa::ToSchema,
 )]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Priority {
     Low,
     #[default]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The answer of `GET /tierbar/v1/history`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct History {
     /// The length of a point.
     pub step_seconds: u64,
@@ -14,7 +14,7 @@ pub struct History {
 }
 
 /// The readings of a period. A figure that was unknown throughout is `null`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Point {
     /// The start, in seconds since 1970.
     pub at: u64,
@@ -33,7 +33,7 @@ pub struct Point {
     pub temperature_celsius: Option<Spread>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Spread {
     pub mean: f64,
     pub max: f64,

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What kind of thing happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Kind {
     /// A worker was started.
     Load,
@@ -60,26 +59,24 @@ impl Kind {
 }
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LogEvent {
     pub kind: Kind,
     /// `null` where it concerns the machine.
+    #[schema(required = true)]
     pub tier: Option<TierId>,
+    #[schema(required = true)]
     pub model: Option<ModelId>,
     /// One sentence without a full stop, which names the tier and has the figures.
     pub sentence: String,
 }
 
 /// An event as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Entry {
     /// Grows with each entry of a data folder; there may be gaps.
-    #[cfg_attr(test, ts(type = "number"))]
     pub id: u64,
     /// Milliseconds since 1970.
-    #[cfg_attr(test, ts(type = "number"))]
     pub at_ms: u64,
     #[serde(flatten)]
     pub what: LogEvent,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The limits of one key; a missing limit does not apply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct KeyLimits {
     /// Burst size; refills evenly over a minute.
@@ -36,7 +36,7 @@ impl KeyLimits {
 }
 
 /// A key without its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ApiKey {
     pub name: String,
     #[serde(flatten)]

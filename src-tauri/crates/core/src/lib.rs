@@ -39,6 +39,3 @@ pub use code::{Code, Error};
 pub use config::Config;
 pub use model::{ModelAccount, ModelId};
 pub use tier::{TierId, TierState};
-
-#[cfg(test)]
-mod typescript;

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A model's name in the API: its file name without `.gguf`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(transparent)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ModelId(pub String);
 
 impl ModelId {
@@ -24,32 +25,26 @@ impl fmt::Display for ModelId {
 }
 
 /// A model's bytes by class and the shapes that the memory plan needs. All sizes in bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ModelAccount {
     /// `general.architecture`, such as `llama` or `gemma3`.
     pub architecture: String,
     /// `general.name`, if the file has one.
+    #[schema(required = true)]
     pub name: Option<String>,
     /// The file's quantisation, such as `Q4_K_M`.
     pub quant: String,
-    #[cfg_attr(test, ts(type = "number"))]
     pub file_bytes: u64,
     /// The number of files; more than one for a split model.
     pub parts: u32,
     /// All tensors of no other class; a token reads all of them.
-    #[cfg_attr(test, ts(type = "number"))]
     pub dense_bytes: u64,
     /// The table of input embeddings. A token reads one row, or all of it where it is the output layer too.
-    #[cfg_attr(test, ts(type = "number"))]
     pub embedding_bytes: u64,
     /// Gemma's embeddings per layer, of which a token reads one row.
-    #[cfg_attr(test, ts(type = "number"))]
     pub per_layer_embedding_bytes: u64,
     /// Tensors of a mixture of experts, of which a token reads a few.
-    #[cfg_attr(test, ts(type = "number"))]
     pub expert_bytes: u64,
-    #[cfg_attr(test, ts(type = "number"))]
     pub parameters: u64,
     /// The input embeddings are the output layer too.
     pub tied_output: bool,
@@ -87,19 +82,15 @@ impl ModelAccount {
 }
 
 /// What a sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct KvAccount {
     /// K and V elements per token over all full-attention layers.
-    #[cfg_attr(test, ts(type = "number"))]
     pub full_elements_per_token: u64,
     /// K and V elements per cell over all sliding-window layers.
-    #[cfg_attr(test, ts(type = "number"))]
     pub sliding_elements_per_cell: u64,
     /// Sliding window in tokens; 0 if no layer slides.
     pub window: u32,
     /// State of recurrent layers, per sequence, whatever the context.
-    #[cfg_attr(test, ts(type = "number"))]
     pub state_bytes: u64,
 }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 /// The state of a queued request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum JobState {
     /// Waiting for its turn or its next attempt.
     Waiting,
@@ -54,7 +55,6 @@ impl JobState {
 /// The state of a queued request's webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum WebhookState {
     /// To be sent.
     Pending,
@@ -65,21 +65,16 @@ pub enum WebhookState {
 
 /// A queued request without its text and answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct JobStatus {
     pub id: String,
     pub state: JobState,
     pub priority: Priority,
     /// The path that it is sent to, such as `/v1/chat/completions`.
     pub path: String,
-    #[cfg_attr(test, ts(type = "number"))]
     pub created_ms: u64,
     /// It is not tried before this time.
-    #[cfg_attr(test, ts(type = "number"))]
     pub not_before_ms: u64,
-    #[cfg_attr(test, ts(type = "number"))]
     pub deadline_ms: u64,
-    #[cfg_attr(test, ts(type = "number | null"))]
     #[schema(required = true)]
     pub ended_ms: Option<u64>,
     pub attempts: u32,

@@ -28,7 +28,7 @@ pub struct Run {
 }
 
 /// A schedule as the API returns it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ScheduleStatus {
     pub name: String,
     #[serde(flatten)]

@@ -9,8 +9,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Status {
     pub version: String,
     /// Base address of the API, such as `http://127.0.0.1:11435`.
@@ -20,24 +19,37 @@ pub struct Status {
     pub speed: Speed,
     pub budget: BudgetStatus,
     #[serde(default)]
+    #[schema(required = true)]
     pub guard: GuardStatus,
     /// In reading order: fast, primary, heavy, then the rest by name.
     pub tiers: Vec<TierStatus>,
     /// Active downloads first, in their order; then those that need the user, and the last few finished ones.
     #[serde(default)]
+    #[schema(required = true)]
     pub downloads: Vec<DownloadStatus>,
     /// Changes whenever models appear, vanish or change: read the list of models again.
     #[serde(default)]
-    #[cfg_attr(test, ts(type = "number"))]
+    #[schema(required = true)]
     pub models_revision: u64,
     /// Notices for the user, such as an unknown key in the configuration.
     pub notices: Vec<String>,
 }
 
 /// Memory pressure in three levels, as macOS names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Pressure {
     #[default]
     Normal,
@@ -45,50 +57,41 @@ pub enum Pressure {
     Critical,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Ram {
-    #[cfg_attr(test, ts(type = "number"))]
     pub total_bytes: u64,
     /// What can be had without swapping: free and reclaimable.
-    #[cfg_attr(test, ts(type = "number"))]
     pub available_bytes: u64,
     pub pressure: Pressure,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Swap {
-    #[cfg_attr(test, ts(type = "number"))]
     pub used_bytes: u64,
     /// Change over the last minute; negative while swap shrinks. The level is sticky, the growth is the alarm.
-    #[cfg_attr(test, ts(type = "number"))]
     pub growth_bytes_per_minute: i64,
 }
 
 /// Speed of the answer that is streaming now, else of the last one; `null` before the first.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Speed {
+    #[schema(required = true)]
     pub decode_tokens_per_second: Option<f64>,
+    #[schema(required = true)]
     pub prefill_tokens_per_second: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BudgetStatus {
     /// The memory that all models together may use on this machine.
-    #[cfg_attr(test, ts(type = "number"))]
     pub total_bytes: u64,
     /// Sum of the plans of the tiers that hold memory now.
-    #[cfg_attr(test, ts(type = "number"))]
     pub planned_bytes: u64,
 }
 
 /// See [`Engine`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum EngineKind {
     #[default]
     Embedded,
@@ -107,46 +110,52 @@ impl From<&Engine> for EngineKind {
 }
 
 /// The memory guard's view of the machine, and of its user's settings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct GuardStatus {
     pub alarm: Alarm,
     pub stance: Stance,
     /// Why, in one sentence with figures; `null` without a reason.
+    #[schema(required = true)]
     pub why: Option<String>,
     /// When a pause with an end ends, in milliseconds since 1970.
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub paused_until: Option<i64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TierStatus {
     pub id: TierId,
     pub state: TierState,
     /// What answers for it.
     #[serde(default)]
+    #[schema(required = true)]
     pub engine: EngineKind,
     /// The configured model; `null` while the tier has none.
+    #[schema(required = true)]
     pub model: Option<ModelId>,
+    #[schema(required = true)]
     pub pid: Option<u32>,
     /// Memory that the worker's end would free.
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub footprint_bytes: Option<u64>,
     /// The plan of its load, while it has a process; otherwise `null`.
     #[serde(default)]
+    #[schema(required = true)]
     pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
     /// While the tier starts, the percentage of its model's weights that is loaded.
+    #[schema(required = true)]
     pub loaded_percent: Option<u8>,
     /// One plain sentence: why the tier failed, was stopped, or is waiting.
+    #[schema(required = true)]
     pub reason: Option<String>,
     /// When it is unloaded if no request comes before, in milliseconds since 1970; `null` while it answers, if it stays
     /// loaded, and without a process.
     #[serde(default)]
-    #[cfg_attr(test, ts(type = "number | null"))]
+    #[schema(required = true)]
     pub unloads_at_ms: Option<u64>,
     /// After memory ran short with this tier loaded, the smaller tier that answers its requests for a while.
     #[serde(default)]
+    #[schema(required = true)]
     pub steps_down_to: Option<TierId>,
 }

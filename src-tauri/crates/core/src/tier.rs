@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A tier's name: 1 to 32 of `a-z`, `0-9`, `-`, starting with a letter, and not `auto`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+#[schema(value_type = String)]
 pub struct TierId(String);
 
 impl TierId {
@@ -61,9 +63,8 @@ impl fmt::Display for TierId {
 }
 
 /// `stopped → starting → ready ⇄ busy → stopping → stopped`, and `failed`, which the next request leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum TierState {
     Stopped,
     Starting,

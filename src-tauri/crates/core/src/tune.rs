@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub const LEAST_GAIN: f64 = 0.02;
 
 /// What to try. A missing list is chosen for the machine; an empty one leaves its setting unchanged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TuneRequest {
     pub threads: Option<Vec<u16>>,
@@ -106,9 +106,8 @@ impl TuneRequest {
 }
 
 /// What was varied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Knob {
     /// Nothing: the tier as it is configured.
     Start,
@@ -121,9 +120,8 @@ pub enum Knob {
 }
 
 /// The outcome of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Outcome {
     /// The reference for the others.
     Base,
@@ -137,8 +135,7 @@ pub enum Outcome {
 }
 
 /// One candidate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TuneRow {
     pub knob: Knob,
     pub settings: Settings,
@@ -146,17 +143,21 @@ pub struct TuneRow {
     /// Why, as a sentence.
     pub reason: String,
     /// The time of the request, in milliseconds.
+    #[schema(required = true)]
     pub request_ms: Option<Figure>,
     /// Prefill in tokens per second.
+    #[schema(required = true)]
     pub prefill: Option<f64>,
+    #[schema(required = true)]
     pub decode: Option<f64>,
+    #[schema(required = true)]
     pub load_ms: Option<f64>,
+    #[schema(required = true)]
     pub memory: Option<BenchMemory>,
 }
 
 /// The result, and the table that it is based on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TuneReport {
     /// Tierbar's.
     pub version: String,

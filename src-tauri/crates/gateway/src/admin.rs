@@ -29,12 +29,9 @@ use crate::{
     jobs::Jobs,
     services::{Services, measures::Measures, models::Models, schedules::Schedules},
 };
-use axum::{
-    Router,
-    routing::{delete, get, patch, post, put},
-};
 use std::sync::Arc;
 use tierbar_store::Store;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// What the owner's API is answered from.
 #[derive(Debug)]
@@ -49,62 +46,49 @@ pub(crate) struct Admin {
     pub(crate) edge: Arc<Edge>,
 }
 
-pub(crate) fn routes() -> Router<Arc<Admin>> {
-    let routes = Router::new()
-        .route("/status", get(status::status))
-        .route("/events", get(status::events))
-        .route("/history", get(history::history))
-        .route("/pause", post(pause::pause))
-        .route("/resume", post(pause::resume))
-        .route("/expect", post(tiers::expect))
-        .route("/log", get(log::log))
-        .route("/route", post(route::explain))
-        .route("/tiers/{id}/start", post(tiers::start))
-        .route("/tiers/{id}/stop", post(tiers::stop))
-        .route(
-            "/tiers/{id}/bench",
-            get(measures::last_bench).post(measures::bench),
-        )
-        .route(
-            "/tiers/{id}/tune",
-            get(measures::last_tune).post(measures::tune),
-        )
-        .route("/models", get(models::list))
-        .route("/models/fit", get(models::fit))
-        .route("/models/import", post(models::import))
-        .route("/models/{id}", delete(models::remove))
-        .route("/models/{id}/verify", post(models::verify))
-        .route("/catalog", get(hub::catalog))
-        .route("/hub/search", get(hub::search))
-        .route("/hub/repository", get(hub::repository))
-        .route("/downloads", get(downloads::list).post(downloads::add))
-        .route(
-            "/downloads/{id}",
-            patch(downloads::change).delete(downloads::remove),
-        )
-        .route("/queue", get(queue::list))
-        .route("/queue/secret", get(queue::secret))
-        .route("/secrets", get(secrets::list))
-        .route("/secrets/{name}", put(secrets::set).delete(secrets::remove))
-        .route("/keys", get(keys::list).post(keys::add))
-        .route("/keys/{name}", delete(keys::revoke))
-        .route("/config", get(config::get).patch(config::patch))
-        .route("/chains", get(chains::list))
-        .route("/costs", get(costs::costs))
-        .route("/schedules", get(schedules::list))
-        .route("/schedules/{name}/run", post(schedules::run))
-        .route("/chats", get(chats::list).post(chats::create))
-        .route(
-            "/chats/{id}",
-            get(chats::get).patch(chats::update).delete(chats::delete),
-        )
-        .route("/chats/{id}/messages", post(chats::add_message))
-        .route("/chats/{id}/turns", post(turns::begin))
-        .route("/chats/{id}/turns/{turn}", delete(turns::stop))
-        .route("/chats/{id}/turns/{turn}/events", get(turns::events))
-        .route("/session", post(session::begin).delete(session::end))
-        .route("/raise", post(session::raise));
-    Router::new().nest("/tierbar/v1", routes)
+pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
+    OpenApiRouter::default()
+        .routes(routes!(status::status))
+        .routes(routes!(status::events))
+        .routes(routes!(history::history))
+        .routes(routes!(pause::pause))
+        .routes(routes!(pause::resume))
+        .routes(routes!(tiers::expect))
+        .routes(routes!(log::log))
+        .routes(routes!(route::explain))
+        .routes(routes!(tiers::start))
+        .routes(routes!(tiers::stop))
+        .routes(routes!(measures::last_bench, measures::bench))
+        .routes(routes!(measures::last_tune, measures::tune))
+        .routes(routes!(models::list))
+        .routes(routes!(models::fit))
+        .routes(routes!(models::import))
+        .routes(routes!(models::remove))
+        .routes(routes!(models::verify))
+        .routes(routes!(hub::catalog))
+        .routes(routes!(hub::search))
+        .routes(routes!(hub::repository))
+        .routes(routes!(downloads::list, downloads::add))
+        .routes(routes!(downloads::change, downloads::remove))
+        .routes(routes!(queue::list))
+        .routes(routes!(queue::secret))
+        .routes(routes!(secrets::list))
+        .routes(routes!(secrets::set, secrets::remove))
+        .routes(routes!(keys::list, keys::add))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(config::get, config::patch))
+        .routes(routes!(chains::list))
+        .routes(routes!(costs::costs))
+        .routes(routes!(schedules::list))
+        .routes(routes!(schedules::run))
+        .routes(routes!(chats::list, chats::create))
+        .routes(routes!(chats::get, chats::update, chats::delete))
+        .routes(routes!(chats::add_message))
+        .routes(routes!(turns::begin))
+        .routes(routes!(turns::stop))
+        .routes(routes!(turns::events))
+        .routes(routes!(session::begin, session::end))
+        .routes(routes!(session::raise))
 }
 
 #[cfg(test)]

@@ -135,9 +135,9 @@ impl Gateway {
             .routes(routes!(edge::openapi::document))
             .merge(answers)
             .merge(owners.layer(token()))
+            .merge(admin::routes().with_state(admin).layer(token()))
             .split_for_parts();
         let router = router
-            .merge(admin::routes().with_state(admin).layer(token()))
             .fallback(edge::ui::asset)
             .method_not_allowed_fallback(method_not_allowed)
             .layer(middleware::from_fn_with_state(edge, same_site))

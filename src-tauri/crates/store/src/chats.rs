@@ -12,7 +12,7 @@ const COLUMNS: &str = "id, title, model, created_at, updated_at";
 
 /// What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
 /// `null` is not set.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct ChatFields {
     pub title: Option<String>,

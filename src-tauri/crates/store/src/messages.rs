@@ -9,7 +9,7 @@ const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, fi
                        decode_tokens_per_second, time_to_first_token_ms";
 
 /// A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, utoipa::ToSchema)]
 pub struct NewMessage {
     pub role: Role,
     pub content: String,

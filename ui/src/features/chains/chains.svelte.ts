@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { ChainStatus } from '../../platform/api';
+import type { ChainStatus } from '../../platform/openapi';
 
 /** The chains as last read. */
 export class Chains {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Gate, StepStatus, TierStatus } from '../../platform/api';
+import type { Gate, StepStatus, TierStatus } from '../../platform/openapi';
 import { STATUS } from '../../testing/host';
 import { describeStep } from './stepStatus';
 import { formatSteps } from './steps';

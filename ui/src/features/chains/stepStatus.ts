@@ -1,5 +1,5 @@
 import { span } from '../../lib/format';
-import type { Gate, StepStatus, TierStatus } from '../../platform/api';
+import type { Gate, StepStatus, TierStatus } from '../../platform/openapi';
 import { stateLabel } from '../tiers/tiers';
 import { QUEUE } from './steps';
 

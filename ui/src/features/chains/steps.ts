@@ -1,4 +1,4 @@
-import type { ChainStatus } from '../../platform/api';
+import type { ChainStatus } from '../../platform/openapi';
 
 /** The name of the last step that puts a request into the queue. */
 export const QUEUE = 'queue';

@@ -1,5 +1,5 @@
 import { type ApiError, asApiError, ConnectionError } from '../../lib/http';
-import type { ChatSummary } from '../../platform/api';
+import type { ChatSummary } from '../../platform/openapi';
 import { Conversation, type Surroundings } from './conversation.svelte';
 
 /** Owns the chat history and the conversations that are open on this page. */

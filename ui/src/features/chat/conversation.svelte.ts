@@ -1,5 +1,5 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
-import type { Chat, ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/api';
+import type { Chat, ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
 import { followTurn } from './follow';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';

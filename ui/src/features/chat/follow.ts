@@ -1,6 +1,6 @@
 import { type Api, asApiError, ConnectionError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
-import type { TurnEvent } from '../../platform/api';
+import type { TurnEvent } from '../../platform/openapi';
 
 /** How long to wait before a broken connection is tried again. */
 const PAUSES_MS = [200, 1000, 3000];

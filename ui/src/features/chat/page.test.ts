@@ -2,7 +2,7 @@ import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
-import type { ChainStatus, TierStatus } from '../../platform/api';
+import type { ChainStatus, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
 import { Chats } from './chats.svelte';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { TierState, TierStatus } from '../../platform/api';
+import type { TierState, TierStatus } from '../../platform/openapi';
 import { STATUS } from '../../testing/host';
 import { Preload, waits } from './preload';
 

@@ -1,4 +1,4 @@
-import type { TierStatus } from '../../platform/api';
+import type { TierStatus } from '../../platform/openapi';
 import { AUTO, holdsModel } from '../tiers/tiers';
 
 /** Waits for a few keys, so that a slip loads nothing. */

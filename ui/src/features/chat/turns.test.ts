@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Role } from '../../platform/api';
+import type { Role } from '../../platform/openapi';
 import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
 function message(id: number, parent: number | null, role: Role, content: string): Message {

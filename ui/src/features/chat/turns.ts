@@ -1,4 +1,4 @@
-import type { ChatMessage, Finish, Role } from '../../platform/api';
+import type { ChatMessage, Finish, Role } from '../../platform/openapi';
 
 /** A message as the page shows it. */
 export interface Message {

@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { CatalogModel } from '../../platform/api';
+import type { CatalogModel } from '../../platform/openapi';
 
 /** Owns the catalog as this page sees it. It comes with Tierbar, so it is there offline too. */
 export class Catalog {

@@ -1,7 +1,7 @@
 import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { DownloadStatus, LibraryModel } from '../../platform/api';
+import type { DownloadStatus, LibraryModel } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
 import { catalogModel, download, localModel, offered, refused } from '../../testing/models';

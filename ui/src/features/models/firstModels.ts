@@ -1,4 +1,4 @@
-import type { CatalogModel, OfferedFile } from '../../platform/api';
+import type { CatalogModel, OfferedFile } from '../../platform/openapi';
 
 /** A first model to offer. */
 export interface FirstModel {

@@ -8,7 +8,7 @@ import type {
   Placement,
   SpeedEstimate,
   Verdict,
-} from '../../platform/api';
+} from '../../platform/openapi';
 
 export const KEEPER: Record<Keeper, string> = {
   tierbar: 'Tierbar',

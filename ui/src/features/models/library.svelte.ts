@@ -1,6 +1,6 @@
 import { count } from '../../lib/format';
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { LibraryModel } from '../../platform/api';
+import type { LibraryModel } from '../../platform/openapi';
 import type { ModelList } from './models';
 
 /** The outcome of an action on a model. */

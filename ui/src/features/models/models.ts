@@ -1,5 +1,5 @@
 import { fileSize } from '../../lib/format';
-import type { LibraryModel } from '../../platform/api';
+import type { LibraryModel } from '../../platform/openapi';
 
 /** The answer of `GET /tierbar/v1/models`. */
 export interface ModelList {

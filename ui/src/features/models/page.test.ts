@@ -1,7 +1,7 @@
 import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/api';
+import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';

@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { HubModel, HubRepository, OfferedFile } from '../../platform/api';
+import type { HubModel, HubRepository, OfferedFile } from '../../platform/openapi';
 import { parseQuery, type Query } from './query';
 
 /** The result of a search of the hub, or of a check of one repository or file. */

@@ -1,4 +1,4 @@
-import type { Kind } from '../../platform/api';
+import type { Kind } from '../../platform/openapi';
 
 /** The label and color of each kind of event. */
 export const EVENT_KINDS: Record<Kind, { label: string; tone: 'quiet' | 'ok' | 'warn' | 'danger' }> = {

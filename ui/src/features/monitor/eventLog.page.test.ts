@@ -1,7 +1,7 @@
 import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { Entry, Kind } from '../../platform/api';
+import type { Entry, Kind } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
 import Root from '../settings/Root.svelte';

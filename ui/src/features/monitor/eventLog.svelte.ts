@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { Entry, TierId } from '../../platform/api';
+import type { Entry, TierId } from '../../platform/openapi';
 
 /** Entries per request. */
 export const PAGE = 50;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Api } from '../../lib/http';
-import type { Entry, Kind } from '../../platform/api';
+import type { Entry, Kind } from '../../platform/openapi';
 import { Network, refusal } from '../../testing/host';
 import { EventLog, MAX_ENTRIES, PAGE } from './eventLog.svelte';
 

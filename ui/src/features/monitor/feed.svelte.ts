@@ -1,6 +1,6 @@
 import { type Api, ApiError, ConnectionError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
-import type { Entry, Status, TierStatus } from '../../platform/api';
+import type { Entry, Status, TierStatus } from '../../platform/openapi';
 import { Loads } from '../tiers/loads';
 import { mergeStatus, readEntry } from './merge';
 

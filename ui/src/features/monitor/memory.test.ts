@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { TierStatus } from '../../platform/api';
+import type { TierStatus } from '../../platform/openapi';
 import { STATUS } from '../../testing/host';
 import { memoryBar, memoryText, otherBytes, plannedBytes } from './memory';
 

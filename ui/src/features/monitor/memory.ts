@@ -1,5 +1,5 @@
 import { memory } from '../../lib/format';
-import type { Line, LoadPlan, Ram, Status, TierState, TierStatus } from '../../platform/api';
+import type { Line, LoadPlan, Ram, Status, TierState, TierStatus } from '../../platform/openapi';
 import { GROUP } from '../models/labels';
 
 /** RAM as one bar, from the left: other apps, the tiers, what is available. In shares of the whole. */

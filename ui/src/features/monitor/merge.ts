@@ -1,4 +1,4 @@
-import type { Entry, Status } from '../../platform/api';
+import type { Entry, Status } from '../../platform/openapi';
 
 /**
  * Returns the status after one event of `/tierbar/v1/events`: a snapshot replaces it, a change replaces the top-level

@@ -1,5 +1,11 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { Config, DownloadsConfig, LibraryConfig, PolicyConfig, TierConfig } from '../../platform/api';
+import type {
+  Config,
+  DownloadsConfig,
+  LibraryConfig,
+  PolicyConfig,
+  TierConfig,
+} from '../../platform/openapi';
 
 /** The changed part of the configuration; `null` removes a tier. */
 export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy'>> & {

@@ -1,5 +1,5 @@
 /** Describes engines other than Tierbar's own. They are set in the configuration file only. */
-import type { Engine } from '../../platform/api';
+import type { Engine } from '../../platform/openapi';
 
 export interface EngineDescription {
   label: string;

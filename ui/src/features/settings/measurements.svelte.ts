@@ -1,6 +1,6 @@
 import { type Api, type ApiError, asApiError, ConnectionError, errorFromBody } from '../../lib/http';
 import { readSse } from '../../lib/sse';
-import type { BenchReport, Progress, TuneReport } from '../../platform/api';
+import type { BenchReport, Progress, TuneReport } from '../../platform/openapi';
 
 export type Kind = 'bench' | 'tune';
 

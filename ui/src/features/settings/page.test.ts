@@ -2,7 +2,7 @@ import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
-import type { Config, TierConfig } from '../../platform/api';
+import type { Config, TierConfig } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, POLICY, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Config } from '../../platform/api';
+import type { Config } from '../../platform/openapi';
 import { findModel } from '../models/models';
 import { tierOrder } from './config.svelte';
 import { isBeyondLoopback } from './listen';

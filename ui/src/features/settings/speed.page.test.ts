@@ -1,7 +1,7 @@
 import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { BenchReport, Config, Settings, TuneReport } from '../../platform/api';
+import type { BenchReport, Config, Settings, TuneReport } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';

@@ -1,4 +1,4 @@
-import type { BenchMemory, Outcome, Settings, TierConfig } from '../../platform/api';
+import type { BenchMemory, Outcome, Settings, TierConfig } from '../../platform/openapi';
 
 /** Marks the outcome of each tuned setting. */
 export const MARK: Record<Outcome, string> = {

@@ -1,4 +1,4 @@
-import type { TierState, TierStatus } from '../../platform/api';
+import type { TierState, TierStatus } from '../../platform/openapi';
 
 /** Records when each tier last loaded, so that an answer can show how much of its wait that was. */
 export class Loads {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { TierState } from '../../platform/api';
+import type { TierState } from '../../platform/openapi';
 import { STATUS } from '../../testing/host';
 import { Loads } from './loads';
 import { describeSelection, stateLabel } from './tiers';

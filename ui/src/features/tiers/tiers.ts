@@ -1,4 +1,4 @@
-import type { ChainStatus, TierState, TierStatus } from '../../platform/api';
+import type { ChainStatus, TierState, TierStatus } from '../../platform/openapi';
 import { formatSteps } from '../chains/steps';
 
 /** The name under which a request lets the router choose. */

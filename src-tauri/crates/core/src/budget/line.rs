@@ -3,17 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 /// One line of the sum.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Line {
     pub what: LineKind,
-    #[cfg_attr(test, ts(type = "number"))]
     pub bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum LineKind {
     DenseWeights,
     /// Input embeddings, of which a token reads one row.

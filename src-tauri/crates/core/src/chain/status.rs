@@ -4,17 +4,15 @@ use super::Gate;
 use crate::{TierId, config::Step};
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChainStatus {
     pub name: TierId,
     /// The steps in the order in which they are tried.
     pub steps: Vec<StepStatus>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum StepStatus {
     Endpoint {
         step: TierId,

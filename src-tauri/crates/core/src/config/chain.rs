@@ -6,25 +6,31 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A chain is requested by its name, like a model. The first step that answers ends it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ChainConfig {
     /// Tiers of any engine, in the order in which they are tried. The last step may be `"queue"`, which keeps the request
     /// for later.
+    #[schema(required = true)]
     pub steps: Vec<Step>,
     /// How often a failing endpoint is retried before the next step.
+    #[schema(required = true)]
     pub retries: u8,
     /// Timeout until an endpoint's first token.
+    #[schema(required = true)]
     pub wait: Span,
     /// Timeout until the chain's first token.
+    #[schema(required = true)]
     pub time: Span,
     /// The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
     /// limit.
+    #[schema(required = true)]
     pub cost: Dollars,
     /// Start the next step as well after this much silence; the first to produce a token answers. `"0s"` turns this off.
+    #[schema(required = true)]
     pub hedge: Span,
     /// Start an answer of this machine with `[Local Fallback]` if it replaces the first step's.
+    #[schema(required = true)]
     pub mark: bool,
 }
 
@@ -61,11 +67,18 @@ impl Default for ChainConfig {
 /// A tier's name, or `"queue"`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub enum Step {
     Tier(TierId),
     Queue,
 }
+
+impl utoipa::PartialSchema for Step {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        String::schema()
+    }
+}
+
+impl utoipa::ToSchema for Step {}
 
 impl Step {
     const QUEUE: &'static str = "queue";

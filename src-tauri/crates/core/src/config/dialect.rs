@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The dialect of an endpoint. Clients are always answered in their own dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub enum Dialect {
     /// `/v1/chat/completions`.
     #[default]

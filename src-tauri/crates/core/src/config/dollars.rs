@@ -4,9 +4,21 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// US dollars, stored in millionths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
 #[serde(try_from = "f64", into = "f64")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "number"))]
+#[schema(value_type = f64)]
 pub struct Dollars(pub u64);
 
 const MILLION: f64 = 1e6;

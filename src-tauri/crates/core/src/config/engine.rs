@@ -6,22 +6,48 @@ use serde::{
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use std::{collections::BTreeMap, fmt, time::Duration};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, OneOfBuilder, Ref, RefOr,
+        schema::{Schema, Type},
+    },
+};
 
 /// `"embedded"`, `{ command = [...], … }` or `{ endpoint = "http://…" }`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(untagged))]
 pub enum Engine {
     /// `tierbar-worker`.
     #[default]
-    #[cfg_attr(test, ts(type = "\"embedded\""))]
     Embedded,
     Command(CommandEngine),
     Endpoint(EndpointEngine),
 }
 
+impl PartialSchema for Engine {
+    fn schema() -> RefOr<Schema> {
+        let embedded = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .enum_values(Some(["embedded"]));
+        OneOfBuilder::new()
+            .item(embedded)
+            .item(Ref::from_schema_name("CommandEngine"))
+            .item(Ref::from_schema_name("EndpointEngine"))
+            .into()
+    }
+}
+
+impl ToSchema for Engine {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push(("CommandEngine".to_owned(), CommandEngine::schema()));
+        schemas.push(("EndpointEngine".to_owned(), EndpointEngine::schema()));
+        CommandEngine::schemas(schemas);
+        EndpointEngine::schemas(schemas);
+    }
+}
+
 /// A program with OpenAI's API, started and ended like our worker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CommandEngine {
     /// The program and its arguments; the host replaces `{socket}` and `{port}`.
     pub command: Vec<String>,
@@ -31,7 +57,6 @@ pub struct CommandEngine {
     pub health: String,
     /// The port on 127.0.0.1; without it, a free one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional = nullable))]
     pub port: Option<u16>,
     pub stop_signal: StopSignal,
     /// How long it may take to end before it is killed.
@@ -44,28 +69,23 @@ pub struct CommandEngine {
 }
 
 /// A server that runs by itself: nothing is loaded, and no memory is planned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EndpointEngine {
     /// The URL before `/v1/…`.
     pub endpoint: String,
     /// The price of a million prompt tokens, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional = nullable))]
     pub input_price: Option<Dollars>,
     /// The price of a million answer tokens, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional = nullable))]
     pub output_price: Option<Dollars>,
     /// The server's API; OpenAI's by default.
     #[serde(skip_serializing_if = "Dialect::is_openai")]
-    #[cfg_attr(test, ts(as = "Option<Dialect>", optional = nullable))]
     pub dialect: Dialect,
 }
 
 /// The signal that asks a program to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub enum StopSignal {
     #[default]
     #[serde(rename = "SIGTERM")]

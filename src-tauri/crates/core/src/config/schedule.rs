@@ -5,14 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// `[schedules.NAME]`. Only the configuration file can set it, because it names files to read and write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ScheduleConfig {
     /// By local time.
     pub at: TimeOfDay,
     /// The days of the week; empty for every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, ts(as = "Option<Vec<Weekday>>", optional))]
     pub days: Vec<Weekday>,
     pub task: ScheduledTask,
     /// A file, a folder (what has changed in it since the last run), or an `http` or `https` URL.
@@ -21,17 +19,14 @@ pub struct ScheduleConfig {
     pub to: String,
     /// A tier, a model's id or `auto`; empty for the task's default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[cfg_attr(test, ts(as = "Option<String>", optional))]
     pub model: String,
     /// The most words of the result; without it, the task's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(test, ts(optional = nullable))]
     pub words: Option<u32>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum ScheduledTask {
     Brief,
     Summarize,
@@ -47,9 +42,8 @@ impl ScheduledTask {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Weekday {
     Mon,
     Tue,
@@ -61,9 +55,9 @@ pub enum Weekday {
 }
 
 /// `"02:00"`, with two digits each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+#[schema(value_type = String)]
 pub struct TimeOfDay(u16);
 
 impl TimeOfDay {

@@ -4,9 +4,11 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Bytes, written as `"512MiB"` or `"6GiB"`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+#[schema(value_type = String)]
 pub struct Size(pub u64);
 
 const MIB: u64 = 1 << 20;

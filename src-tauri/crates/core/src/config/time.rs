@@ -4,19 +4,28 @@ use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
 /// `"90s"`, `"10m"`, `"2h"`, `"1d"`: a whole number and one unit, at most a week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+#[schema(value_type = String)]
 pub struct Span(pub Duration);
 
 /// How long a tier stays loaded while idle: a [`Span`], or `"never"` to keep it loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub enum IdleUnload {
     After(Span),
     Never,
 }
+
+impl utoipa::PartialSchema for IdleUnload {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        String::schema()
+    }
+}
+
+impl utoipa::ToSchema for IdleUnload {}
 
 impl Span {
     const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::AddAssign};
 
 /// What one or more answers used and saved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Spent {
     /// Answered texts.
     pub answers: u64,
@@ -27,7 +27,7 @@ impl AddAssign for Spent {
 }
 
 /// A day of this machine's calendar.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Day {
     /// `2026-11-22`.
     pub day: String,
@@ -35,7 +35,7 @@ pub struct Day {
 }
 
 /// The answer of `GET /tierbar/v1/costs`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Costs {
     /// The newest first. A day without answers is left out.
     pub days: Vec<Day>,

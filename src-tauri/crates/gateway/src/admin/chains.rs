@@ -1,10 +1,28 @@
 //! The chains, and which of their endpoints may be asked now.
 
-use crate::admin::Admin;
+use crate::{admin::Admin, http::schema::Errors};
 use axum::{Json, extract::State};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
+use tierbar_core::chain::ChainStatus;
+use utoipa::ToSchema;
 
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Value> {
-    Json(json!({"chains": admin.inference.chain_status()}))
+/// All chains.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChainList {
+    chains: Vec<ChainStatus>,
+}
+
+/// Lists the chains, and whether each endpoint can be asked now.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/chains",
+    tag = "owner",
+    operation_id = "listChains",
+    security(("token" = [])),
+    responses((status = 200, description = "The chains", body = ChainList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<ChainList> {
+    let chains = admin.inference.chain_status();
+    Json(ChainList { chains })
 }

@@ -2,20 +2,47 @@
 
 use crate::{
     admin::Admin,
-    http::{body, error::Failure, path::Id},
+    http::{body, error::Failure, path::Id, schema::Errors},
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::chat::{Chat, ChatSummary};
 use tierbar_store::{ChatFields, NewMessage};
+use utoipa::ToSchema;
 
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Value>, Failure> {
-    let mut chats = admin.store.list_chats().await?;
-    admin.jobs.note_turns(&mut chats).await;
-    Ok(Json(json!({"chats": chats})))
+/// All chats.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChatList {
+    /// The latest first.
+    chats: Vec<ChatSummary>,
 }
 
+/// Lists the chats.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/chats",
+    tag = "owner",
+    operation_id = "listChats",
+    security(("token" = [])),
+    responses((status = 200, description = "The chats", body = ChatList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ChatList>, Failure> {
+    let mut chats = admin.store.list_chats().await?;
+    admin.jobs.note_turns(&mut chats).await;
+    Ok(Json(ChatList { chats }))
+}
+
+/// Creates a chat.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/chats",
+    tag = "owner",
+    operation_id = "createChat",
+    security(("token" = [])),
+    request_body = ChatFields,
+    responses((status = 201, description = "The chat", body = ChatSummary), Errors),
+)]
 pub(crate) async fn create(
     State(admin): State<Arc<Admin>>,
     body: Body,
@@ -26,6 +53,16 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(chat)))
 }
 
+/// Returns a chat with its messages.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/chats/{id}",
+    tag = "owner",
+    operation_id = "readChat",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat")),
+    responses((status = 200, description = "The chat", body = Chat), Errors),
+)]
 pub(crate) async fn get(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
@@ -38,6 +75,17 @@ pub(crate) async fn get(
     Ok(Json(chat))
 }
 
+/// Changes a chat.
+#[utoipa::path(
+    patch,
+    path = "/tierbar/v1/chats/{id}",
+    tag = "owner",
+    operation_id = "updateChat",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat")),
+    request_body = ChatFields,
+    responses((status = 200, description = "The chat", body = ChatSummary), Errors),
+)]
 pub(crate) async fn update(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
@@ -50,6 +98,16 @@ pub(crate) async fn update(
     Ok(Json(chat))
 }
 
+/// Stops the turns of a chat, and deletes it.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/chats/{id}",
+    tag = "owner",
+    operation_id = "deleteChat",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat")),
+    responses((status = 204, description = "The chat is deleted"), Errors),
+)]
 pub(crate) async fn delete(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
@@ -62,6 +120,17 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Adds a message to the end of the branch that is shown.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/chats/{id}/messages",
+    tag = "owner",
+    operation_id = "addMessage",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat")),
+    request_body = NewMessage,
+    responses((status = 201, description = "The chat", body = ChatSummary), Errors),
+)]
 pub(crate) async fn add_message(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,

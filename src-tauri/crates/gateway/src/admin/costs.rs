@@ -1,7 +1,10 @@
 //! What tasks took here, and saved elsewhere.
 
 use super::models::read_query;
-use crate::{admin::Admin, http::error::Failure};
+use crate::{
+    admin::Admin,
+    http::{error::Failure, schema::Errors},
+};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -13,7 +16,8 @@ use tierbar_core::{Code, Error, tasks::saved::Costs};
 /// As many are kept.
 const MOST_DAYS: u32 = 366;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Question {
     #[serde(default = "thirty")]
     days: u32,
@@ -23,6 +27,16 @@ fn thirty() -> u32 {
     30
 }
 
+/// Returns what tasks computed here, and what that would have cost elsewhere.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/costs",
+    tag = "owner",
+    operation_id = "costs",
+    security(("token" = [])),
+    params(Question),
+    responses((status = 200, description = "The costs", body = Costs), Errors),
+)]
 pub(crate) async fn costs(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,

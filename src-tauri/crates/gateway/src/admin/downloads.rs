@@ -2,18 +2,45 @@
 
 use crate::{
     admin::Admin,
-    http::{body, error::Failure, path::Id},
+    http::{body, error::Failure, path::Id, schema::Errors},
     services::models::{DownloadChange, Pull},
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::download::DownloadStatus;
+use utoipa::ToSchema;
 
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Value> {
-    Json(json!({"downloads": admin.models.downloads()}))
+/// All downloads.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Downloads {
+    downloads: Vec<DownloadStatus>,
 }
 
+/// Lists the downloads.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/downloads",
+    tag = "owner",
+    operation_id = "listDownloads",
+    security(("token" = [])),
+    responses((status = 200, description = "The downloads", body = Downloads), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Downloads> {
+    let downloads = admin.models.downloads();
+    Json(Downloads { downloads })
+}
+
+/// Starts or resumes a download.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/downloads",
+    tag = "owner",
+    operation_id = "addDownload",
+    security(("token" = [])),
+    request_body = Pull,
+    responses((status = 200, description = "The download was known", body = DownloadStatus), (status = 201, description = "The download is new", body = DownloadStatus), Errors),
+)]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
     body: Body,
@@ -28,6 +55,17 @@ pub(crate) async fn add(
     Ok((status, Json(download)))
 }
 
+/// Pauses, resumes or prioritizes a download.
+#[utoipa::path(
+    patch,
+    path = "/tierbar/v1/downloads/{id}",
+    tag = "owner",
+    operation_id = "changeDownload",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a download")),
+    request_body = DownloadChange,
+    responses((status = 200, description = "The download", body = DownloadStatus), Errors),
+)]
 pub(crate) async fn change(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
@@ -37,6 +75,16 @@ pub(crate) async fn change(
     Ok(Json(admin.models.change_download(id, change).await?))
 }
 
+/// Cancels a download, and deletes what has arrived.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/downloads/{id}",
+    tag = "owner",
+    operation_id = "removeDownload",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a download")),
+    responses((status = 204, description = "The download is removed"), Errors),
+)]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,

@@ -1,7 +1,10 @@
 //! What the machine's readings were.
 
 use super::models::read_query;
-use crate::{admin::Admin, http::error::Failure};
+use crate::{
+    admin::Admin,
+    http::{error::Failure, schema::Errors},
+};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -13,7 +16,8 @@ use tierbar_core::{Code, Error, history::History};
 /// As much as is kept: 30 days.
 const MOST_MINUTES: u64 = 30 * 24 * 60;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Question {
     #[serde(default = "ten")]
     minutes: u64,
@@ -23,6 +27,16 @@ fn ten() -> u64 {
     10
 }
 
+/// Returns past readings of the machine.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/history",
+    tag = "owner",
+    operation_id = "history",
+    security(("token" = [])),
+    params(Question),
+    responses((status = 200, description = "The readings", body = History), Errors),
+)]
 pub(crate) async fn history(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,

@@ -1,40 +1,83 @@
 //! Models that can be had: the catalog, and the hub when there is a network.
 
 use super::models::read_query;
-use crate::{admin::Admin, http::error::Failure, services::models::CatalogAnswer};
+use crate::{
+    admin::Admin,
+    http::{error::Failure, schema::Errors},
+    services::models::CatalogAnswer,
+};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::catalog::HubRepository;
+use tierbar_core::catalog::{HubModel, HubRepository};
+use utoipa::ToSchema;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Words {
     q: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Named {
     id: String,
 }
 
+/// The models that a search found.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HubSearch)]
+pub(crate) struct Found {
+    models: Vec<HubModel>,
+}
+
+/// Lists recommended models.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/catalog",
+    tag = "owner",
+    operation_id = "catalog",
+    security(("token" = [])),
+    responses((status = 200, description = "The catalog", body = CatalogAnswer), Errors),
+)]
 pub(crate) async fn catalog(
     State(admin): State<Arc<Admin>>,
 ) -> Result<Json<CatalogAnswer>, Failure> {
     Ok(Json(admin.models.catalog().await?))
 }
 
+/// Searches Hugging Face for models.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/hub/search",
+    tag = "owner",
+    operation_id = "searchHub",
+    security(("token" = [])),
+    params(Words),
+    responses((status = 200, description = "The models found", body = Found), Errors),
+)]
 pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
     query: Result<Query<Words>, QueryRejection>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Found>, Failure> {
     let Words { q } = read_query(query)?;
-    Ok(Json(json!({"models": admin.models.search(q).await?})))
+    let models = admin.models.search(q).await?;
+    Ok(Json(Found { models }))
 }
 
+/// Lists the files of a repository on Hugging Face, and how each fits.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/hub/repository",
+    tag = "owner",
+    operation_id = "hubRepository",
+    security(("token" = [])),
+    params(Named),
+    responses((status = 200, description = "The repository", body = HubRepository), Errors),
+)]
 pub(crate) async fn repository(
     State(admin): State<Arc<Admin>>,
     query: Result<Query<Named>, QueryRejection>,

@@ -2,17 +2,18 @@
 
 use crate::{
     admin::Admin,
-    http::{body, error::Failure, path::Id},
+    http::{body, error::Failure, path::Id, schema::Errors},
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::{Code, Error, keys::KeyLimits};
+use tierbar_core::keys::{ApiKey, KeyLimits};
+use utoipa::ToSchema;
 
 /// A limit that is misspelt would be none.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = KeyRequest)]
 pub(crate) struct Wanted {
     name: String,
     requests_per_minute: Option<u32>,
@@ -20,14 +21,49 @@ pub(crate) struct Wanted {
     at_once: Option<u32>,
 }
 
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Value> {
-    Json(json!({"keys": admin.edge.keys.list()}))
+/// All API keys, revoked ones included.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyList {
+    keys: Vec<ApiKey>,
 }
 
+/// A new API key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NewKey {
+    #[serde(flatten)]
+    added: ApiKey,
+    /// Shown this once.
+    key: String,
+}
+
+/// Lists the API keys.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/keys",
+    tag = "owner",
+    operation_id = "listKeys",
+    security(("token" = [])),
+    responses((status = 200, description = "The keys, without their text", body = KeyList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
+    let keys = admin.edge.keys.list();
+    Json(KeyList { keys })
+}
+
+/// Creates an API key.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/keys",
+    tag = "owner",
+    operation_id = "addKey",
+    security(("token" = [])),
+    request_body = Wanted,
+    responses((status = 201, description = "The key, with its text: it is shown this once", body = NewKey), Errors),
+)]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
     body: Body,
-) -> Result<(StatusCode, Json<Value>), Failure> {
+) -> Result<(StatusCode, Json<NewKey>), Failure> {
     let Wanted {
         name,
         requests_per_minute,
@@ -39,13 +75,20 @@ pub(crate) async fn add(
         tokens_per_day,
         at_once,
     };
-    let (rendered, text) = admin.edge.keys.add(name, limits).await?;
-    let mut answer = serde_json::to_value(rendered)
-        .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-    answer["key"] = text.into();
-    Ok((StatusCode::CREATED, Json(answer)))
+    let (added, key) = admin.edge.keys.add(name, limits).await?;
+    Ok((StatusCode::CREATED, Json(NewKey { added, key })))
 }
 
+/// Revokes an API key.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/keys/{name}",
+    tag = "owner",
+    operation_id = "revokeKey",
+    security(("token" = [])),
+    params(("name" = String, Path, description = "The name of a key")),
+    responses((status = 204, description = "The key is revoked"), Errors),
+)]
 pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,

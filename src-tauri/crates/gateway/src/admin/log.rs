@@ -1,23 +1,28 @@
 //! What happened to the tiers, and why.
 
 use super::models::read_query;
-use crate::{admin::Admin, http::error::Failure};
+use crate::{
+    admin::Admin,
+    http::{error::Failure, schema::Errors},
+};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, journal::Entry};
+use utoipa::ToSchema;
 
 const LONGEST_PAGE: u32 = 1000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Question {
     /// The id that the page before ended with.
     before: Option<u64>,
     #[serde(default = "hundred")]
+    #[param(minimum = 1, maximum = 1000)]
     limit: u32,
     tier: Option<String>,
 }
@@ -26,10 +31,27 @@ fn hundred() -> u32 {
     100
 }
 
+/// A page of the event log.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventLog {
+    /// The newest first.
+    entries: Vec<Entry>,
+}
+
+/// Lists what happened to the tiers, the newest first.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/log",
+    tag = "owner",
+    operation_id = "log",
+    security(("token" = [])),
+    params(Question),
+    responses((status = 200, description = "The events", body = EventLog), Errors),
+)]
 pub(crate) async fn log(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<EventLog>, Failure> {
     let Question {
         before,
         limit,
@@ -45,5 +67,5 @@ pub(crate) async fn log(
         .transpose()
         .map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
     let entries = admin.store.entries(before, tier, limit).await?;
-    Ok(Json(json!({"entries": entries})))
+    Ok(Json(EventLog { entries }))
 }

@@ -3,7 +3,7 @@
 use super::tiers::existing;
 use crate::{
     admin::Admin,
-    http::{body, error::Failure, path::Id},
+    http::{body, error::Failure, path::Id, schema::Errors},
     services::measures::{MeasureEvent, Measurement},
 };
 use axum::{
@@ -13,13 +13,43 @@ use axum::{
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures_util::{Stream, StreamExt, stream};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_core::{Code, Error, bench::BenchRequest, tune::TuneRequest};
+use tierbar_core::{
+    Code, Error,
+    bench::{BenchReport, BenchRequest},
+    tune::{TuneReport, TuneRequest},
+};
+use utoipa::ToSchema;
 
 /// A load may be silent for longer than clients and proxies wait.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
+/// The latest measurement.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LastBench {
+    #[schema(required = true)]
+    report: Option<BenchReport>,
+}
+
+/// The latest tuning.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LastTune {
+    #[schema(required = true)]
+    report: Option<TuneReport>,
+}
+
+/// Measures the speed of a tier.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/tiers/{id}/bench",
+    tag = "owner",
+    operation_id = "benchTier",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    request_body = BenchRequest,
+    responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
+)]
 pub(crate) async fn bench(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
@@ -32,6 +62,17 @@ pub(crate) async fn bench(
     Ok(events(&admin, measurement))
 }
 
+/// Finds the fastest settings of a tier, and writes them to the configuration.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/tiers/{id}/tune",
+    tag = "owner",
+    operation_id = "tuneTier",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    request_body = TuneRequest,
+    responses((status = 200, description = "Server-sent events: `progress`, `row`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
+)]
 pub(crate) async fn tune(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
@@ -44,22 +85,42 @@ pub(crate) async fn tune(
     Ok(events(&admin, measurement))
 }
 
+/// Returns the latest report of a measurement.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/tiers/{id}/bench",
+    tag = "owner",
+    operation_id = "lastBench",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    responses((status = 200, description = "The report; `null` if there is none", body = LastBench), Errors),
+)]
 pub(crate) async fn last_bench(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<LastBench>, Failure> {
     let tier = existing(&admin, &name)?;
     let report = admin.measures.last_bench(tier).await?;
-    Ok(Json(json!({"report": report})))
+    Ok(Json(LastBench { report }))
 }
 
+/// Returns the latest report of tuning.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/tiers/{id}/tune",
+    tag = "owner",
+    operation_id = "lastTune",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    responses((status = 200, description = "The report; `null` if there is none", body = LastTune), Errors),
+)]
 pub(crate) async fn last_tune(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<LastTune>, Failure> {
     let tier = existing(&admin, &name)?;
     let report = admin.measures.last_tune(tier).await?;
-    Ok(Json(json!({"report": report})))
+    Ok(Json(LastTune { report }))
 }
 
 fn refused(why: String) -> Error {

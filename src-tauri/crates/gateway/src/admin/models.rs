@@ -2,7 +2,7 @@
 
 use crate::{
     admin::Admin,
-    http::{body, error::Failure, path::Id},
+    http::{body, error::Failure, path::Id, schema::Errors},
     services::models::{FitQuestion, Listed, Verified},
 };
 use axum::{
@@ -10,26 +10,62 @@ use axum::{
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::{Code, Error, fit::Verdict};
+use tierbar_core::{
+    Code, Error,
+    fit::{LibraryModel, Verdict},
+};
+use utoipa::ToSchema;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Removal {
     #[serde(default)]
     permanently: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Import {
     path: String,
 }
 
+/// Where a removed model went.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Removed {
+    /// To the Trash; otherwise it is deleted.
+    trashed: bool,
+}
+
+/// The models in an added folder.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Imported {
+    models: Vec<LibraryModel>,
+}
+
+/// Lists the models on this machine.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/models",
+    tag = "owner",
+    operation_id = "listLocalModels",
+    security(("token" = [])),
+    responses((status = 200, description = "The models", body = Listed), Errors),
+)]
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Listed>, Failure> {
     Ok(Json(admin.models.list().await?))
 }
 
+/// Returns whether a model fits into memory, and how fast it would be.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/models/fit",
+    tag = "owner",
+    operation_id = "fitModel",
+    security(("token" = [])),
+    params(FitQuestion),
+    responses((status = 200, description = "The plan", body = Verdict), Errors),
+)]
 pub(crate) async fn fit(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<FitQuestion>, QueryRejection>,
@@ -37,17 +73,37 @@ pub(crate) async fn fit(
     Ok(Json(admin.models.fit(read_query(question)?).await?))
 }
 
+/// Moves a model to the Trash.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/models/{id}",
+    tag = "owner",
+    operation_id = "removeModel",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a model"), Removal),
+    responses((status = 200, description = "Where it went", body = Removed), Errors),
+)]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
     removal: Result<Query<Removal>, QueryRejection>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Removed>, Failure> {
     let permanently = read_query(removal)?.permanently;
     let removed = admin.models.remove(id, permanently).await;
     let trashed = removed.map_err(unknown)?;
-    Ok(Json(json!({"trashed": trashed})))
+    Ok(Json(Removed { trashed }))
 }
 
+/// Hashes a model, and compares it with what was downloaded.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/models/{id}/verify",
+    tag = "owner",
+    operation_id = "verifyModel",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a model")),
+    responses((status = 200, description = "The hashes", body = Verified), Errors),
+)]
 pub(crate) async fn verify(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
@@ -55,12 +111,23 @@ pub(crate) async fn verify(
     Ok(Json(admin.models.verify(id).await.map_err(unknown)?))
 }
 
+/// Adds a folder with models to the configuration.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/models/import",
+    tag = "owner",
+    operation_id = "importModels",
+    security(("token" = [])),
+    request_body = Import,
+    responses((status = 200, description = "The models in the folder", body = Imported), Errors),
+)]
 pub(crate) async fn import(
     State(admin): State<Arc<Admin>>,
     body: Body,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Imported>, Failure> {
     let Import { path } = body::object(body).await?;
-    Ok(Json(json!({"models": admin.models.import(path).await?})))
+    let models = admin.models.import(path).await?;
+    Ok(Json(Imported { models }))
 }
 
 /// A model that an address names and that is not here.

@@ -2,20 +2,31 @@
 
 use crate::{
     admin::Admin,
-    http::{body, error::Failure},
+    http::{body, error::Failure, schema::Errors},
 };
 use axum::{Json, body::Body, extract::State};
 use serde::Deserialize;
 use std::sync::Arc;
 use tierbar_core::{config::Span, status::Status};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Pause {
     /// Until somebody resumes, if there is none.
     #[serde(default, rename = "for")]
+    #[schema(value_type = Option<String>, examples("1h"))]
     length: Option<Span>,
 }
 
+/// Unloads the models, and loads none until the pause ends.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/pause",
+    tag = "owner",
+    operation_id = "pause",
+    security(("token" = [])),
+    request_body = Pause,
+    responses((status = 200, description = "The status", body = Status), Errors),
+)]
 pub(crate) async fn pause(
     State(admin): State<Arc<Admin>>,
     body: Body,
@@ -27,6 +38,15 @@ pub(crate) async fn pause(
     Ok(Json(Status::clone(&status)))
 }
 
+/// Ends a pause.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/resume",
+    tag = "owner",
+    operation_id = "resume",
+    security(("token" = [])),
+    responses((status = 200, description = "The status", body = Status), Errors),
+)]
 pub(crate) async fn resume(State(admin): State<Arc<Admin>>) -> Json<Status> {
     Json(Status::clone(&admin.services.resume()))
 }

@@ -1,23 +1,33 @@
 //! Requests that wait, all of them, and what their webhooks are signed with.
 
 use super::models::read_query;
-use crate::{admin::Admin, http::error::Failure, jobs::queue};
+use crate::{
+    admin::Admin,
+    http::{
+        error::Failure,
+        schema::{Errors, QueuedRequest},
+    },
+    jobs::queue,
+};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
 };
 use secrecy::ExposeSecret;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
 use tierbar_core::{Code, Error, queue::JobState};
+use utoipa::ToSchema;
 
 const LONGEST_PAGE: u32 = 1000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Question {
     state: Option<JobState>,
     #[serde(default = "hundred")]
+    #[param(minimum = 1, maximum = 1000)]
     limit: u32,
 }
 
@@ -25,30 +35,64 @@ fn hundred() -> u32 {
     100
 }
 
+/// The queue, and a page of its requests.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QueuePage {
+    /// How many requests are in each state.
+    counts: BTreeMap<JobState, u64>,
+    /// What all of them take on the disk.
+    bytes: u64,
+    #[schema(value_type = Vec<QueuedRequest>)]
+    jobs: Vec<Value>,
+}
+
+/// What webhooks are signed with.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WebhookSecret {
+    secret: String,
+}
+
+/// Lists queued requests.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/queue",
+    tag = "owner",
+    operation_id = "listQueue",
+    security(("token" = [])),
+    params(Question),
+    responses((status = 200, description = "The requests", body = QueuePage), Errors),
+)]
 pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<QueuePage>, Failure> {
     let Question { state, limit } = read_query(question)?;
     if !(1..=LONGEST_PAGE).contains(&limit) {
         let message = format!("limit is {limit}; it must be between 1 and {LONGEST_PAGE}");
         return Err(Error::new(Code::BadRequest, message).into());
     }
     let (counted, bytes) = admin.store.count_jobs().await?;
-    let mut counts = Map::new();
-    for (state, count) in counted {
-        if let Ok(Value::String(state)) = serde_json::to_value(state) {
-            counts.insert(state, count.into());
-        }
-    }
     let jobs = admin.store.list_jobs(state, limit).await?;
-    let jobs: Vec<_> = jobs.iter().map(queue::status_json).collect();
-    Ok(Json(
-        json!({"counts": counts, "bytes": bytes, "jobs": jobs}),
-    ))
+    Ok(Json(QueuePage {
+        counts: counted.into_iter().collect(),
+        bytes,
+        jobs: jobs.iter().map(queue::status_json).collect(),
+    }))
 }
 
-pub(crate) async fn secret(State(admin): State<Arc<Admin>>) -> Result<Json<Value>, Failure> {
+/// Returns the secret that webhooks are signed with.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/queue/secret",
+    tag = "owner",
+    operation_id = "queueSecret",
+    security(("token" = [])),
+    responses((status = 200, description = "The secret", body = WebhookSecret), Errors),
+)]
+pub(crate) async fn secret(
+    State(admin): State<Arc<Admin>>,
+) -> Result<Json<WebhookSecret>, Failure> {
     let secret = queue::secret(&admin.jobs).await?;
-    Ok(Json(json!({"secret": secret.expose_secret()})))
+    let secret = secret.expose_secret().to_owned();
+    Ok(Json(WebhookSecret { secret }))
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     admin::Admin,
-    http::{body, error::Failure},
+    http::{body, error::Failure, schema::Errors},
     inference::auto::{self, Considered},
 };
 use axum::{
@@ -18,13 +18,15 @@ use tierbar_core::routing::{
     classifier::{Opinion, PROBES},
 };
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Question {
     #[serde(default)]
+    #[param(inline)]
     classify: Classify,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Classify {
     /// As for a request: where no rule decides, and only if the answer is quick.
@@ -34,6 +36,17 @@ enum Classify {
     Always,
 }
 
+/// Explains what `auto` would do with a request, without answering it.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/route",
+    tag = "owner",
+    operation_id = "explainRoute",
+    security(("token" = [])),
+    params(Question),
+    request_body(content = Object, description = "A request as for /v1/chat/completions"),
+    responses((status = 200, description = "The tier, and why", body = Object), Errors),
+)]
 pub(super) async fn explain(
     State(admin): State<Arc<Admin>>,
     Query(question): Query<Question>,

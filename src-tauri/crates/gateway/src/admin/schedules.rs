@@ -2,21 +2,56 @@
 
 use crate::{
     admin::Admin,
-    http::{error::Failure, path::Id},
+    http::{error::Failure, path::Id, schema::Errors},
 };
 use axum::{Json, extract::State};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
+use tierbar_core::schedule::ScheduleStatus;
+use utoipa::ToSchema;
 
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Value>, Failure> {
-    let schedules = admin.schedules.list().await?;
-    Ok(Json(json!({"schedules": schedules})))
+/// All schedules.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScheduleList {
+    schedules: Vec<ScheduleStatus>,
 }
 
+/// A run that has ended.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ScheduleRun {
+    name: String,
+    /// One sentence.
+    outcome: String,
+}
+
+/// Lists the schedules.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/schedules",
+    tag = "owner",
+    operation_id = "listSchedules",
+    security(("token" = [])),
+    responses((status = 200, description = "The schedules", body = ScheduleList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ScheduleList>, Failure> {
+    let schedules = admin.schedules.list().await?;
+    Ok(Json(ScheduleList { schedules }))
+}
+
+/// Runs a schedule now.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/schedules/{name}/run",
+    tag = "owner",
+    operation_id = "runSchedule",
+    security(("token" = [])),
+    params(("name" = String, Path, description = "The name of a schedule")),
+    responses((status = 200, description = "What came of it", body = ScheduleRun), Errors),
+)]
 pub(crate) async fn run(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<ScheduleRun>, Failure> {
     let outcome = admin.schedules.run(name.clone()).await?;
-    Ok(Json(json!({"name": name, "outcome": outcome})))
+    Ok(Json(ScheduleRun { name, outcome }))
 }

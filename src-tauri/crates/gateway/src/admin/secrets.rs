@@ -3,22 +3,64 @@
 use crate::{
     admin::Admin,
     blocking::blocking,
-    http::{body, error::Failure, path::Id},
+    http::{body, error::Failure, path::Id, schema::Errors},
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error, config::Engine};
-use tierbar_secrets::{Name, Secrets};
+use tierbar_secrets::{Name, Secrets, Source};
+use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Given {
     value: SecretString,
 }
 
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Value>, Failure> {
+/// The secrets that can be stored.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SecretList {
+    secrets: Vec<SecretPlace>,
+}
+
+/// A secret, without its value.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SecretPlace {
+    name: String,
+    /// Where it was found; `null` if it is not stored.
+    #[schema(required = true, value_type = Option<SecretSource>)]
+    source: Option<Source>,
+}
+
+/// Where a secret was found.
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[allow(dead_code)] // Describes the type of tierbar-secrets.
+enum SecretSource {
+    Keychain,
+    File,
+    Environment,
+    HuggingFace,
+}
+
+/// A secret to store.
+#[derive(ToSchema)]
+#[allow(dead_code)] // Describes `Given`.
+pub(crate) struct SecretValue {
+    value: String,
+}
+
+/// Lists the secrets that can be stored, and where each is found.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/secrets",
+    tag = "owner",
+    operation_id = "listSecrets",
+    security(("token" = [])),
+    responses((status = 200, description = "The secrets, without their values", body = SecretList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretList>, Failure> {
     let config = admin.services.config();
     let servers = config.tiers.values().filter_map(|tier| match &tier.engine {
         Engine::Endpoint(engine) => Some(Name::of_server(&engine.endpoint)),
@@ -28,12 +70,28 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Value>,
     let listed = with_secrets(&admin, |secrets| {
         let names = names.into_iter();
         names
-            .map(|name| Ok(json!({"name": name.as_str(), "source": secrets.source(&name)?})))
+            .map(|name| {
+                let source = secrets.source(&name)?;
+                let name = name.as_str().to_owned();
+                Ok(SecretPlace { name, source })
+            })
             .collect::<Result<Vec<_>, Error>>()
     });
-    Ok(Json(json!({"secrets": listed.await?})))
+    let secrets = listed.await?;
+    Ok(Json(SecretList { secrets }))
 }
 
+/// Stores a secret.
+#[utoipa::path(
+    put,
+    path = "/tierbar/v1/secrets/{name}",
+    tag = "owner",
+    operation_id = "setSecret",
+    security(("token" = [])),
+    params(("name" = String, Path, description = "The name of a secret")),
+    request_body = SecretValue,
+    responses((status = 204, description = "The secret is stored"), Errors),
+)]
 pub(crate) async fn set(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
@@ -50,6 +108,16 @@ pub(crate) async fn set(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Deletes a stored secret.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/secrets/{name}",
+    tag = "owner",
+    operation_id = "removeSecret",
+    security(("token" = [])),
+    params(("name" = String, Path, description = "The name of a secret")),
+    responses((status = 204, description = "The secret is deleted"), Errors),
+)]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,

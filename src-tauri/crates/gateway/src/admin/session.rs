@@ -3,7 +3,7 @@
 use crate::{
     admin::Admin,
     edge::origin::{OverTls, SESSION_COOKIE},
-    http::error::Failure,
+    http::{error::Failure, schema::Errors},
 };
 use axum::{
     Extension,
@@ -18,6 +18,15 @@ const SESSION_SECONDS: u32 = 400 * 24 * 3600;
 
 type Cookie = (StatusCode, [(HeaderName, String); 1]);
 
+/// Exchanges the token for a cookie.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/session",
+    tag = "owner",
+    operation_id = "beginSession",
+    security(("token" = [])),
+    responses((status = 204, description = "The cookie is set"), Errors),
+)]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
     tls: Option<Extension<OverTls>>,
@@ -25,6 +34,15 @@ pub(crate) async fn begin(
     cookie(admin.edge.token.session(), SESSION_SECONDS, tls.is_some())
 }
 
+/// Removes the cookie.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/session",
+    tag = "owner",
+    operation_id = "endSession",
+    security(("token" = [])),
+    responses((status = 204, description = "The cookie is removed"), Errors),
+)]
 pub(crate) async fn end(tls: Option<Extension<OverTls>>) -> Cookie {
     cookie("", 0, tls.is_some())
 }
@@ -38,6 +56,15 @@ fn cookie(value: &str, seconds: u32, over_tls: bool) -> Cookie {
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)])
 }
 
+/// Shows the window of the app.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/raise",
+    tag = "owner",
+    operation_id = "raise",
+    security(("token" = [])),
+    responses((status = 204, description = "The window is shown"), Errors),
+)]
 pub(crate) async fn raise(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
     if admin.services.raise() {
         return Ok(StatusCode::NO_CONTENT);

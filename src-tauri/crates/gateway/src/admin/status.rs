@@ -1,6 +1,9 @@
 //! The status, once and as a stream of changes.
 
-use crate::admin::{Admin, events::Changes};
+use crate::{
+    admin::{Admin, events::Changes},
+    http::schema::Errors,
+};
 use axum::{
     Json,
     extract::State,
@@ -13,10 +16,28 @@ use tierbar_core::status::Status;
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// Returns the status: tiers, memory, downloads and what Tierbar does.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/status",
+    tag = "owner",
+    operation_id = "status",
+    security(("token" = [])),
+    responses((status = 200, description = "The status", body = Status), Errors),
+)]
 pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
     Json(Status::clone(&admin.services.status()))
 }
 
+/// Streams the status, then each change of it, the events of tiers, and that chats changed.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/events",
+    tag = "owner",
+    operation_id = "events",
+    security(("token" = [])),
+    responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log` and `chats`", content(("text/event-stream"))), Errors),
+)]
 pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {

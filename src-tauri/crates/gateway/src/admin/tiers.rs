@@ -2,7 +2,7 @@
 
 use crate::{
     admin::Admin,
-    http::{body, error::Failure, path::Id},
+    http::{body, error::Failure, path::Id, schema::Errors},
     inference::{content::Content, route},
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
@@ -11,19 +11,29 @@ use serde_json::Map;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId, status::TierStatus};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[schema(as = StopTier)]
 pub(crate) struct Stop {
     #[serde(default)]
     force: bool,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Expected {
     #[serde(default)]
     model: Option<String>,
 }
 
-/// A request for `model` is being written: its tier may load meanwhile, if that is in nobody's way.
+/// Announces a request for a model, which may load meanwhile.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/expect",
+    tag = "owner",
+    operation_id = "expect",
+    security(("token" = [])),
+    request_body = Expected,
+    responses((status = 204, description = "The announcement is noted"), Errors),
+)]
 pub(crate) async fn expect(
     State(admin): State<Arc<Admin>>,
     body: Body,
@@ -36,6 +46,16 @@ pub(crate) async fn expect(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Loads the model of a tier.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/tiers/{id}/start",
+    tag = "owner",
+    operation_id = "startTier",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    responses((status = 200, description = "The tier", body = TierStatus), Errors),
+)]
 pub(crate) async fn start(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,
@@ -45,6 +65,17 @@ pub(crate) async fn start(
     state(&admin, &tier)
 }
 
+/// Unloads the model of a tier.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/tiers/{id}/stop",
+    tag = "owner",
+    operation_id = "stopTier",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    request_body = Stop,
+    responses((status = 200, description = "The tier", body = TierStatus), Errors),
+)]
 pub(crate) async fn stop(
     State(admin): State<Arc<Admin>>,
     Id(name): Id,

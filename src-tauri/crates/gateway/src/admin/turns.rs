@@ -6,6 +6,7 @@ use crate::{
         body,
         error::Failure,
         path::{Id, Ids},
+        schema::Errors,
     },
     jobs::turns::{Question, Turn},
 };
@@ -27,6 +28,17 @@ use tierbar_core::{
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// Starts a turn: a question or another answer, which the host runs and stores.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/chats/{id}/turns",
+    tag = "owner",
+    operation_id = "beginTurn",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat")),
+    request_body = Question,
+    responses((status = 201, description = "The turn", body = TurnBegun), Errors),
+)]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
     Id(chat): Id,
@@ -42,6 +54,16 @@ pub(crate) async fn begin(
     Ok((StatusCode::CREATED, Json(begun)))
 }
 
+/// Stops a turn. What has arrived is kept.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/chats/{id}/turns/{turn}",
+    tag = "owner",
+    operation_id = "stopTurn",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
+    responses((status = 204, description = "The turn has ended"), Errors),
+)]
 pub(crate) async fn stop(
     State(admin): State<Arc<Admin>>,
     Ids(chat, turn): Ids,
@@ -50,14 +72,24 @@ pub(crate) async fn stop(
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct From {
     /// The number of the last event that the follower has.
     #[serde(default)]
     after: u64,
 }
 
-/// The turn's events from a number on, until its last. A browser that reconnects says `Last-Event-ID` by itself.
+/// Streams the events of a turn from a number on, to its last.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/chats/{id}/turns/{turn}/events",
+    tag = "owner",
+    operation_id = "turnEvents",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn"), From),
+    responses((status = 200, description = "Server-sent events with ids; the data of each is a `TurnEvent`", content(("text/event-stream"))), Errors),
+)]
 pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,
     Ids(chat, turn): Ids,

@@ -1,7 +1,13 @@
-//! `GET /openapi.json`: the inference API as OpenAPI 3.1. `docs/openapi.json` is collected from its routes; a test compares the two.
+//! `GET /openapi.json`: the API as OpenAPI 3.1. `docs/openapi.json` is collected from its routes; a test compares the two.
 
 use crate::http::schema::{ErrorBody, Errors, Queued, QueuedRequest, Refusal};
 use axum::{http::header, response::IntoResponse};
+use tierbar_core::{
+    bench::{BenchRow, Progress},
+    chat::TurnEvent,
+    journal::Entry,
+    tune::TuneRow,
+};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -18,7 +24,7 @@ const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json");
 #[openapi(
     info(
         title = "Tierbar",
-        description = "The inference API. docs/api.md explains it, and has the admin API.",
+        description = "docs/api.md says what a schema cannot.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     servers((url = "http://127.0.0.1:11435")),
@@ -31,9 +37,11 @@ const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json");
         (name = "tasks", description = "Tasks"),
         (name = "queue", description = "Queued requests"),
         (name = "operations", description = "The server"),
+        (name = "owner", description = "The owner's API, which needs the token"),
     ),
     components(
-        schemas(ErrorBody, QueuedRequest),
+        // Those of event streams, which no route names.
+        schemas(ErrorBody, QueuedRequest, Entry, Progress, BenchRow, TuneRow, TurnEvent),
         responses(Refusal, Queued),
     ),
     modifiers(&Credentials),
@@ -90,6 +98,8 @@ mod tests {
         if std::env::var_os("TIERBAR_WRITE_OPENAPI").is_some() {
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/openapi.json");
             std::fs::write(path, &collected).unwrap();
+            // The served document is the one that this program was compiled with.
+            return;
         }
         let served = text(bench.get("/openapi.json").await).await;
         assert!(

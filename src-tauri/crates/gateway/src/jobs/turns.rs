@@ -63,8 +63,9 @@ pub(crate) struct Turn {
 }
 
 /// What a turn begins from: the body of `POST /tierbar/v1/chats/{id}/turns`. See [`NewTurn`].
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, serde::Deserialize, utoipa::ToSchema)]
 #[serde(default)]
+#[schema(as = TurnRequest)]
 pub(crate) struct Question {
     text: Option<String>,
     parent: Option<u64>,

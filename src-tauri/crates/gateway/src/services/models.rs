@@ -71,14 +71,16 @@ pub trait Models: Send + Sync + fmt::Debug {
     fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>>;
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Listed {
+    #[schema(value_type = String)]
     pub models_dir: PathBuf,
     pub models: Vec<LibraryModel>,
 }
 
 /// Which model, and for which machine; what is left out is this machine's, or the tier's that loads the model.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct FitQuestion {
     pub model: String,
     #[serde(default)]
@@ -90,22 +92,24 @@ pub struct FitQuestion {
     pub ram: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Verified {
     pub sha256: String,
     /// What was fetched, or hashed when it was.
+    #[schema(required = true)]
     pub expected: Option<String>,
+    #[schema(required = true)]
     pub matches: Option<bool>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct CatalogAnswer {
     pub version: String,
     pub models: Vec<CatalogModel>,
 }
 
 /// A wish to fetch a model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 pub struct Pull {
     pub reference: String,
     #[serde(default)]
@@ -115,7 +119,7 @@ pub struct Pull {
     pub anyway: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 pub struct DownloadChange {
     #[serde(default)]
     pub state: Option<DownloadState>,
