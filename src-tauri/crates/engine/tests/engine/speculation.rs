@@ -24,11 +24,12 @@ fn texts(answers: &[Value]) -> Vec<&Value> {
 /// Prompts whose answers are far from a tie: rounding differs between one token and several.
 fn prompts(name: &str) -> Vec<(String, Value)> {
     let mut recorded = completions(name, 1.0);
-    assert!(recorded.len() >= 12);
+    assert!(recorded.len() >= 10);
     recorded.sort_by_key(|(prompt, _)| prompt.len());
+    // Beyond these, thousands of tokens are read for 32 that are drafted.
     recorded
         .into_iter()
-        .take(12)
+        .take(10)
         .map(|(prompt, recorded)| (prompt, recorded["tokens"].clone()))
         .collect()
 }
