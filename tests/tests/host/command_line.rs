@@ -32,7 +32,7 @@ fn begin(mut command: Command) -> Child {
         .unwrap()
 }
 
-async fn interrupt(child: &Child) {
+pub(super) async fn interrupt(child: &Child) {
     let pid = child.id().unwrap().to_string();
     let sent = Command::new("kill").args(["-INT", &pid]).status();
     assert!(within("kill", sent).await.unwrap().success());

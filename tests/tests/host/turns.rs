@@ -1,6 +1,6 @@
 //! Turns of chats on the real worker, and data folders of earlier versions.
 
-use super::{Events, FAST};
+use super::{Events, FAST, command_line::interrupt};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{fs, path::Path, process::Stdio};
@@ -9,7 +9,7 @@ use tierbar_tests::{
     serving::{Data, Serving},
     wait::{until, within},
 };
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A chat of one host.
 struct Chat<'a> {
@@ -208,6 +208,43 @@ async fn another_window_learns_at_once_of_a_turn_and_joins_it() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn ctrl_c_in_a_terminal_stops_the_turn_and_the_conversation_goes_on() {
+    let data = Data::new(&FAST.replace("2048", "512"));
+    let host = data.serve().await;
+    let mut command = data.tierbar(&["chat", "--tier", "fast"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let question = b"Write a very long story about the sea.\n";
+    stdin.write_all(question).await.unwrap();
+    let mut first = [0; 8];
+    let read = within("the first words", stdout.read_exact(&mut first)).await;
+    read.unwrap();
+    interrupt(&child).await;
+    let (_, listed) = host.ask(Method::GET, "/tierbar/v1/chats", None).await;
+    let chat = Chat::of(&host, listed["chats"][0]["id"].as_str().unwrap());
+    let whole = chat.whole().await;
+    let answer = &whole["messages"][1];
+    assert_eq!(answer["finish"], "stopped");
+    assert!(text_of(answer).as_bytes().starts_with(&first), "{answer}");
+
+    // The end of input is no Ctrl-C: the second answer is printed whole.
+    stdin.write_all(b"Hello.\n").await.unwrap();
+    drop(stdin);
+    let drained = async {
+        let mut rest = Vec::new();
+        stdout.read_to_end(&mut rest).await
+    };
+    within("the second answer", drained).await.unwrap();
+    let ended = within("the command", child.wait()).await.unwrap();
+    assert!(ended.success(), "{ended}");
+    let whole = chat.whole().await;
+    let messages = whole["messages"].as_array().unwrap();
+    assert_eq!((messages.len(), &messages[3]["parent"]), (4, &answer["id"]));
 }
 
 #[tokio::test]

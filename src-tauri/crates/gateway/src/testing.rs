@@ -296,9 +296,9 @@ impl Models for Asked {
             reason: None,
             warnings: Vec::new(),
         };
-        let wish = format!("{pull:?}");
-        let new = !asked.contains(&wish);
-        asked.push(wish);
+        let wanted = format!("{pull:?}");
+        let new = !asked.contains(&wanted);
+        asked.push(wanted);
         Box::pin(async move { Ok((status, new)) })
     }
     fn change_download(

@@ -4,10 +4,10 @@
 //! Shapes: Anthropic's API reference, "Messages", "Streaming messages" and "Count message tokens".
 
 mod answer;
-mod ask;
 mod calls;
 mod content;
 mod failure;
+mod request;
 pub(crate) mod schema;
 mod stream;
 mod tools;
@@ -28,8 +28,8 @@ use crate::{
     },
 };
 use answer::AnswerWriter;
-use ask::Ask;
 use axum::{Json, body::Body, extract::State, response::Response};
+use request::MessageFields;
 use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -79,9 +79,9 @@ async fn messages(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let ask: Ask = body::request(body).await?;
-    let writer = AnswerWriter::new(ask.model());
-    let chat = Request::of(CHAT, hints, ask.into_chat()?.into())?;
+    let request: MessageFields = body::request(body).await?;
+    let writer = AnswerWriter::new(request.model());
+    let chat = Request::of(CHAT, hints, request.into_chat()?.into())?;
     Ok(respond(&inference, chat, |_| writer).await)
 }
 
@@ -104,8 +104,8 @@ async fn count(
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let ask: Ask = body::request(body).await?;
-    let chat = ask.into_chat()?;
+    let request: MessageFields = body::request(body).await?;
+    let chat = request.into_chat()?;
     let counted = relay::count(inference, hints, chat.into()).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }

@@ -128,7 +128,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
         tier,
         stands_in_for: None,
         why: None,
-        ask: relay::Ask {
+        request: relay::UpstreamRequest {
             path: LOAD,
             owed: Owed::new(Caller::of_this_request(), content.bytes().len()),
             content,

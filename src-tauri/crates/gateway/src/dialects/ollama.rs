@@ -2,8 +2,8 @@
 //!
 //! Shapes: Ollama's `docs/api.md` and `docs/openapi.yaml`, as of its version [`VERSION`].
 
-mod ask;
 mod chat;
+mod common;
 mod delete;
 mod details;
 mod embed;

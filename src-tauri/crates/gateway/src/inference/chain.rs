@@ -11,7 +11,7 @@ mod walk;
 use super::{
     Inference,
     hints::Hints,
-    relay::{Ask, Begun, Way, streaming::Beginning},
+    relay::{Begun, UpstreamRequest, Way, streaming::Beginning},
     source::Source,
 };
 use axum::http::HeaderName;
@@ -161,11 +161,15 @@ fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
 }
 
 /// Why no step answered is the error of what begins here.
-pub(crate) fn begin(inference: Arc<Inference>, asked: ChainRequest, ask: Ask) -> Begun {
-    let (stream, name) = (ask.stream, asked.name.clone());
+pub(crate) fn begin(
+    inference: Arc<Inference>,
+    asked: ChainRequest,
+    request: UpstreamRequest,
+) -> Begun {
+    let (stream, name) = (request.stream, asked.name.clone());
     let may_wait = asked.config.may_wait();
     let metrics = inference.metrics.clone();
-    let walk = Walk::new(inference, asked, ask);
+    let walk = Walk::new(inference, asked, request);
     let tried = walk.tried();
     let beginning = Beginning {
         sent: Box::pin(walk.walk()),

@@ -49,7 +49,7 @@ const FAST_FAILURE: Duration = Duration::from_secs(2);
 
 /// What each attempt sends.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub(crate) struct UpstreamRequest {
     pub(crate) path: &'static str,
     pub(crate) content: Content,
     /// The answer is to come as events.
@@ -67,7 +67,7 @@ pub(crate) struct Job {
     pub(crate) stands_in_for: Option<TierId>,
     /// Why the router chose the tier, if it did.
     pub(crate) why: Option<String>,
-    pub(crate) ask: Ask,
+    pub(crate) request: UpstreamRequest,
 }
 
 /// Answers a client's request over HTTP.
@@ -132,7 +132,7 @@ pub(crate) async fn begin(
         true => 0,
         false => content.bytes().len(),
     };
-    let ask = Ask {
+    let request = UpstreamRequest {
         path,
         stream,
         keep_alive,
@@ -141,24 +141,32 @@ pub(crate) async fn begin(
         content,
     };
     if let Some(chain) = chain::find(inference, model, &hints, generated)? {
-        return Ok(chain::begin(Arc::clone(inference), chain, ask));
+        return Ok(chain::begin(Arc::clone(inference), chain, request));
     }
     let tiers = inference.tiers.snapshot();
-    let routed =
-        match auto::route(inference, path, &hints, model, ask.content.fields(), &tiers).await {
-            Ok(routed) => routed,
-            Err(error) => return Err(models::explained(inference, model, error).await),
-        };
+    let routed = match auto::route(
+        inference,
+        path,
+        &hints,
+        model,
+        request.content.fields(),
+        &tiers,
+    )
+    .await
+    {
+        Ok(routed) => routed,
+        Err(error) => return Err(models::explained(inference, model, error).await),
+    };
     let asked = routed.tier;
     route::check_engine(&asked, &tiers, path)?;
-    let smaller = route::smaller(&asked, model, &tiers, &ask.content);
+    let smaller = route::smaller(&asked, model, &tiers, &request.content);
     let smaller = smaller.filter(|_| generated);
     let job = Job {
         inference: Arc::clone(inference),
         stands_in_for: smaller.is_some().then(|| asked.clone()),
         tier: smaller.unwrap_or(asked),
         why: routed.why,
-        ask,
+        request,
     };
     Ok(job.begin())
 }
@@ -191,16 +199,16 @@ impl Job {
             tier,
             stands_in_for,
             why,
-            ask,
+            request,
         } = self;
-        let (stream, loaded) = (ask.stream, Arc::new(AtomicBool::new(false)));
+        let (stream, loaded) = (request.stream, Arc::new(AtomicBool::new(false)));
         let sent = {
             let (inference, tier) = (Arc::clone(&inference), tier.clone());
             let loaded = Arc::clone(&loaded);
             Box::pin(async move {
                 let lease = attempt::lease(&inference, &tier).await?;
                 loaded.store(true, Ordering::Relaxed);
-                let sent = attempt::send(&inference, ask, lease).await;
+                let sent = attempt::send(&inference, request, lease).await;
                 sent.map_err(|failed| failed.error)
             })
         };

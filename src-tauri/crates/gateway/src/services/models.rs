@@ -108,7 +108,7 @@ pub struct CatalogAnswer {
     pub models: Vec<CatalogModel>,
 }
 
-/// A wish to fetch a model.
+/// What to download.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 pub struct Pull {
     pub reference: String,

@@ -3,7 +3,7 @@
 // These types describe; nothing builds them.
 #![allow(dead_code)]
 
-use super::ask::Ask;
+use super::request::MessageFields;
 use crate::{
     dialects::openai::schema::KeepAlive,
     http::schema::{constant, refusals},
@@ -19,7 +19,7 @@ use utoipa::{
 #[derive(ToSchema)]
 pub(super) struct MessagesRequest {
     #[serde(flatten)]
-    translated: Ask,
+    translated: MessageFields,
     /// Whether to answer as Anthropic's events.
     stream: Option<bool>,
     temperature: Option<f64>,

@@ -1,7 +1,7 @@
 //! `POST /api/chat`.
 
 use super::{
-    ask::Ask,
+    common::CommonFields,
     load,
     messages::{self, Message},
     schema::{Errors, OllamaChatAnswer},
@@ -35,7 +35,7 @@ struct Chat {
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
     #[serde(flatten)]
-    ask: Ask,
+    common: CommonFields,
 }
 
 /// Answers a chat, as lines of JSON or whole.
@@ -65,9 +65,9 @@ pub(super) async fn chat(
     let mut chat: Chat = body::request(body).await?;
     let messages = chat.messages.take().unwrap_or_default();
     if messages.is_empty() {
-        return load::load(&inference, &chat.ask, Shape::Chat, begun).await;
+        return load::load(&inference, &chat.common, Shape::Chat, begun).await;
     }
-    let writer = AnswerWriter::new(Shape::Chat, chat.ask.model(), begun);
+    let writer = AnswerWriter::new(Shape::Chat, chat.common.model(), begun);
     let chat = chat.openai(messages, &inference.tiers.snapshot())?;
     let request = Request::of(CHAT, hints, chat.into())?;
     Ok(respond(&inference, request, |_| writer).await)
@@ -80,7 +80,7 @@ impl Chat {
         tiers: &[TierStatus],
     ) -> Result<Map<String, Value>, Error> {
         let messages = messages::openai(messages)?;
-        let mut chat = into_chat(&self.ask, messages, tiers)?;
+        let mut chat = into_chat(&self.common, messages, tiers)?;
         let tools = self.tools.filter(|tools| !tools.is_empty());
         chat.extend(tools.map(|tools| ("tools".to_owned(), tools.into())));
         Ok(chat)
@@ -92,13 +92,17 @@ impl Chat {
 /// # Errors
 /// `BadRequest` naming what is of the wrong type.
 pub(super) fn into_chat(
-    ask: &Ask,
+    common: &CommonFields,
     messages: Vec<Value>,
     tiers: &[TierStatus],
 ) -> Result<Map<String, Value>, Error> {
-    let mut chat = ask.openai(tiers)?;
-    chat.extend(ask.think()?.map(|(name, value)| (name.to_owned(), value)));
-    if let Some(top) = ask.probabilities() {
+    let mut chat = common.openai(tiers)?;
+    chat.extend(
+        common
+            .think()?
+            .map(|(name, value)| (name.to_owned(), value)),
+    );
+    if let Some(top) = common.probabilities() {
         chat.insert("logprobs".to_owned(), true.into());
         chat.insert("top_logprobs".to_owned(), top.into());
     }

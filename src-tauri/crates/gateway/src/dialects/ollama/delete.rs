@@ -1,6 +1,6 @@
 //! `DELETE /api/delete`: a model's file goes to the Trash.
 
-use super::{ask::bad, name, name::Named, schema::Errors};
+use super::{common::bad, name, name::Named, schema::Errors};
 use crate::{
     http::{body, error::Failure},
     inference::Inference,

@@ -1,7 +1,7 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
 use super::{
-    ask::bad,
+    common::bad,
     load, name,
     schema::{EmbedInput, Errors, OllamaEmbedAnswer, OllamaEmbeddingsAnswer},
     writer::nanoseconds,

@@ -1,8 +1,9 @@
 //! `POST /api/generate`: a chat of one message, or a prompt as it stands.
 
 use super::{
-    ask::{Ask, bad},
-    chat, images, load,
+    chat,
+    common::{CommonFields, bad},
+    images, load,
     schema::{Errors, OllamaGenerateAnswer},
     writer::{AnswerWriter, Shape},
 };
@@ -46,7 +47,7 @@ struct Generate {
     #[serde(default)]
     images: Option<Vec<String>>,
     #[serde(flatten)]
-    ask: Ask,
+    common: CommonFields,
 }
 
 /// Completes a prompt, as lines of JSON or whole.
@@ -75,9 +76,9 @@ pub(super) async fn generate(
     let begun = Instant::now();
     let generate: Generate = body::request(body).await?;
     if generate.is_empty() {
-        return load::load(&inference, &generate.ask, Shape::Generate, begun).await;
+        return load::load(&inference, &generate.common, Shape::Generate, begun).await;
     }
-    let writer = AnswerWriter::new(Shape::Generate, generate.ask.model(), begun);
+    let writer = AnswerWriter::new(Shape::Generate, generate.common.model(), begun);
     let (path, request) = generate.openai(&inference.tiers.snapshot())?;
     let request = Request::of(path, hints, request.into())?;
     Ok(respond(&inference, request, |_| writer).await)
@@ -104,7 +105,7 @@ impl Generate {
         if given(self.suffix.as_ref()).is_some() {
             return Err(bad(format!(
                 "{} does not support insert: a `suffix` cannot be used",
-                self.ask.model()
+                self.common.model()
             )));
         }
         if given(self.template.as_ref()).is_some() {
@@ -118,9 +119,9 @@ impl Generate {
                     "`images` cannot be used with \"raw\": leave \"raw\" out, or use /api/chat",
                 ));
             }
-            let mut request = self.ask.openai(tiers)?;
+            let mut request = self.common.openai(tiers)?;
             request.insert("prompt".to_owned(), prompt.into());
-            let top = self.ask.probabilities();
+            let top = self.common.probabilities();
             request.extend(top.map(|top| ("logprobs".to_owned(), top.into())));
             return Ok((TEXT, request));
         }
@@ -130,7 +131,7 @@ impl Generate {
         }
         let content = images::content(prompt, self.images())?;
         messages.push(json!({"role": "user", "content": content}));
-        Ok((CHAT, chat::into_chat(&self.ask, messages, tiers)?))
+        Ok((CHAT, chat::into_chat(&self.common, messages, tiers)?))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Images: Ollama's are bare base64, OpenAI's say what they are.
 
-use super::ask::bad;
+use super::common::bad;
 use base64::{
     Engine,
     alphabet::STANDARD,

@@ -1,7 +1,7 @@
 //! Loading and unloading a model, which a request without a prompt does.
 
 use super::{
-    ask::Ask,
+    common::CommonFields,
     name,
     writer::{AnswerWriter, Shape},
 };
@@ -17,13 +17,13 @@ use tierbar_core::{Error, TierId, TierState, lease::KeepAlive};
 
 pub(super) async fn load(
     inference: &Inference,
-    ask: &Ask,
+    common: &CommonFields,
     shape: Shape,
     begun: Instant,
 ) -> Result<Response, Failure> {
-    let tier = name::tier(ask.model(), &inference.tiers.snapshot())?;
-    let reason = settle(inference, &tier, ask.keep()?).await?;
-    let writer = AnswerWriter::new(shape, ask.model(), begun);
+    let tier = name::tier(common.model(), &inference.tiers.snapshot())?;
+    let reason = settle(inference, &tier, common.keep()?).await?;
+    let writer = AnswerWriter::new(shape, common.model(), begun);
     Ok(Json(Value::Object(writer.silent(reason))).into_response())
 }
 
@@ -56,5 +56,5 @@ pub(super) async fn settle(
 pub(super) fn keep(keep_alive: Option<&Value>) -> Result<Option<KeepAlive>, Error> {
     let given = keep_alive.filter(|value| !value.is_null());
     let read = given.map(KeepAlive::deserialize).transpose();
-    read.map_err(|wrong| super::ask::bad(wrong.to_string()))
+    read.map_err(|wrong| super::common::bad(wrong.to_string()))
 }

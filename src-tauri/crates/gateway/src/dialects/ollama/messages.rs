@@ -1,6 +1,6 @@
 //! A chat's messages as OpenAI's. Its calls of tools have no ids and their arguments are objects.
 
-use super::{ask::bad, images};
+use super::{common::bad, images};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;

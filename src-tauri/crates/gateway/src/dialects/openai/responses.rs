@@ -2,11 +2,11 @@
 //!
 //! Shapes: OpenAI's API reference, "Responses" and "Streaming events", and the types of its Python package.
 
-mod ask;
 mod content;
 mod events;
 mod item;
 mod messages;
+mod request;
 mod response;
 mod schema;
 mod tools;
@@ -24,8 +24,8 @@ use crate::{
     },
     inference::{CHAT, Inference, hints::Hints, relay, request::Request, source::Source},
 };
-use ask::Ask;
 use axum::{Json, body::Body, extract::State, response::Response};
+use request::ResponseFields;
 use response::AnswerWriter;
 use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
 use serde_json::{Value, json};
@@ -68,8 +68,8 @@ async fn create(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let ask: Ask = body::request(body).await?;
-    let (chat, echo) = ask.into_chat()?;
+    let request: ResponseFields = body::request(body).await?;
+    let (chat, echo) = request.into_chat()?;
     let request = Request::of(CHAT, hints, chat)?;
     let writer = |source: &Source| AnswerWriter::new(echo, source.model.as_ref());
     Ok(respond(&inference, request, writer).await)
@@ -94,8 +94,8 @@ async fn count(
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let ask: Ask = body::request(body).await?;
-    let (chat, _) = ask.into_chat()?;
+    let request: ResponseFields = body::request(body).await?;
+    let (chat, _) = request.into_chat()?;
     let counted = relay::count(inference, hints, chat).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))

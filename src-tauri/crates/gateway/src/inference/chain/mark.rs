@@ -3,7 +3,7 @@
 use super::tried::Tried;
 use crate::inference::{
     CHAT,
-    relay::{Ask, attempt::Sent},
+    relay::{UpstreamRequest, attempt::Sent},
 };
 use serde_json::{Value, json};
 use tierbar_core::TierId;
@@ -16,7 +16,7 @@ pub(super) fn annotate(
     chain: &TierId,
     tried: &Tried,
     marked: bool,
-    ask: &Ask,
+    request: &UpstreamRequest,
 ) -> Sent {
     let about = |tier: Value, model: Value| {
         json!({
@@ -29,7 +29,7 @@ pub(super) fn annotate(
             let lease = answer.lease();
             let about = about(json!(lease.tier()), json!(lease.model()));
             let model = json!(lease.model());
-            answer.begin_with(first_event(model, about, marked, ask).into_bytes());
+            answer.begin_with(first_event(model, about, marked, request).into_bytes());
         }
         Sent::Whole(whole) => {
             let header = |name: &str| {
@@ -87,9 +87,9 @@ fn mark_choices(choices: &mut Value) {
     }
 }
 
-fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
+fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamRequest) -> String {
     let text = if marked { MARK } else { "" };
-    let is_chat = ask.path == CHAT;
+    let is_chat = request.path == CHAT;
     let object = if is_chat {
         "chat.completion.chunk"
     } else {
@@ -104,7 +104,7 @@ fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
     };
     // Each answer has its mark; the event itself needs one only.
     let answers = if marked {
-        answers(ask.content.fields())
+        answers(request.content.fields())
     } else {
         1
     };
@@ -122,7 +122,7 @@ mod tests {
     use crate::inference::{TEXT, caller::Caller, content::Content, owed::Owed};
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
-        let ask = Ask {
+        let request = UpstreamRequest {
             path,
             content: Content::read(body.into()).unwrap().0,
             stream: true,
@@ -130,7 +130,7 @@ mod tests {
             owed: Owed::new(Caller::default(), 0),
             arrived: std::time::Instant::now(),
         };
-        let event = first_event(json!("m"), json!({}), marked, &ask);
+        let event = first_event(json!("m"), json!({}), marked, &request);
         serde_json::from_str(event.strip_prefix("data: ").unwrap().trim_end()).unwrap()
     }
 

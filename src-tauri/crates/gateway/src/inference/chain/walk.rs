@@ -5,7 +5,7 @@ use crate::inference::{
     Inference,
     content::Content,
     relay::{
-        Ask,
+        UpstreamRequest,
         attempt::{self, Failed, Sent},
         gathered,
     },
@@ -35,7 +35,7 @@ const SHORT_LIMIT_MS: u64 = 2000;
 pub(super) struct Walk {
     inference: Arc<Inference>,
     asked: ChainRequest,
-    ask: Ask,
+    request: UpstreamRequest,
     /// The answer is to come whole. Each step that can stream does all the same, which shows when it begins to answer.
     gathers: bool,
     budget: Budget,
@@ -45,21 +45,25 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn new(inference: Arc<Inference>, asked: ChainRequest, mut ask: Ask) -> Self {
-        let bytes = ask.content.bytes().len();
-        let mut request = ask.content.into_object();
-        let budget = Budget::new(asked.config.cost, &mut request, bytes);
-        let gathers = !ask.stream;
-        if gathers && can_stream(&request) {
-            ask.stream = true;
-            streams(&mut request);
+    pub(super) fn new(
+        inference: Arc<Inference>,
+        asked: ChainRequest,
+        mut request: UpstreamRequest,
+    ) -> Self {
+        let bytes = request.content.bytes().len();
+        let mut object = request.content.into_object();
+        let budget = Budget::new(asked.config.cost, &mut object, bytes);
+        let gathers = !request.stream;
+        if gathers && can_stream(&object) {
+            request.stream = true;
+            streams(&mut object);
         }
         // Also so that a field which stands there twice is read alike by all.
-        ask.content = Content::new(request);
+        request.content = Content::new(object);
         Self {
             inference,
             asked,
-            ask,
+            request,
             gathers,
             budget,
             next: AtomicUsize::new(0),
@@ -125,8 +129,8 @@ impl Walk {
         let marked = self.asked.mark
             && fallback.is_some()
             && here
-            && !mark::is_bound(self.ask.content.fields());
-        mark::annotate(sent, &self.asked.name, &self.tried, marked, &self.ask)
+            && !mark::is_bound(self.request.content.fields());
+        mark::annotate(sent, &self.asked.name, &self.tried, marked, &self.request)
     }
 
     /// The steps one after another; after a silence, and if that is wanted, two at a time.
@@ -157,13 +161,15 @@ impl Walk {
             let tier = self.tier(step)?;
             let sent = match self.endpoint(tier) {
                 Some(engine) => self.ask_endpoint(tier, &engine).await,
-                None => match attempt::first_word(&self.inference, tier, self.ask.clone()).await {
-                    Ok(sent) => Some(sent),
-                    Err(failed) => {
-                        self.tried.failed(tier, failed.error);
-                        None
+                None => {
+                    match attempt::first_word(&self.inference, tier, self.request.clone()).await {
+                        Ok(sent) => Some(sent),
+                        Err(failed) => {
+                            self.tried.failed(tier, failed.error);
+                            None
+                        }
                     }
-                },
+                }
             };
             if let Some(sent) = sent {
                 return Some((step, sent));
@@ -201,7 +207,7 @@ impl Walk {
                     return None;
                 }
             };
-            let first_word = attempt::first_word(&self.inference, tier, self.ask.clone());
+            let first_word = attempt::first_word(&self.inference, tier, self.request.clone());
             let failed = match timeout(wait, first_word).await {
                 Ok(Ok(mut sent)) => {
                     match &mut sent {

@@ -4,12 +4,12 @@
 //! its migration guides.
 
 mod answer;
-mod ask;
 mod body;
 mod conversation;
 mod failure;
 mod form;
 mod model;
+mod request;
 mod stream;
 mod thinking;
 mod tools;
@@ -46,7 +46,7 @@ pub(crate) async fn post(
     key: Option<&SecretString>,
     chat: Map<String, Value>,
 ) -> Result<Upstream, Broken> {
-    let (to, ask, expected) = match translate(url, path, chat) {
+    let (to, request, expected) = match translate(url, path, chat) {
         Ok(translated) => translated,
         Err(error) => return Ok(Upstream::refusing(&error)),
     };
@@ -55,7 +55,7 @@ pub(crate) async fn post(
     if let Some(key) = key {
         headers.insert(KEY.clone(), Remote::key("", key)?);
     }
-    let answer = remote.post(url, to, headers, ask).await?;
+    let answer = remote.post(url, to, headers, request).await?;
     Ok(expected.translate(answer))
 }
 
@@ -67,10 +67,10 @@ fn translate(
 ) -> Result<(&'static str, Vec<u8>, Expected), Error> {
     match path {
         inference::CHAT => {
-            let (ask, usage) = ask::message(chat)?;
-            Ok((MESSAGES, ask, Expected::Message { usage }))
+            let (request, usage) = request::message(chat)?;
+            Ok((MESSAGES, request, Expected::Message { usage }))
         }
-        inference::TOKENS => Ok((COUNT, ask::count(chat)?, Expected::Count)),
+        inference::TOKENS => Ok((COUNT, request::count(chat)?, Expected::Count)),
         _ => {
             let what = format!("{url} uses Anthropic's dialect, which has no equivalent of {path}");
             Err(Error::new(Code::BadRequest, what)

@@ -1,6 +1,6 @@
 //! One attempt at one tier: its lease, the call of its worker, and how the answer begins.
 
-use super::{Ask, answered, streaming::Answer, who_answers};
+use super::{UpstreamRequest, answered, streaming::Answer, who_answers};
 use crate::{
     blocking::blocking,
     http::{body, error::for_seconds},
@@ -83,20 +83,20 @@ pub(crate) async fn lease(
 /// If no answer came. A refusal is an answer, except one of the API key, which only the owner can change.
 pub(crate) async fn send(
     inference: &Inference,
-    ask: Ask,
+    request: UpstreamRequest,
     lease: Box<dyn Lease>,
 ) -> Result<Sent, Failed> {
-    if let Some(keep) = ask.keep_alive {
+    if let Some(keep) = request.keep_alive {
         lease.keep(keep);
     }
     let answering = inference.speed.begin(lease.model());
-    let mut counted = inference.metrics.answer(lease.tier(), ask.arrived);
+    let mut counted = inference.metrics.answer(lease.tier(), request.arrived);
     let key = key(inference, &*lease).await?;
-    let mut owed = ask.owed.attempt();
+    let mut owed = request.owed.attempt();
     let posted = Upstream::post(
         lease.endpoint(),
-        ask.path,
-        ask.content,
+        request.path,
+        request.content,
         &inference.remote,
         key.as_ref(),
     );
@@ -126,7 +126,7 @@ pub(crate) async fn send(
     };
     if status.is_success() {
         if !matches!(lease.endpoint(), Endpoint::Unix(_))
-            && let Some(fault) = answered::fault(ask.path, &upstream.head, &body)
+            && let Some(fault) = answered::fault(request.path, &upstream.head, &body)
         {
             owed.void();
             return Err(fault.of(lease.tier()));
@@ -172,10 +172,10 @@ pub(crate) async fn send(
 pub(crate) async fn first_word(
     inference: &Arc<Inference>,
     tier: &TierId,
-    ask: Ask,
+    request: UpstreamRequest,
 ) -> Result<Sent, Failed> {
     let lease = lease(inference, tier).await?;
-    match send(inference, ask, lease).await? {
+    match send(inference, request, lease).await? {
         Sent::Streaming(mut answer) => {
             answer.hold_to_first_word().await?;
             Ok(Sent::Streaming(answer))

@@ -1,6 +1,6 @@
 //! What a message or a tool's result holds, as a chat's text or parts.
 
-use super::{ask::bad, tools::kind};
+use super::{request::bad, tools::kind};
 use serde_json::{Value, json};
 use tierbar_core::Error;
 

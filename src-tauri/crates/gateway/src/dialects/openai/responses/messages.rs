@@ -1,8 +1,8 @@
 //! A conversation's items as a chat's messages.
 
 use super::{
-    ask::bad,
     content::{joined, parts, plain, text},
+    request::bad,
     tools::{kind, left_out},
 };
 use crate::dialects;

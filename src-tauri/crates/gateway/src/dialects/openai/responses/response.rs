@@ -1,8 +1,8 @@
 //! A response while it is rendered: its own fields here, its events in [`super::events`].
 
 use super::{
-    ask::Echo,
     item::{Item, new_id},
+    request::Echo,
 };
 use crate::inference::ask::Usage;
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 // These types describe; nothing builds them.
 #![allow(dead_code)]
 
-use super::ask::Ask;
+use super::request::ResponseFields;
 use crate::{dialects::openai::schema::KeepAlive, http::schema::constant};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 #[derive(ToSchema)]
 pub(super) struct ResponsesRequest {
     #[serde(flatten)]
-    translated: Ask,
+    translated: ResponseFields,
     /// Whether to answer as the response's events.
     stream: Option<bool>,
     temperature: Option<f64>,

@@ -1,6 +1,6 @@
 //! Tools as a chat offers them.
 
-use super::ask::bad;
+use super::request::bad;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
 

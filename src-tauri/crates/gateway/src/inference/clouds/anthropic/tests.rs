@@ -84,13 +84,16 @@ fn events(events: impl Into<Body>) -> Response {
 }
 
 /// What Anthropic's servers insist on.
-fn assert_taken(ask: &Value) {
-    assert!(ask["max_tokens"].as_u64() > Some(0), "{ask}");
-    assert!(ask["model"].is_string(), "{ask}");
-    for (at, message) in ask["messages"].as_array().unwrap().iter().enumerate() {
+fn assert_taken(request: &Value) {
+    assert!(request["max_tokens"].as_u64() > Some(0), "{request}");
+    assert!(request["model"].is_string(), "{request}");
+    for (at, message) in request["messages"].as_array().unwrap().iter().enumerate() {
         let role = if at % 2 == 0 { "user" } else { "assistant" };
-        assert_eq!(message["role"], role, "{ask}");
-        assert!(!message["content"].as_array().unwrap().is_empty(), "{ask}");
+        assert_eq!(message["role"], role, "{request}");
+        assert!(
+            !message["content"].as_array().unwrap().is_empty(),
+            "{request}"
+        );
     }
 }
 
@@ -191,9 +194,9 @@ async fn tokens_are_counted_by_the_cloud() {
     let count = || Json(json!({"input_tokens": 14})).into_response();
     let (routes, mut asked) = scripted(count);
     let (bench, _) = bench(routes, "claude-haiku-4-5").await;
-    let ask =
+    let request =
         r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}"#;
-    let reply = json(bench.post(COUNT, ask).await).await;
+    let reply = json(bench.post(COUNT, request).await).await;
     assert_eq!(reply, json!({"input_tokens": 14}));
     let asked = asked.recv().await.unwrap();
     assert_eq!(asked.path, COUNT);

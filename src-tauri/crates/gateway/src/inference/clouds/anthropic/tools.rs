@@ -61,12 +61,12 @@ impl Tools {
         matches!(kind, Some("any" | "tool"))
     }
 
-    pub(super) fn put(self, ask: &mut Map<String, Value>) {
+    pub(super) fn put(self, request: &mut Map<String, Value>) {
         if !self.offered.is_empty() {
-            ask.insert("tools".to_owned(), self.offered.into());
+            request.insert("tools".to_owned(), self.offered.into());
         }
         if let Some(choice) = self.choice {
-            ask.insert("tool_choice".to_owned(), choice);
+            request.insert("tool_choice".to_owned(), choice);
         }
     }
 }
@@ -115,9 +115,9 @@ mod tests {
     ) -> Result<Value, Error> {
         let tools = tools.as_array().cloned();
         let tools = Tools::read(tools, choice.as_ref(), parallel, vec!["look".to_owned()])?;
-        let mut ask = Map::new();
-        tools.put(&mut ask);
-        Ok(ask.into())
+        let mut request = Map::new();
+        tools.put(&mut request);
+        Ok(request.into())
     }
 
     #[test]

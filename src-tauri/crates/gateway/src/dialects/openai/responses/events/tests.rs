@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    dialects::openai::responses::ask::Ask,
+    dialects::openai::responses::request::ResponseFields,
     inference::{
         ask::Stage,
         events::tests::{events_of, failed, gathered},
@@ -9,8 +9,9 @@ use crate::{
 use tierbar_core::Code;
 
 fn writer() -> AnswerWriter {
-    let ask: Ask = serde_json::from_value(json!({"input": "Hi", "model": "fast"})).unwrap();
-    AnswerWriter::new(ask.into_chat().unwrap().1, None)
+    let request: ResponseFields =
+        serde_json::from_value(json!({"input": "Hi", "model": "fast"})).unwrap();
+    AnswerWriter::new(request.into_chat().unwrap().1, None)
 }
 
 /// Each event's data; its name is its type, and its number the place where it stands.

@@ -65,7 +65,7 @@ pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error
     let chat: Chat = body::of_value(chat.into())?;
     let usage = chat.stream_options.as_ref();
     let usage = usage.and_then(|options| options.include_usage) == Some(true);
-    Ok((written(chat.into_ask()?), usage))
+    Ok((written(chat.into_request()?), usage))
 }
 
 /// The request for the number of a chat's tokens.
@@ -75,20 +75,20 @@ pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error
 pub(super) fn count(chat: Map<String, Value>) -> Result<Vec<u8>, Error> {
     const COUNTED: [&str; 5] = ["model", "messages", "system", "tools", "tool_choice"];
     let chat: Chat = body::of_value(chat.into())?;
-    let mut ask = chat.into_ask()?;
-    ask.retain(|key, _| COUNTED.contains(&key.as_str()));
-    Ok(written(ask))
+    let mut request = chat.into_request()?;
+    request.retain(|key, _| COUNTED.contains(&key.as_str()));
+    Ok(written(request))
 }
 
-fn written(ask: Map<String, Value>) -> Vec<u8> {
-    Value::Object(ask).to_string().into_bytes()
+fn written(request: Map<String, Value>) -> Vec<u8> {
+    Value::Object(request).to_string().into_bytes()
 }
 
 impl Chat {
-    fn into_ask(self) -> Result<Map<String, Value>, Error> {
+    fn into_request(self) -> Result<Map<String, Value>, Error> {
         self.check()?;
         let generation = Generation::of(self.model.as_deref().unwrap_or_default());
-        let wish = self.wish();
+        let asked = self.thinking_request();
         let max_tokens = self.most();
         let mut conversation = Conversation::read(self.messages)?;
         let called = std::mem::take(&mut conversation.called);
@@ -99,16 +99,16 @@ impl Chat {
             after_tool: conversation.is_after_tool(),
             max_tokens,
         };
-        let thinking = wish.thinking(generation, bounds);
+        let thinking = asked.thinking(generation, bounds);
         let form = Form::read(self.response_format, self.json_schema, generation)?;
         if form == Form::Json {
             conversation.system.push(JSON_ALONE.to_owned());
         }
 
-        let mut ask = Map::new();
+        let mut request = Map::new();
         let mut put = |key: &str, value: Option<Value>| {
             if let Some(value) = value {
-                ask.insert(key.to_owned(), value);
+                request.insert(key.to_owned(), value);
             }
         };
         put("model", self.model.map(Value::from));
@@ -139,8 +139,8 @@ impl Chat {
         let system = conversation.system.join("\n\n");
         put("system", (!system.is_empty()).then(|| system.into()));
         put("messages", Some(conversation.into_messages().into()));
-        tools.put(&mut ask);
-        Ok(ask)
+        tools.put(&mut request);
+        Ok(request)
     }
 
     /// What would change the answer's meaning if it were left out.
@@ -171,7 +171,7 @@ impl Chat {
     }
 
     /// As our own engine reads it.
-    fn wish(&self) -> ThinkingRequest {
+    fn thinking_request(&self) -> ThinkingRequest {
         let named = self.chat_template_kwargs.as_ref();
         let named = named.and_then(|kwargs| kwargs["enable_thinking"].as_bool());
         let think = self.think.as_ref();
@@ -210,8 +210,8 @@ mod tests {
     use super::*;
 
     fn converted(chat: &Value) -> Result<Value, Error> {
-        let (ask, _) = message(chat.as_object().unwrap().clone())?;
-        Ok(serde_json::from_slice(&ask).unwrap())
+        let (request, _) = message(chat.as_object().unwrap().clone())?;
+        Ok(serde_json::from_slice(&request).unwrap())
     }
 
     /// A chat with these fields besides.
@@ -270,8 +270,8 @@ mod tests {
             (json!({"max_tokens": 7}), 7),
             (json!({"n_predict": 5}), 5),
         ] {
-            let ask = converted(&chat("claude-haiku-4-5", more)).unwrap();
-            assert_eq!(ask["max_tokens"], most);
+            let request = converted(&chat("claude-haiku-4-5", more)).unwrap();
+            assert_eq!(request["max_tokens"], most);
         }
     }
 
@@ -295,9 +295,9 @@ mod tests {
             "m",
             json!({"max_tokens": 5, "think": true, "stream": true, "stop": "a"}),
         );
-        let ask: Value =
+        let request: Value =
             serde_json::from_slice(&count(chat.as_object().unwrap().clone()).unwrap()).unwrap();
-        let keys: Vec<_> = ask.as_object().unwrap().keys().collect();
+        let keys: Vec<_> = request.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["model", "messages"]);
     }
 }

@@ -8,8 +8,7 @@ use utoipa::ToSchema;
 
 /// The fields of a request that are translated.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = ResponseFields)]
-pub(super) struct Ask {
+pub(super) struct ResponseFields {
     /// A tier, a chain, a model's id, or `auto`, which is the default.
     #[serde(default)]
     #[schema(examples("auto"))]
@@ -109,7 +108,7 @@ pub(super) struct Echo {
     pub(super) fields: Map<String, Value>,
 }
 
-impl Ask {
+impl ResponseFields {
     /// # Errors
     /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
     pub(super) fn into_chat(mut self) -> Result<(Value, Echo), Error> {

@@ -11,8 +11,7 @@ use utoipa::ToSchema;
 
 /// The fields of a request that are translated.
 #[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = MessageFields)]
-pub(super) struct Ask {
+pub(super) struct MessageFields {
     /// A tier, a chain, a model's id, or `auto`, which is the default.
     #[serde(default)]
     #[schema(examples("auto"))]
@@ -97,7 +96,7 @@ const DROPPED: [&str; 13] = [
     "cache_control",
 ];
 
-impl Ask {
+impl MessageFields {
     /// As it was named; empty for none.
     pub(super) fn model(&self) -> String {
         self.model.clone().unwrap_or_default()

@@ -1,13 +1,14 @@
 use super::*;
 
 #[test]
-fn an_effort_alone_is_no_wish_for_thoughts() {
+fn an_effort_alone_does_not_ask_for_thoughts() {
     let reply = |more: Value| {
-        let mut ask = json!({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]});
-        ask.as_object_mut()
+        let mut request = json!({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]});
+        request
+            .as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        let chat = chat(ask).unwrap();
+        let chat = chat(request).unwrap();
         (chat["think"].clone(), chat["reasoning_effort"].clone())
     };
     let effort = json!({"effort": "high"});
@@ -25,8 +26,8 @@ fn a_prefilled_answer_is_continued_unless_the_model_thinks() {
     let goes_on = |content: Value, thinking: &str| {
         let said =
             json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": content}]);
-        let ask = json!({"max_tokens": 1, "messages": said, "thinking": {"type": thinking}});
-        chat(ask).unwrap()["continue_final_message"] == true
+        let request = json!({"max_tokens": 1, "messages": said, "thinking": {"type": thinking}});
+        chat(request).unwrap()["continue_final_message"] == true
     };
     assert!(goes_on(json!("{"), "disabled"));
     assert!(goes_on(json!([{"type": "text", "text": "{"}]), "disabled"));
@@ -45,9 +46,9 @@ fn a_later_system_message_is_added_to_the_users() {
     let user = |content: &str| json!({"role": "user", "content": content});
     let system = json!({"role": "system", "content": [{"type": "text", "text": "Skills."}]});
     let reply = |system_field: Value, messages: Value| {
-        let ask =
+        let request =
             json!({"model": "m", "max_tokens": 1, "system": system_field, "messages": messages});
-        chat(ask).unwrap()["messages"].clone()
+        chat(request).unwrap()["messages"].clone()
     };
     let reminder = "<system-reminder>\nSkills.\n</system-reminder>";
     assert_eq!(
@@ -75,9 +76,9 @@ fn a_later_system_message_is_added_to_the_users() {
     );
 }
 
-fn chat(ask: Value) -> Result<Value, Error> {
-    let ask: Ask = crate::http::body::parse(ask.to_string().as_bytes())?;
-    ask.into_chat().map(Value::Object)
+fn chat(request: Value) -> Result<Value, Error> {
+    let request: MessageFields = crate::http::body::parse(request.to_string().as_bytes())?;
+    request.into_chat().map(Value::Object)
 }
 
 #[test]
@@ -107,8 +108,8 @@ fn what_is_named_otherwise_is_renamed_and_the_rest_passes() {
 #[test]
 fn options_of_a_stream_are_sent_with_a_stream_alone() {
     for stream in [Value::Null, json!(false)] {
-        let ask = json!({"stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
-        assert_eq!(chat(ask).unwrap().get("stream_options"), None);
+        let request = json!({"stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
+        assert_eq!(chat(request).unwrap().get("stream_options"), None);
     }
 }
 
@@ -118,8 +119,8 @@ fn a_choice_among_tools_that_are_not_offered_is_none() {
     let look = json!({"name": "look", "input_schema": {"type": "object"}});
     let chosen = |tools: Value, choice: Value| {
         let said = json!([{"role": "user", "content": "Hi"}]);
-        let ask = json!({"tools": tools, "tool_choice": choice, "messages": said});
-        let chat = chat(ask).unwrap();
+        let request = json!({"tools": tools, "tool_choice": choice, "messages": said});
+        let chat = chat(request).unwrap();
         (
             chat.get("tools").is_some(),
             chat.get("tool_choice").cloned(),
@@ -149,9 +150,9 @@ fn only_the_last_message_must_not_become_empty() {
 #[test]
 fn disabled_thinking_is_off_and_only_schemas_are_formats() {
     let asked = |extra: (&str, Value)| {
-        let mut ask = json!({"messages": [{"role": "user", "content": "Hi"}]});
-        ask[extra.0] = extra.1;
-        ask
+        let mut request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        request[extra.0] = extra.1;
+        request
     };
     let off = chat(asked(("thinking", json!({"type": "disabled"}))));
     assert_eq!(off.unwrap()["think"], false);

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = OllamaFields)]
-pub(super) struct Ask {
+pub(super) struct CommonFields {
     /// A tier, a chain, a model's id, or `auto`, which is the default.
     #[schema(examples("auto"))]
     model: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Ask {
     top_logprobs: Option<u64>,
 }
 
-impl Ask {
+impl CommonFields {
     /// As it was named; what answers whoever names none is `auto`.
     pub(super) fn model(&self) -> &str {
         let named = self.model.as_deref().filter(|name| !name.is_empty());
@@ -114,9 +114,9 @@ pub(super) fn bad(message: impl Into<String>) -> Error {
 mod tests {
     use super::*;
 
-    fn converted(ask: Value) -> Result<Value, Error> {
-        let ask: Ask = serde_json::from_value(ask).unwrap();
-        ask.openai(&[]).map(Value::Object)
+    fn converted(fields: Value) -> Result<Value, Error> {
+        let common: CommonFields = serde_json::from_value(fields).unwrap();
+        common.openai(&[]).map(Value::Object)
     }
 
     #[test]
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn thinking_is_a_flag_or_an_effort() {
         let think = |think: Value| {
-            let ask: Ask = serde_json::from_value(json!({"think": think})).unwrap();
-            ask.think()
+            let common: CommonFields = serde_json::from_value(json!({"think": think})).unwrap();
+            common.think()
         };
         assert_eq!(think(json!(false)).unwrap(), Some(("think", json!(false))));
         assert_eq!(
