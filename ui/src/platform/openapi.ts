@@ -3442,7 +3442,7 @@ export interface components {
              */
             of: number;
         };
-        /** @description A wish to fetch a model. */
+        /** @description What to download. */
         Pull: {
             /** @description Also if it cannot run on this machine. */
             anyway?: boolean;
