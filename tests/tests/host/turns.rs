@@ -244,7 +244,7 @@ async fn ctrl_c_in_a_terminal_stops_the_turn_and_the_conversation_goes_on() {
     assert!(ended.success(), "{ended}");
     let whole = chat.whole().await;
     let messages = whole["messages"].as_array().unwrap();
-    assert_eq!((messages.len(), &messages[3]["parent"]), (4, &answer["id"]));
+    assert_eq!((messages.len(), &messages[2]["parent"]), (4, &answer["id"]));
 }
 
 #[tokio::test]

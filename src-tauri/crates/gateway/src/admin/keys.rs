@@ -1,4 +1,4 @@
-//! API keys: made, listed, revoked. A key is told once.
+//! API keys. A key's text is shown once, when it is created.
 
 use crate::{
     admin::Admin,
@@ -13,8 +13,7 @@ use utoipa::ToSchema;
 /// A limit that is misspelt would be none.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = KeyRequest)]
-pub(crate) struct Wanted {
+pub(crate) struct KeyRequest {
     name: String,
     requests_per_minute: Option<u32>,
     tokens_per_day: Option<u64>,
@@ -57,14 +56,14 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
     tag = "owner",
     operation_id = "addKey",
     security(("token" = [])),
-    request_body = Wanted,
+    request_body = KeyRequest,
     responses((status = 201, description = "The key, with its text: it is shown this once", body = NewKey), Errors),
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
     body: Body,
 ) -> Result<(StatusCode, Json<NewKey>), Failure> {
-    let Wanted {
+    let KeyRequest {
         name,
         requests_per_minute,
         tokens_per_day,
