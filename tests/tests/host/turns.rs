@@ -166,6 +166,30 @@ async fn a_killed_host_keeps_what_had_arrived_and_the_chat_goes_on() {
     assert_eq!(whole["messages"].as_array().unwrap().len(), 4);
 }
 
+#[tokio::test]
+async fn a_host_that_ends_stores_all_that_had_arrived() {
+    let data = Data::new(FAST);
+    let mut host = data.serve().await;
+    let chat = Chat::new(&host).await;
+    let id = chat.read().await["id"].as_str().unwrap().to_owned();
+    let turn = chat.begin("Tell me about the sea.", endless()).await;
+    let mut events = chat.follow(&turn, 0).await;
+    let mut text = some_words(&mut events).await;
+    interrupt(&host.child).await;
+    while let Some(event) = events.next().await {
+        let event: Value = serde_json::from_str(&event).unwrap();
+        text += event["text"].as_str().unwrap_or_default();
+    }
+    let ended = within("the host's end", host.child.wait()).await.unwrap();
+    assert!(ended.success(), "{ended}");
+
+    let host = data.serve().await;
+    let kept = Chat::of(&host, &id).read().await;
+    let answer = &kept["messages"][1];
+    assert!(text_of(answer).starts_with(&text), "{text:?}: {answer}");
+    assert_eq!(answer["finish"], "error");
+}
+
 /// A second window, which learns of a chat and its turn from the events and joins in mid-answer.
 #[tokio::test]
 async fn another_window_learns_at_once_of_a_turn_and_joins_it() {

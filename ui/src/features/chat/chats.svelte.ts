@@ -68,7 +68,10 @@ export class Chats {
     const conversation = known ?? new Conversation(this.#around);
     this.#open.set(id, conversation);
     this.current = conversation;
+    const summary = this.list.find((chat) => chat.id === id);
     if (!known || (conversation.problem && conversation.messages.length === 0)) await conversation.open(id);
+    // Only the conversation that is shown follows what others do in it.
+    else if (summary) await conversation.sync(summary);
   }
 
   isBusy(id: string): boolean {

@@ -186,6 +186,18 @@ describe('the chat history', () => {
     expect(other.current.messages).toHaveLength(4);
   });
 
+  it('shows what was added while another chat was shown', async () => {
+    await talk('First', '1');
+    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    await other.open('c1');
+    other.startNew();
+    await talk('Second', '2');
+    if (network.chats[0]) network.chats[0].updated_at = '2026-01-02T00:00:00Z';
+    await other.refresh();
+    await other.open('c1');
+    expect(other.current.messages).toHaveLength(4);
+  });
+
   it('reads the chats once more after a change during a read', async () => {
     const first = chats.refresh();
     await Promise.all([first, chats.refresh(), chats.refresh()]);

@@ -24,7 +24,7 @@ use tierbar_core::{
 };
 use tierbar_store::{NewTurn, Store};
 use tokio::sync::{Mutex, watch};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
 /// How long the events of a turn that has ended can still be read, by a window that was asleep for a moment.
@@ -49,6 +49,15 @@ pub(crate) struct Turns {
     turns: Mutex<VecDeque<Arc<Turn>>>,
     /// How often a chat has been created, changed or deleted, or a turn has begun or ended.
     revision: watch::Sender<u64>,
+    tasks: TaskTracker,
+}
+
+impl Turns {
+    /// Waits until the turns that run have stored what has arrived of their answers.
+    pub(crate) async fn drain(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
 }
 
 /// One turn.
@@ -130,7 +139,7 @@ impl Jobs {
         let request = request(&opened.chat.model, &opened.conversation, options);
         self.note_chat_change();
         let jobs = Arc::clone(self);
-        tokio::spawn(async move {
+        self.turns.tasks.spawn(async move {
             let inference = Arc::clone(&jobs.inference);
             run::run(inference, jobs.store.clone(), turn, request).await;
             jobs.note_chat_change();

@@ -47,7 +47,7 @@ impl Runner {
         Arc::clone(&self.jobs.inference)
     }
 
-    /// Runs until the host ends, and gives back what it has not finished.
+    /// Runs until the host ends and the turns of chats have stored their answers, and gives back what it has not finished.
     pub async fn run(self) {
         let closing = self.jobs.inference.closing.clone();
         while let Err(error) = self.jobs.store.recover_jobs(now_ms()).await {
@@ -57,6 +57,7 @@ impl Runner {
             }
         }
         tokio::join!(self.attempts(), webhook::deliver(&self.jobs));
+        self.jobs.turns.drain().await;
     }
 
     async fn attempts(&self) {
