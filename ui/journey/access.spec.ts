@@ -15,7 +15,7 @@ test('the page asks for the token once, and rejects a wrong one', async ({
 
   await page.getByTestId('token-input').fill('not-the-token');
   await page.getByTestId('token-submit').click();
-  await expect(page.getByTestId('token-error')).toHaveText('This is not the token of that computer.');
+  await expect(page.getByTestId('token-error')).toHaveText('The token is incorrect.');
 
   await page.getByTestId('token-input').fill(`  ${host.token}\n`);
   await page.getByTestId('token-submit').click();

@@ -329,6 +329,6 @@ fn no_signals(error: std::io::Error) -> Error {
 fn broken_off(reason: &str) -> Error {
     Error::new(
         Code::WorkerCrashed,
-        format!("the answer broke off: {reason}"),
+        format!("the answer was interrupted: {reason}"),
     )
 }

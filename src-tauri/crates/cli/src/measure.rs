@@ -49,7 +49,7 @@ pub(crate) async fn run<T: DeserializeOwned>(
         outcome = report(&client, kind, tier, &body, show) => outcome,
         // Dropping the stream closes the connection, which cancels the measurement.
         signal = tokio::signal::ctrl_c() => Err(match signal {
-            Ok(()) => Error::new(Code::Cancelled, "measurement cancelled; the tier's settings are unchanged"),
+            Ok(()) => Error::new(Code::Cancelled, "the measurement was canceled; the tier's settings are unchanged"),
             Err(error) => Error::new(Code::Internal, format!("no signal handler: {error}")),
         }),
     };

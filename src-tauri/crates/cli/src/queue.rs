@@ -109,7 +109,7 @@ async fn show(client: &Client, id: &str) -> Result<(), Error> {
 async fn cancel(client: &Client, id: &str) -> Result<(), Error> {
     output::line(match client.delete(&path(id)).await? {
         Value::Null => "Deleted the job and its answer.",
-        _ => "Cancelled the job.",
+        _ => "Canceled the job.",
     });
     Ok(())
 }

@@ -77,7 +77,7 @@ pub(crate) async fn compress(home: Option<PathBuf>, args: Compress) -> Result<()
     let missing = answer["missing"].as_array().into_iter().flatten();
     let missing: Vec<_> = missing.filter_map(Value::as_str).collect();
     if !missing.is_empty() {
-        output::error_line(&format!("lost in the result: {}", missing.join("; ")));
+        output::error_line(&format!("missing from the result: {}", missing.join("; ")));
     }
     if answer["fits"] == false {
         let (words, limit) = (&answer["words"], args.words);

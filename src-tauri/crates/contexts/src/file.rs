@@ -76,7 +76,7 @@ impl Draft {
                 margin / 1_000_000
             ),
         )
-        .hint("free some space, or delete saved contexts")
+        .hint("free up space, or delete saved contexts")
         .detail("needed_bytes", bytes)
         .detail("free_bytes", free))
     }

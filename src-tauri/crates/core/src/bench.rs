@@ -255,7 +255,7 @@ pub struct Progress {
     pub done: u32,
     /// May grow while a measurement finds more to try.
     pub of: u32,
-    /// What is being done, such as `reading 512 tokens at depth 4096`.
+    /// What is being done, such as `depth 4096: measuring prefill of 512 tokens`.
     pub doing: String,
 }
 

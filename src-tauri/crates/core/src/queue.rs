@@ -222,7 +222,7 @@ pub fn expired(last: Option<&Error>) -> Error {
         },
         None => Error::new(
             Code::WorkerTimeout,
-            format!("{message}: its turn never came"),
+            format!("{message}: it was never attempted"),
         ),
     }
 }

@@ -49,11 +49,11 @@ struct Pause {
 fn event(stance: Stance, why: &str) -> LogEvent {
     let what = match stance {
         Stance::Open => {
-            let sentence = "tiers load and stay loaded as configured again";
+            let sentence = "models load as configured again";
             return LogEvent::new(Kind::Resume, sentence);
         }
         Stance::Defers => "models load only on request",
-        Stance::Quiet => "unused models are unloaded",
+        Stance::Quiet => "idle models are unloaded",
         Stance::Paused => "requests are refused",
     };
     LogEvent::new(Kind::Pause, format!("{why}: {what}"))

@@ -179,7 +179,7 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
             path.display()
         ),
     )
-    .hint("free some space, or make the folder writable")
+    .hint("free up space, or make the folder writable")
 }
 
 /// Returns the path of the record of a file.

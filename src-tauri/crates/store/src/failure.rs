@@ -10,7 +10,7 @@ pub(crate) fn of_sqlite(path: &Path, error: &rusqlite::Error) -> Error {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => storage(
             format!("the volume of {shown} is full"),
-            "free some space on it and try again",
+            "free up space on it and try again",
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => storage(
             format!("the chats in {shown} cannot be opened for writing: {error}"),
@@ -46,7 +46,7 @@ pub(crate) fn of_io(path: &Path, error: &io::Error) -> Error {
             "make the file and its folder writable for your user"
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some space on its volume and try again"
+            "free up space on its volume and try again"
         }
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => "make its folder first",
         _ => "check the path and its volume",

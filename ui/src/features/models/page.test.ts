@@ -325,7 +325,7 @@ describe('available models', () => {
     await open();
     await fireEvent.click(await screen.findByTestId('fit-chip'));
     expect(screen.getByRole('row', { name: 'Weights on disk 3.00' })).toBeTruthy();
-    expect(screen.getByRole('row', { name: 'Total, without the disk 11.00' })).toBeTruthy();
+    expect(screen.getByRole('row', { name: 'Total in memory 11.00' })).toBeTruthy();
     const [memory, disk] = screen.getByRole('img').children as unknown as HTMLElement[];
     expect([memory?.style.width, disk?.style.width].map((width) => Number.parseFloat(width ?? ''))).toEqual([
       expect.closeTo(78.57),
@@ -352,7 +352,7 @@ describe('available models', () => {
     await open();
     await until(() => screen.queryAllByTestId('offer').length === 2);
     expect(screen.getAllByRole('heading', { level: 2 }).map((title) => title.textContent)).toEqual([
-      'On This Mac',
+      'On This Computer',
       'Find a Model',
       'Small Models to Try',
       'Hard Questions (heavy)',

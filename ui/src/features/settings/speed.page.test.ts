@@ -160,8 +160,8 @@ describe('measuring a tier', () => {
     const [stream] = measurements;
     expect([stream?.request.path, stream?.request.body]).toEqual(['/tierbar/v1/tiers/fast/bench', {}]);
     stream?.write(': still there\n\n');
-    stream?.event('progress', { done: 6, of: 24, doing: 'depth 512: reading 512 tokens' });
-    await screen.findByText('Depth 512: reading 512 tokens.');
+    stream?.event('progress', { done: 6, of: 24, doing: 'depth 512: measuring prefill of 512 tokens' });
+    await screen.findByText('Depth 512: measuring prefill of 512 tokens.');
     const bar = screen.getByRole('progressbar', { name: 'Measuring fast' });
     expect(bar.getAttribute('aria-valuenow')).toBe('25');
     stream?.event('row', BENCH.rows[0]);

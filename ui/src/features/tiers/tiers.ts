@@ -34,7 +34,7 @@ function rank(tier: TierStatus): number {
 
 /** Describes in a sentence what answers the next message of a chat that requests `model`. */
 export function describeSelection(model: string, tiers: TierStatus[], chain?: ChainStatus): string {
-  if (!tiers.some((tier) => tier.model)) return 'Choose a model to get started. It runs on this Mac.';
+  if (!tiers.some((tier) => tier.model)) return 'Choose a model to get started. It runs on this computer.';
   if (model === AUTO) {
     const loaded = loadedTiers(tiers)[0];
     if (loaded) return `Tierbar picks a tier for each question. ${loaded.id} is loaded.`;

@@ -155,7 +155,7 @@ pub fn choose(
         let largest = left.last().copied()?;
         let stays = below.filter(|candidate| !is_worth_loading(candidate, largest, need, may_load));
         let candidate = stays.unwrap_or(largest);
-        let why = format!("{} is the largest that can take it", candidate.tier);
+        let why = format!("{} has the largest context", candidate.tier);
         return Some(choice(candidate, why));
     };
     let Some(stays) = below else {
@@ -172,7 +172,7 @@ pub fn choose(
     }
     let why = match (may_load, need.sure) {
         (false, _) => "memory is short".to_owned(),
-        (_, false) => "no load is worth a guess".to_owned(),
+        (_, false) => "the estimate is too uncertain to load a model".to_owned(),
         _ => format!(
             "{} would take about {:.0} s to load",
             target.tier,

@@ -56,13 +56,13 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
         return sure(Level::Simple, "it is a greeting");
     }
     if text.is_hard_task() {
-        return sure(Level::Hard, "it takes steps that build on each other");
+        return sure(Level::Hard, "it needs several dependent steps");
     }
     if text.is_small_task() && tokens(&traits.text) <= SHORT {
         return sure(Level::Simple, "it is a small task on a short text");
     }
     if text.is_repair() {
-        return sure(Level::Hard, "it is about what code does wrong");
+        return sure(Level::Hard, "it asks to debug code");
     }
     if text.is_maths() {
         return sure(Level::Hard, "it has formulas");
@@ -71,7 +71,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
         return sure(Level::Hard, "it is a word problem");
     }
     if text.is_conditioned() {
-        return sure(Level::Hard, "it has several conditions to keep");
+        return sure(Level::Hard, "it has several conditions");
     }
     if traits.prompt_tokens > LONG {
         return sure(Level::Hard, "it is long");
@@ -80,7 +80,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
         return sure(Level::Medium, "it is about code");
     }
     if text.is_text_task() {
-        return sure(Level::Medium, "a text is to be written or explained");
+        return sure(Level::Medium, "it asks for writing or an explanation");
     }
     if traits.prompt_tokens > LONGISH {
         return sure(Level::Medium, "it is rather long");
@@ -97,7 +97,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
     }
     let (level, because) = match level {
         Level::Simple if text.asks_how() => (Level::Medium, "it asks how or why"),
-        Level::Simple => (level, "it is short, and no rule knows more"),
+        Level::Simple => (level, "it is short, and no other rule applies"),
         _ if text.is_full_of_figures() => {
             (Level::Hard, "it has many figures, and no rule knows more")
         }
@@ -105,7 +105,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
             Level::Simple,
             "it is a question about a text, and no rule knows more",
         ),
-        _ => (level, "no rule knows how hard it is"),
+        _ => (level, "no rule applies"),
     };
     Judgement {
         level,

@@ -114,7 +114,7 @@ impl StateFile {
                      changes are lost at the next start.",
                     path.display()
                 );
-                Error::new(Code::Storage, message).hint("free some space")
+                Error::new(Code::Storage, message).hint("free up space")
             })
         });
         self.written = task

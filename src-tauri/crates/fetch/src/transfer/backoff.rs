@@ -62,7 +62,7 @@ impl Backoff {
             self.reset();
             return Trouble::Passing(error);
         }
-        let hint = "the server sends the file only from the start and never to the end; download from another source";
+        let hint = "the server cannot resume a download, and each attempt was interrupted; download from another source";
         Trouble::Wrong(error.hint(hint))
     }
 

@@ -107,7 +107,7 @@ pub(super) fn check_space(folder: &Path, missing: u64, margin: Option<u64>) -> R
             format_size(margin)
         ),
     )
-    .hint("free some space, or choose a models folder on another volume")
+    .hint("free up space, or choose a models folder on another volume")
     .detail("free_bytes", free)
     .detail("missing_bytes", missing)
     .detail("margin_bytes", margin))
@@ -134,7 +134,7 @@ pub(super) fn check_remaining_space(
         format_size(least)
     );
     Err(Error::new(Code::Storage, message)
-        .hint("free some space, then resume the download; the partial file is kept")
+        .hint("free up space, then resume the download; the partial file is kept")
         .detail("free_bytes", free)
         .detail("margin_bytes", least))
 }

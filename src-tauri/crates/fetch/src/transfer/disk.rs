@@ -339,10 +339,13 @@ pub(super) fn full_or_broken(error: &io::Error) -> Error {
     match error.kind() {
         StorageFull | QuotaExceeded | FileTooLarge => {
             Error::new(Code::Storage, format!("the disk is full: {error}"))
-                .hint("What has arrived is kept. Make room, then resume the download.")
+                .hint("the partial file is kept; free up space, then resume the download")
         }
-        _ => Error::new(Code::Storage, format!("the file cannot be written: {error}"))
-            .hint("What has arrived is kept where the disk allows it. Is the volume still there and writable?"),
+        _ => Error::new(
+            Code::Storage,
+            format!("the file cannot be written: {error}"),
+        )
+        .hint("check that the volume is connected and writable, then resume the download"),
     }
 }
 

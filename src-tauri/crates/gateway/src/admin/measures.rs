@@ -1,4 +1,4 @@
-//! Measuring a tier and tuning it: a stream of events while it runs, and what the last one told.
+//! Measures and tunes a tier, as a stream of events, and returns the last report.
 
 use super::tiers::existing;
 use crate::{

@@ -1,4 +1,4 @@
-//! All tiers at rest, until somebody wants them again.
+//! Pauses and resumes all tiers.
 
 use crate::{
     admin::Admin,

@@ -1,4 +1,4 @@
-//! Keys and tokens: taken, never told.
+//! Keys and tokens: stored, never returned.
 
 use crate::{
     admin::Admin,

@@ -64,7 +64,7 @@ async fn invalid_input_is_refused_before_the_host_is_called() {
         ("GET", "log?before=-1", "", "before"),
         ("GET", "log?tier=F%20st", "", "cannot name a tier"),
         ("DELETE", "models/m?permanently=perhaps", "", "permanently"),
-        ("DELETE", "models/%FF", "", "there is nothing at"),
+        ("DELETE", "models/%FF", "", "no route matches"),
         ("POST", "models/import", "{}", "missing field `path`"),
         ("POST", "downloads", "", "missing field `reference`"),
         (

@@ -49,7 +49,7 @@ pub(crate) async fn begin(
     let jobs = Arc::clone(&admin.jobs);
     let begun = tokio::spawn(async move { jobs.begin_turn(&chat, question).await }).await;
     let begun = begun.map_err(|ended| {
-        Error::new(Code::Internal, format!("the turn did not begin: {ended}"))
+        Error::new(Code::Internal, format!("the turn did not start: {ended}"))
     })??;
     Ok((StatusCode::CREATED, Json(begun)))
 }

@@ -1,4 +1,4 @@
-//! A name for each request: the client's own if it sends one, told with the answer and before each line of the log.
+//! An id for each request: the client's own if it sends one. It is returned with the answer and precedes each line of the log.
 
 use axum::{
     body::Body,

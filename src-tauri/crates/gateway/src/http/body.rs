@@ -112,7 +112,7 @@ pub(crate) fn check_values(json: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("the body has more than {MOST_VALUES} values");
-    Err(Error::new(Code::PayloadTooLarge, message).hint("send smaller requests"))
+    Err(Error::new(Code::PayloadTooLarge, message).hint("send a smaller request"))
 }
 
 /// Reads a request for inference, and parses it.

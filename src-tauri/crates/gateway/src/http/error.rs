@@ -99,7 +99,7 @@ pub(crate) fn last_event(error: &Error) -> String {
 }
 
 pub(crate) fn no_such_path(path: &str) -> Error {
-    Error::new(Code::NotFound, format!("there is nothing at {path}"))
+    Error::new(Code::NotFound, format!("no route matches {path}"))
 }
 
 pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Failure {

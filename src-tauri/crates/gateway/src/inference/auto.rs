@@ -154,7 +154,7 @@ fn weigh(
             } else {
                 level
             };
-            let because = format!("the fast tier finds it {}", level.word());
+            let because = format!("the fast tier rates it {}", level.word());
             (Need { level, sure: true }, because)
         }
         None => (Need::from(judged), judged.because.to_owned()),

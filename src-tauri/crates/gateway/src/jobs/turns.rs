@@ -110,7 +110,7 @@ impl Jobs {
         let mut turns = self.turns.turns.lock().await;
         retire(&mut turns);
         if let Some(running) = running(&turns, chat) {
-            let message = "this chat is answering another question";
+            let message = "this chat already has a running turn";
             let error = Error::new(Code::Conflict, message).detail("turn", running.id.as_str());
             return Err(error.hint("follow that turn, or stop it first"));
         }
@@ -146,7 +146,7 @@ impl Jobs {
         });
         let question = opened.conversation.into_iter().next_back();
         let question =
-            question.ok_or_else(|| Error::new(Code::Internal, "the turn has lost its question"))?;
+            question.ok_or_else(|| Error::new(Code::Internal, "the turn has no question"))?;
         Ok(TurnBegun {
             id: id.clone(),
             chat: ChatSummary {
@@ -168,7 +168,7 @@ impl Jobs {
         let found = found.map(Arc::clone);
         found.ok_or_else(|| {
             let error = Error::new(Code::NotFound, "this turn is not running");
-            error.hint("read the chat: its messages are stored")
+            error.hint("read the chat; its messages are saved")
         })
     }
 

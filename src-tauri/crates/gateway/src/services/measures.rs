@@ -43,7 +43,7 @@ pub struct Measurement {
     pub cancel: DropGuard,
 }
 
-/// What a measurement tells. A report or a failure is the last.
+/// An event of a measurement. A report or a failure is the last.
 #[derive(Debug)]
 pub enum MeasureEvent {
     Progress(Progress),

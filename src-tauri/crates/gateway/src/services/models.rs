@@ -1,4 +1,4 @@
-//! What the API asks the host about models: those that are here, those that can be had, and those on their way.
+//! What the API needs of the host about models: local ones, available ones, and downloads.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf};

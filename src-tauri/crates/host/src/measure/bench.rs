@@ -242,18 +242,21 @@ impl<'a> Meter<'a> {
         report: impl Fn(usize, &str),
     ) -> Result<Result<Runs, String>, Error> {
         let (read, written) = (self.requested.prompt_tokens, self.requested.answer_tokens);
-        report(0, "filling the cache");
+        report(0, "filling the context");
         self.request(depth, 1, 1).await?;
         report(1, "warming up");
         self.request(depth, read, 1).await?;
         let mut runs = Runs::default();
         for run in 0..self.requested.runs as usize {
-            report(2 + run * 2, &format!("reading {read} tokens"));
+            report(2 + run * 2, &format!("measuring prefill of {read} tokens"));
             match self.counted(depth, read, 1).await? {
                 Ok(timed) => runs.prefill.push(timed),
                 Err(why) => return Ok(Err(why)),
             }
-            report(3 + run * 2, &format!("writing {written} tokens"));
+            report(
+                3 + run * 2,
+                &format!("measuring decode of {written} tokens"),
+            );
             match self.counted(depth, 1, written).await? {
                 Ok(timed) => runs.decode.push(timed),
                 Err(why) => return Ok(Err(why)),
@@ -283,7 +286,7 @@ impl<'a> Meter<'a> {
         }
         Ok(Err(match shallow {
             Some(cached) => {
-                format!("the model keeps {cached} of {depth} tokens when it goes back to them")
+                format!("the model can reuse only {cached} of {depth} tokens of context")
             }
             None => "the tier was busy with other answers".to_owned(),
         }))

@@ -153,19 +153,19 @@ fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
         let standing = match examined.await {
             Some(Ok(exam)) => {
                 tracing::info!(
-                    "{model} sorts {} of {} probes right{}",
+                    "{model} classified {} of {} test requests correctly{}",
                     exam.right,
                     PROBES.len(),
                     if exam.is_passed() {
-                        ": auto asks it"
+                        "; `auto` uses it"
                     } else {
-                        ": auto goes by its rules"
+                        "; `auto` uses its rules alone"
                     }
                 );
                 Standing::Done(exam)
             }
             Some(Err(error)) => {
-                tracing::info!("{model} was not examined: {error}");
+                tracing::info!("{model} was not tested: {error}");
                 Standing::Failed { attempt }
             }
             None => return,
@@ -208,7 +208,7 @@ fn is_free(inference: &Inference, model: &ModelId) -> bool {
 }
 
 fn interrupted(why: &str) -> Error {
-    Error::new(Code::Cancelled, format!("the examination broke off: {why}"))
+    Error::new(Code::Cancelled, format!("the test was interrupted: {why}"))
 }
 
 impl Classifier {

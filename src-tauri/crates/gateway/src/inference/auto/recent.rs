@@ -1,4 +1,4 @@
-//! What was found out last, by key: so many, the one that nobody asked for longest out first.
+//! A cache of a fixed size that drops the least recently used entry first.
 
 use std::collections::VecDeque;
 

@@ -101,12 +101,12 @@ async fn auto_follows_the_rules_and_gives_its_reason() {
         (
             "Explain tides to me.",
             "primary",
-            "a text is to be written or explained; primary is the smallest that can do it",
+            "it asks for writing or an explanation; primary is the smallest that can do it",
         ),
         (
             "Prove that 0.999... is 1.",
             "heavy",
-            "it takes steps that build on each other; heavy is the smallest that can do it",
+            "it needs several dependent steps; heavy is the smallest that can do it",
         ),
     ] {
         let expected = (tier.to_owned(), why.to_owned());
@@ -164,7 +164,10 @@ async fn a_model_that_passes_the_probes_classifies_each_text_once() {
     // Nobody waits for the examination.
     let (tier, why) = answered_by(&bench, UNKNOWN).await;
     assert_eq!(tier, "fast");
-    assert!(why.ends_with("no load is worth a guess"), "{why}");
+    assert!(
+        why.ends_with("the estimate is too uncertain to load a model"),
+        "{why}"
+    );
     examined(&mut bench, &mut questions).await;
     // The examination's task has still to note its end.
     let (tier, why) = loop {
@@ -178,7 +181,7 @@ async fn a_model_that_passes_the_probes_classifies_each_text_once() {
         (tier.as_str(), why.as_str()),
         (
             "heavy",
-            "the fast tier finds it hard; heavy is loaded for it, in about 25 s"
+            "the fast tier rates it hard; heavy is loaded for it, in about 25 s"
         )
     );
     assert_eq!(questions.recv().await.unwrap(), UNKNOWN);

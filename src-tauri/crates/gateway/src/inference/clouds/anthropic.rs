@@ -1,4 +1,4 @@
-//! A server of Anthropic's dialect that answers for a tier: asked and heard as if it spoke OpenAI's.
+//! A tier's server that speaks Anthropic's dialect. Requests and answers are translated to and from OpenAI's.
 //!
 //! Shapes: Anthropic's API reference, "Messages", "Streaming messages", "Count message tokens" and "Errors"; what a model takes:
 //! its migration guides.
