@@ -3432,7 +3432,7 @@ export interface components {
         Priority: "low" | "normal" | "high";
         /** @description The progress of a measurement. */
         Progress: {
-            /** @description What is being done, such as `reading 512 tokens at depth 4096`. */
+            /** @description What is being done, such as `depth 4096: measuring prefill of 512 tokens`. */
             doing: string;
             /** Format: int32 */
             done: number;
