@@ -183,8 +183,8 @@ async fn disturbed_runs_are_repeated_and_reported() {
     let host = data.serve().await;
     let ask = quick(json!({"depths": [0], "answer_tokens": 250}));
     let mut events = begin(&host, BENCH, ask).await;
-    while !events.next().await.unwrap().contains("writing") {}
-    // Answered while the long answer is written, by the same worker.
+    while !events.next().await.unwrap().contains("measuring decode") {}
+    // Answered while the long answer is decoded, by the same worker.
     let answer = host.chat("fast", json!({"max_tokens": 1})).await;
     assert_eq!(answer.status(), 200);
     let (report, _) = ended(events).await;
@@ -386,7 +386,10 @@ async fn bench_and_tune_work_with_and_without_a_host() {
     assert_eq!(code, Some(0), "{stderr}");
     let report: BenchReport = serde_json::from_str(&json).unwrap();
     assert_eq!(report.rows.len(), 2);
-    assert!(stderr.contains("depth 0: writing 2 tokens"), "{stderr}");
+    assert!(
+        stderr.contains("depth 0: measuring decode of 2 tokens"),
+        "{stderr}"
+    );
 
     let host = data.serve().await;
     let (code, shown, _) = data.run(&["bench", "--tier", "fast", "--show"]).await;
