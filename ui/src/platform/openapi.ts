@@ -1727,7 +1727,7 @@ export interface components {
              */
             runs?: number;
         };
-        /** @description One depth. */
+        /** @description The measurements at one context depth. */
         BenchRow: {
             decode: components["schemas"]["Figure"] | null;
             /**
@@ -2336,7 +2336,7 @@ export interface components {
         };
         Engine: "embedded" | components["schemas"]["CommandEngine"] | components["schemas"]["EndpointEngine"];
         /**
-         * @description See [`Engine`].
+         * @description What serves a tier.
          * @enum {string}
          */
         EngineKind: "embedded" | "command" | "endpoint";
@@ -2417,7 +2417,7 @@ export interface components {
         };
         /** @enum {string} */
         Finish: "stop" | "length" | "stopped" | "error";
-        /** @description Whether an endpoint may get a request. */
+        /** @description Whether an endpoint can be used now. */
         Gate: {
             /** @enum {string} */
             gate: "open";
@@ -2602,7 +2602,7 @@ export interface components {
         KeyList: {
             keys: components["schemas"]["ApiKey"][];
         };
-        /** @description A limit that is misspelt would be none. */
+        /** @description A new key and its limits. Unknown fields are refused. */
         KeyRequest: {
             /** Format: int32 */
             at_once?: number | null;
@@ -2618,7 +2618,7 @@ export interface components {
          */
         Kind: "load" | "ready" | "unload" | "refusal" | "failure" | "crash" | "alarm" | "calm" | "step_down" | "pause" | "resume" | "note";
         /**
-         * @description What was varied.
+         * @description The setting that was varied.
          * @enum {string}
          */
         Knob: "start" | "gpu_layers" | "threads" | "batch" | "kv_cache" | "check";
@@ -4362,7 +4362,7 @@ export interface components {
             /** @enum {string} */
             type: "failed";
         };
-        /** @description What a turn begins from: the body of `POST /tierbar/v1/chats/{id}/turns`. See [`NewTurn`]. */
+        /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
             /** @default null */
             model?: string | null;
@@ -5962,7 +5962,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Where it went */
+            /** @description Whether the model was moved to the Trash */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6178,7 +6178,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What came of it */
+            /** @description The outcome of the run */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -178,7 +178,7 @@ pub struct BenchReport {
     pub disturbed: u32,
 }
 
-/// One depth.
+/// The measurements at one context depth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BenchRow {
     /// Tokens in the cache before the prompt.

@@ -56,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// Whether an endpoint may get a request.
+/// Whether an endpoint can be used now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase", tag = "gate")]
 pub enum Gate {

@@ -89,7 +89,7 @@ pub struct BudgetStatus {
     pub planned_bytes: u64,
 }
 
-/// See [`Engine`].
+/// What serves a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {

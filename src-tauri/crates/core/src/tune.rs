@@ -105,7 +105,7 @@ impl TuneRequest {
     }
 }
 
-/// What was varied.
+/// The setting that was varied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Knob {

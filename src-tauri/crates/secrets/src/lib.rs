@@ -28,8 +28,9 @@ const MAX_BYTES: usize = 4096;
 const STORE_VARIABLE: &str = "TIERBAR_SECRETS";
 
 /// Where a secret was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = SecretSource)]
 pub enum Source {
     Keychain,
     File,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
 use utoipa::ToSchema;
 
-/// A limit that is misspelt would be none.
+/// A new key and its limits. Unknown fields are refused.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyRequest {

@@ -81,7 +81,7 @@ pub(crate) async fn fit(
     operation_id = "removeModel",
     security(("token" = [])),
     params(("id" = String, Path, description = "The id of a model"), Removal),
-    responses((status = 200, description = "Where it went", body = Removed), Errors),
+    responses((status = 200, description = "Whether the model was moved to the Trash", body = Removed), Errors),
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,

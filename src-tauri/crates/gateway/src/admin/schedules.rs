@@ -46,7 +46,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Schedul
     operation_id = "runSchedule",
     security(("token" = [])),
     params(("name" = String, Path, description = "The name of a schedule")),
-    responses((status = 200, description = "What came of it", body = ScheduleRun), Errors),
+    responses((status = 200, description = "The outcome of the run", body = ScheduleRun), Errors),
 )]
 pub(crate) async fn run(
     State(admin): State<Arc<Admin>>,

@@ -13,8 +13,11 @@ use tierbar_core::{Code, Error, config::Engine};
 use tierbar_secrets::{Name, Secrets, Source};
 use utoipa::ToSchema;
 
-#[derive(Debug, Deserialize)]
+/// A secret to store.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = SecretValue)]
 pub(crate) struct Given {
+    #[schema(value_type = String)]
     value: SecretString,
 }
 
@@ -29,26 +32,8 @@ pub(crate) struct SecretList {
 pub(crate) struct SecretPlace {
     name: String,
     /// Where it was found; `null` if it is not stored.
-    #[schema(required = true, value_type = Option<SecretSource>)]
+    #[schema(required = true)]
     source: Option<Source>,
-}
-
-/// Where a secret was found.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[allow(dead_code)] // Describes the type of tierbar-secrets.
-enum SecretSource {
-    Keychain,
-    File,
-    Environment,
-    HuggingFace,
-}
-
-/// A secret to store.
-#[derive(ToSchema)]
-#[allow(dead_code)] // Describes `Given`.
-pub(crate) struct SecretValue {
-    value: String,
 }
 
 /// Lists the secrets that can be stored, and where each is found.
@@ -89,7 +74,7 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
     operation_id = "setSecret",
     security(("token" = [])),
     params(("name" = String, Path, description = "The name of a secret")),
-    request_body = SecretValue,
+    request_body = Given,
     responses((status = 204, description = "The secret is stored"), Errors),
 )]
 pub(crate) async fn set(

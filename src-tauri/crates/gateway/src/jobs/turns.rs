@@ -71,7 +71,7 @@ pub(crate) struct Turn {
     stop: CancellationToken,
 }
 
-/// What a turn begins from: the body of `POST /tierbar/v1/chats/{id}/turns`. See [`NewTurn`].
+/// The question of a new turn, or the question to answer again.
 #[derive(Debug, Default, serde::Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 #[schema(as = TurnRequest)]
