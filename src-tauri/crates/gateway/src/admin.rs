@@ -25,13 +25,14 @@ mod turns;
 
 use crate::{
     edge::Edge,
+    http::routes::routes,
     inference::Inference,
     jobs::Jobs,
     services::{Services, measures::Measures, models::Models, schedules::Schedules},
 };
 use std::sync::Arc;
 use tierbar_store::Store;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 /// What the owner's API is answered from.
 #[derive(Debug)]

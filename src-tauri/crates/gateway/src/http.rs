@@ -4,4 +4,5 @@ pub(crate) mod body;
 pub(crate) mod error;
 pub(crate) mod headers;
 pub(crate) mod path;
+pub(crate) mod routes;
 pub(crate) mod schema;

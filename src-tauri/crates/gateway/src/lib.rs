@@ -54,6 +54,7 @@ use edge::{
 };
 use http::{
     error::{method_not_allowed, write_in_form},
+    routes::{described_router, routes},
     schema::Errors,
 };
 use jobs::Jobs;
@@ -65,8 +66,8 @@ use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio_util::sync::CancellationToken;
-use utoipa::{OpenApi, openapi};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa::openapi;
+use utoipa_axum::router::OpenApiRouter;
 
 /// Everything that requests need.
 #[derive(Debug)]
@@ -130,7 +131,7 @@ impl Gateway {
             .layer(admit);
         let count = middleware::from_fn_with_state(inference.metrics.clone(), metrics::count);
         let owners = dialects::ollama::owners_routes().with_state(inference);
-        let (router, api) = OpenApiRouter::with_openapi(edge::openapi::Description::openapi())
+        let (router, api) = described_router::<edge::openapi::Description, _>()
             .routes(routes!(health))
             .routes(routes!(edge::openapi::document))
             .merge(answers)

@@ -17,6 +17,7 @@ use crate::{
     http::{
         body,
         error::{ErrorForm, Failure},
+        routes::{described_router, routes},
         schema::{Queued, RequestHeaders},
     },
     inference::{
@@ -34,14 +35,14 @@ use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::OpenApi;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 #[derive(OpenApi)]
 #[openapi(components(schemas(schema::ErrorBody), responses(schema::AnthropicRefusal)))]
 struct Components;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
-    OpenApiRouter::with_openapi(Components::openapi())
+    described_router::<Components, _>()
         .routes(routes!(messages))
         .routes(routes!(count))
 }

@@ -4,7 +4,7 @@ mod schema;
 
 use crate::{
     blocking::blocking,
-    http::{body, error::Failure, schema::Errors},
+    http::{body, error::Failure, routes::routes, schema::Errors},
     inference::{
         Inference, caller::Caller, content::Content, hints::Hints, owed::Owed, relay, route,
     },
@@ -20,7 +20,7 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";

@@ -25,7 +25,10 @@ mod tests;
 mod writer;
 
 use crate::{
-    http::error::{ErrorForm, Failure},
+    http::{
+        error::{ErrorForm, Failure},
+        routes::{described_router, routes},
+    },
     inference::Inference,
 };
 use axum::{Json, Router, http::Uri, routing::get};
@@ -34,7 +37,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use utoipa::OpenApi;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 /// The version of Ollama whose API this is. Clients hold it against the least that they work with.
 const VERSION: &str = "0.12.11";
@@ -54,7 +57,7 @@ fn is_path(path: &str) -> bool {
 struct Components;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
-    OpenApiRouter::with_openapi(Components::openapi())
+    described_router::<Components, _>()
         .routes(routes!(version))
         .routes(routes!(models::tags))
         .routes(routes!(models::ps))

@@ -7,6 +7,7 @@ pub(crate) mod schema;
 use crate::{
     http::{
         error::Failure,
+        routes::routes,
         schema::{Errors, Queued, RequestHeaders},
     },
     inference::{CHAT, EMBEDDINGS, Inference, TEXT, hints::Hints, relay},
@@ -16,7 +17,7 @@ use schema::{
     ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, TextCompletion, TextRequest,
 };
 use std::sync::Arc;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
     OpenApiRouter::default()

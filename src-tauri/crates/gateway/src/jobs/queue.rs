@@ -19,6 +19,7 @@ pub use run::Runner;
 pub(crate) use webhook::secret;
 
 use super::Jobs;
+use crate::http::routes::routes;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -27,7 +28,7 @@ use tierbar_core::config::QueueConfig;
 use tierbar_store::Room;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 /// As many requests may wait.
 const MOST_LIVE: u64 = 10_000;

@@ -11,9 +11,9 @@ mod summarize;
 mod trail;
 mod triage;
 
-use crate::jobs::Jobs;
+use crate::{http::routes::routes, jobs::Jobs};
 use std::sync::Arc;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Jobs>> {
     OpenApiRouter::default()

@@ -20,6 +20,7 @@ use crate::{
         body,
         error::Failure,
         path::Id,
+        routes::routes,
         schema::{Errors, Queued, Refusal, RequestHeaders},
     },
     inference::{CHAT, Inference, hints::Hints, relay, request::Request, source::Source},
@@ -31,7 +32,7 @@ use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::router::OpenApiRouter;
 
 const RESPONSES: &str = "/v1/responses";
 const COUNT: &str = "/v1/responses/input_tokens";
