@@ -223,6 +223,12 @@ fn each_path_of_the_api_is_in_its_document() {
         let greetings = code.matches(".route(\"/\", ").count();
         let by_hand = code.matches(".route(\"").count() - greetings;
         assert_eq!(by_hand, 0, "{file}: use `routes!`");
+        // Another macro would collect the description at each start of the program.
+        let others_macro = code.contains("utoipa_axum::{") || code.contains("utoipa_axum::routes");
+        assert!(
+            !others_macro || file.ends_with("/http/routes.rs"),
+            "{file}: use `http::routes`"
+        );
         let starts = [
             "/v1/",
             "/api/",

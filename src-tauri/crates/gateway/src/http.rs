@@ -1,4 +1,4 @@
-//! HTTP of every handler: bodies, errors as responses, and path parameters.
+//! HTTP of every handler: routes, bodies, errors as responses, and path parameters.
 
 pub(crate) mod body;
 pub(crate) mod error;

@@ -1,18 +1,14 @@
 //! Mounts handlers at the paths and methods that `#[utoipa::path]` names.
 //!
 //! Tests also collect the description of each route, which `docs/openapi.json` is written from. The program serves that file, so it
-//! does not collect it again at each start.
+//! does not collect the description again at each start.
 
 use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
-#[cfg(test)]
-pub(crate) use utoipa_axum::routes;
-
-/// As [`utoipa_axum::routes`], with neither the schemas nor the content of the operations.
-#[cfg(not(test))]
+/// As [`utoipa_axum::routes`], but only tests collect the description.
 macro_rules! routes {
-    (@route $paths:ident $handlers:ident [$($module:tt)*] $name:ident) => {
+    (@mount $paths:ident $handlers:ident [$($module:tt)*] $name:ident) => {
         utoipa_axum::paste! {
             let path = <$($module)* [<__path_ $name>] as utoipa::Path>::path();
             let methods = <$($module)* [<__path_ $name>] as utoipa::Path>::methods();
@@ -23,18 +19,31 @@ macro_rules! routes {
         }
         $paths.add_path_operation(&path, methods, utoipa::openapi::path::Operation::new());
     };
-    (@route $paths:ident $handlers:ident [$($module:tt)*] $first:ident :: $($rest:tt)+) => {
-        $crate::http::routes::routes!(@route $paths $handlers [$($module)* $first ::] $($rest)+)
+    (@mount $paths:ident $handlers:ident [$($module:tt)*] $first:ident :: $($rest:tt)+) => {
+        $crate::http::routes::routes!(@mount $paths $handlers [$($module)* $first ::] $($rest)+)
     };
     ($($($part:ident)::+),+) => {{
         let mut paths = utoipa::openapi::path::Paths::new();
         let mut handlers = axum::routing::MethodRouter::new();
-        $($crate::http::routes::routes!(@route paths handlers [] $($part)::+);)+
-        (Vec::new(), paths, handlers)
+        $($crate::http::routes::routes!(@mount paths handlers [] $($part)::+);)+
+        let mounted = (Vec::new(), paths, handlers);
+        $crate::http::routes::describe(mounted, || utoipa_axum::routes!($($($part)::+),+))
     }};
 }
-#[cfg(not(test))]
 pub(crate) use routes;
+
+/// Describes mounted handlers in tests; elsewhere, returns them as they are.
+pub(crate) fn describe<S>(
+    mounted: UtoipaMethodRouter<S>,
+    described: impl FnOnce() -> UtoipaMethodRouter<S>,
+) -> UtoipaMethodRouter<S> {
+    if cfg!(test) {
+        let (schemas, paths, _) = described();
+        (schemas, paths, mounted.2)
+    } else {
+        mounted
+    }
+}
 
 /// A router with what `D` describes beside the routes, which only tests collect.
 pub(crate) fn described_router<D: OpenApi, S>() -> OpenApiRouter<S>
