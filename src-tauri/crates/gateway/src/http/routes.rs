@@ -1,7 +1,7 @@
 //! Mounts handlers at the paths and methods that `#[utoipa::path]` names.
 //!
-//! Tests also collect the description of each route, which `docs/openapi.json` is written from. The program serves that file, so it
-//! does not collect the description again at each start.
+//! Tests also collect the description of each route and compare the whole with `docs/openapi.json`. The program
+//! serves that file, so it does not collect the description at each start.
 
 use utoipa::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -45,7 +45,7 @@ pub(crate) fn describe<S>(
     }
 }
 
-/// A router with what `D` describes beside the routes, which only tests collect.
+/// Returns an empty router. In tests, it has the parts of the description that `D` names and no route has.
 pub(crate) fn described_router<D: OpenApi, S>() -> OpenApiRouter<S>
 where
     S: Clone + Send + Sync + 'static,
