@@ -1,17 +1,10 @@
-//! Starting at login: off until the user turns it on. The only place that knows how the system stores it.
+//! Starting at login: off until the user turns it on. How the system stores it is in `platform::login_item`.
 
-use tauri::{AppHandle, plugin::TauriPlugin};
-use tauri_plugin_autostart::ManagerExt;
-
-pub(crate) fn plugin() -> TauriPlugin<tauri::Wry> {
-    tauri_plugin_autostart::Builder::new()
-        .app_name("Tierbar")
-        .arg("--login")
-        .build()
-}
+use crate::platform::login_item;
+use tauri::AppHandle;
 
 pub(crate) fn is_on(app: &AppHandle) -> bool {
-    app.autolaunch().is_enabled().unwrap_or_else(|error| {
+    login_item::is_on(app).unwrap_or_else(|error| {
         tracing::warn!(%error, "the login item could not be read");
         false
     })
@@ -20,9 +13,7 @@ pub(crate) fn is_on(app: &AppHandle) -> bool {
 /// # Errors
 /// A sentence with the system's reason.
 pub(crate) fn set(app: &AppHandle, on: bool) -> Result<(), String> {
-    let item = app.autolaunch();
-    let done = if on { item.enable() } else { item.disable() };
-    done.map_err(|error| {
+    login_item::set(app, on).map_err(|error| {
         format!(
             "Start at Login could not be turned {}: {error}",
             if on { "on" } else { "off" }
@@ -30,11 +21,9 @@ pub(crate) fn set(app: &AppHandle, on: bool) -> Result<(), String> {
     })
 }
 
-/// Rewrites an enabled login item: it contains the app's path, and the app may have moved since.
+/// Brings an enabled login item up to date. Call it once at each start.
 pub(crate) fn renew(app: &AppHandle) {
-    if is_on(app)
-        && let Err(error) = set(app, true)
-    {
-        tracing::warn!(%error);
+    if let Err(error) = login_item::renew(app) {
+        tracing::warn!(%error, "the login item could not be brought up to date");
     }
 }

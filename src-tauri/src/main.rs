@@ -1,6 +1,8 @@
 //! The menu-bar app. A thin shell: it starts the host in its own process, shows it as a tray icon with a menu, opens
 //! windows, and gives a window the address and the token of the host's API.
 
+#[cfg(test)]
+mod bundle;
 mod commands;
 mod login_item;
 mod platform;

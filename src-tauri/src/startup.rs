@@ -7,7 +7,7 @@ use crate::{
 };
 use clap::Parser;
 use std::{process::ExitCode, time::Duration};
-use tauri::{AppHandle, Manager, RunEvent, async_runtime};
+use tauri::{AppHandle, Manager, RunEvent, WindowEvent, async_runtime};
 use tierbar_core::{Code, Error};
 use tierbar_host::{Host, HostKind, HostOptions};
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,8 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         print_error(error);
     }
     let open = arguments.open;
-    let app = tauri::Builder::default()
-        .plugin(login_item::plugin())
+    let app = platform::configure(tauri::Builder::default())
         .invoke_handler(tauri::generate_handler![
             commands::connection,
             commands::login_item,
@@ -68,7 +67,6 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             commands::set_login_item,
         ])
         .setup(move |app| {
-            platform::leave_dock(app);
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             match started {
@@ -84,16 +82,23 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             Ok(())
         })
         .build(tauri::generate_context!());
-    let app = match app {
+    let mut app = match app {
         Ok(app) => app,
         Err(error) => return print_failure(&format!("the menu-bar app could not start: {error}")),
     };
+    // Before the app runs: afterwards, macOS has already shown a Dock icon and moved the focus here.
+    platform::leave_dock(&mut app);
     let code = app.run_return(|app, event| match event {
         // The last window closed. Without a code, this is not a request to quit.
         RunEvent::ExitRequested {
             code: None, api, ..
         } => api.prevent_exit(),
         RunEvent::Exit => shut_down(app),
+        RunEvent::WindowEvent {
+            event: WindowEvent::Destroyed,
+            ..
+        } if app.webview_windows().is_empty() => platform::show_in_dock(app, false),
+        event if platform::is_reopen(&event) => windows::open(app, Page::Chat),
         _ => {}
     });
     u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)

@@ -1,5 +1,6 @@
 //! The app's two windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
 
+use crate::platform;
 use clap::ValueEnum;
 use tauri::{
     AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, webview::NewWindowResponse,
@@ -37,6 +38,7 @@ pub(crate) fn open(app: &AppHandle, page: Page) {
 }
 
 fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
+    platform::show_in_dock(app, true);
     if let Some(window) = app.get_webview_window(page.label()) {
         if page == Page::Models {
             window.eval("location.hash = 'models'")?;

@@ -1,0 +1,62 @@
+//! What of the macOS bundle can be checked anywhere: its configuration, and that its code, which only a Mac runs, keeps to it.
+
+const INFO: &str = include_str!("../../bundle/Info.plist");
+const CONFIGURATION: &str = include_str!("../../bundle/tauri.macos.conf.json");
+const STARTUP: &str = include_str!("startup.rs");
+const MENU: &str = include_str!("platform/macos/menu.rs");
+const PLATFORM: &str = include_str!("platform/macos.rs");
+
+#[test]
+fn the_property_list_lets_any_user_reach_the_local_network() {
+    for key in [
+        "LSUIElement",
+        "NSLocalNetworkUsageDescription",
+        "NSAllowsLocalNetworking",
+    ] {
+        assert!(INFO.contains(&format!("<key>{key}</key>")), "{key}");
+    }
+    // It would keep out a second user of the Mac; the data folder's lock is there for one user's second start.
+    assert!(!INFO.contains("LSMultipleInstancesProhibited"));
+}
+
+#[test]
+fn the_bundle_contains_every_program_that_the_app_starts() {
+    let configuration: serde_json::Value = serde_json::from_str(CONFIGURATION).unwrap();
+    let bundle = &configuration["bundle"];
+    let mut programs: Vec<_> = bundle["externalBin"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| path.as_str().unwrap().rsplit('/').next().unwrap())
+        .collect();
+    programs.sort_unstable();
+    assert_eq!(programs, ["tierbar", "tierbar-guard", "tierbar-worker"]);
+    let build = include_str!("../../bundle/macos-app");
+    assert!(build.contains("for program in tierbar tierbar-worker tierbar-guard"));
+    // Everything is signed once, with the hardened runtime and no exceptions.
+    assert_eq!(bundle["macOS"]["hardenedRuntime"], true);
+    assert!(bundle["macOS"]["entitlements"].is_null());
+    assert!(!build.contains("codesign --force"));
+}
+
+#[test]
+fn no_menu_item_ends_the_server() {
+    assert!(PLATFORM.contains("enable_macos_default_menu(false)"));
+    assert!(!MENU.contains("::quit("));
+    assert!(MENU.contains("Cmd+Q"));
+}
+
+#[test]
+fn the_app_stays_out_of_the_dock_before_it_runs() {
+    let leaves = STARTUP.find("platform::leave_dock(").unwrap();
+    let runs = STARTUP.find(".run_return(").unwrap();
+    assert!(leaves < runs);
+    assert!(PLATFORM.contains("activate_ignoring_other_apps(false)"));
+}
+
+#[test]
+fn opening_the_app_again_opens_the_chat() {
+    assert!(PLATFORM.contains("RunEvent::Reopen"));
+    let handled = STARTUP.lines().find(|line| line.contains("is_reopen"));
+    assert!(handled.unwrap().contains("Page::Chat"));
+}
