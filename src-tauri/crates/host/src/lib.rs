@@ -4,6 +4,7 @@
 //! gateway's work, worker processes are the supervisor's.
 
 mod address;
+mod awake;
 mod blocking;
 mod config;
 mod conversations;

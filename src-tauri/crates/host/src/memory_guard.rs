@@ -8,7 +8,7 @@ use tierbar_core::{
     journal::{Journal, Kind, LogEvent},
     memory_guard::{Judgement, MemoryGuard},
     policy::{Alarm, Stance},
-    reading::Reading,
+    reading::{Power, Reading},
     stance::{Circumstances, stance},
     status::GuardStatus,
 };
@@ -100,6 +100,11 @@ impl GuardRunner {
     /// Returns whether readings should be frequent, because it may act soon.
     pub(crate) fn is_alarmed(&self) -> bool {
         self.state.lock().judgement.why.is_some()
+    }
+
+    /// The power source of the last reading.
+    pub(crate) fn power(&self) -> Option<Power> {
+        self.state.lock().reading.power
     }
 
     pub(crate) fn status(&self) -> GuardStatus {

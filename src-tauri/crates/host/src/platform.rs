@@ -1,4 +1,5 @@
-//! What differs between systems: the folder for application data, and which program listens on a port.
+//! What differs between systems: the folder for application data, which program listens on a port, and what keeps the
+//! machine awake.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -6,9 +7,9 @@ mod linux;
 mod macos;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{data_folder, listener};
+pub(crate) use linux::{Awake, data_folder, exclude_from_backups, listener, run_at_full_speed};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{data_folder, listener};
+pub(crate) use macos::{Awake, data_folder, exclude_from_backups, listener, run_at_full_speed};
 
 /// A program that listens on a port.
 #[derive(Debug, Clone, PartialEq, Eq)]

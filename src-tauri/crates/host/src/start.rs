@@ -6,14 +6,14 @@ mod server;
 pub(crate) use server::Server;
 
 use crate::{
-    Host, HostKind, HostOptions,
+    Host, HostKind, HostOptions, awake,
     history::PastReadings,
     library::{Downloads, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
     measure::{Measuring, Rig},
     measured,
     notices::Notices,
-    ollama,
+    ollama, platform,
     schedules::{Inbox, Runner, Schedules},
     serve::{ClientLimits, ServeOptions, serve},
     services::Admin,
@@ -31,6 +31,7 @@ use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
+    platform::run_at_full_speed();
     parts::warn_of_simulation().await?;
     let endpoint = hub::endpoint(std::env::var("HF_ENDPOINT").ok().as_deref())?;
     let data = DataFolder::open(options.home).await?;
@@ -310,6 +311,12 @@ impl Assembly {
         });
         let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
         tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));
+        tokio::spawn(awake::stay_awake_for_work(
+            self.workers.supervisor.watch(),
+            self.fetching.queue.watch(),
+            Arc::clone(&self.workers.memory_guard),
+            closing.clone(),
+        ));
         if let Some(watching) = self.data.watching.take() {
             let (config, closing) = (Arc::clone(&self.config), closing.clone());
             tokio::spawn(async move { config.follow_file(watching, closing).await });

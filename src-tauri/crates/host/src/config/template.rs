@@ -101,7 +101,7 @@ webhook_hosts = []
 #   draft_model  a smaller model of the same family that predicts tokens, named like `model`
 #   idle_unload  how long the tier stays loaded without a request; default "10m"; "never": until another tier needs its memory
 #   engine    "embedded" (default), or a server of your own, such as
-#             {{ command = ["llama-server", "-m", "/models/x.gguf", "--host", "{{socket}}"], memory = "6GiB" }} or
+#             {{ command = ["/opt/homebrew/bin/llama-server", "-m", "/models/x.gguf", "--host", "{{socket}}"], memory = "6GiB" }} or
 #             {{ endpoint = "http://127.0.0.1:11434" }}, and for Anthropic's API
 #             {{ endpoint = "https://api.anthropic.com", dialect = "anthropic" }}; see docs/engines.md
 #   pinned    true: load the tier at Tierbar's start and keep it loaded

@@ -12,6 +12,28 @@ pub(crate) fn data_folder(home: &Path) -> PathBuf {
         .join("tierbar")
 }
 
+/// Does nothing: Linux does not slow a program down because it has no window.
+pub(crate) fn run_at_full_speed() {}
+
+/// Does nothing: Linux has no mark that all backup programs know.
+#[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
+pub(crate) fn exclude_from_backups(_: &Path) -> Result<(), String> {
+    Ok(())
+}
+
+/// Keeps nothing awake: a Linux desktop says by its own settings when it sleeps, and a server does not.
+#[derive(Debug)]
+pub(crate) struct Awake;
+
+impl Awake {
+    /// # Errors
+    /// Never; its twin can fail.
+    #[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
+    pub(crate) fn begin(_reason: &'static str) -> Result<Self, String> {
+        Ok(Self)
+    }
+}
+
 /// Returns the program that listens on a port; `None` without one, or if it is another user's. Blocking.
 pub(crate) fn listener(port: u16) -> Option<Listener> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]

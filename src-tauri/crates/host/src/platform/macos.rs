@@ -1,13 +1,85 @@
-//! macOS: Application Support, and `lsof`, which every Mac has.
+//! macOS: Application Support, `lsof`, which every Mac has, App Nap and idle sleep.
+
+#![expect(
+    unsafe_code,
+    reason = "power assertions have no safe interface in our dependencies"
+)]
 
 use super::Listener;
+use objc2_core_foundation::CFString;
+use objc2_foundation::{
+    NSActivityOptions, NSNumber, NSProcessInfo, NSString, NSURL, NSURLIsExcludedFromBackupKey,
+};
+use objc2_io_kit::{
+    IOPMAssertionCreateWithName, IOPMAssertionID, IOPMAssertionRelease, kIOPMAssertionLevelOn,
+};
 use std::{
+    mem,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 pub(crate) fn data_folder(home: &Path) -> PathBuf {
     home.join("Library/Application Support/Tierbar")
+}
+
+/// Keeps App Nap away for the rest of the process's life: an app without windows counts as idle, and App Nap would slow
+/// its timers and its network, so the gateway and the memory guard. The Mac may still sleep.
+pub(crate) fn run_at_full_speed() {
+    let reason = NSString::from_str("serving local models");
+    let activity = NSProcessInfo::processInfo().beginActivityWithOptions_reason(
+        NSActivityOptions::UserInitiatedAllowingIdleSystemSleep,
+        &reason,
+    );
+    // It ends with its token.
+    mem::forget(activity);
+}
+
+/// Keeps a folder out of Time Machine.
+///
+/// # Errors
+/// The system's reason.
+pub(crate) fn exclude_from_backups(folder: &Path) -> Result<(), String> {
+    let path = NSString::from_str(&folder.to_string_lossy());
+    let url = NSURL::fileURLWithPath_isDirectory(&path, true);
+    let excluded = NSNumber::new_bool(true);
+    // SAFETY: the key is one of the system's own, and its value is documented to be a Boolean number.
+    unsafe { url.setResourceValue_forKey_error(Some(&excluded), NSURLIsExcludedFromBackupKey) }
+        .map_err(|error| error.to_string())
+}
+
+/// Keeps the Mac from sleeping while idle, until dropped. Closing the lid still does.
+#[derive(Debug)]
+pub(crate) struct Awake(IOPMAssertionID);
+
+impl Awake {
+    /// # Errors
+    /// The system's status.
+    pub(crate) fn begin(reason: &'static str) -> Result<Self, String> {
+        let kind = CFString::from_static_str("PreventUserIdleSystemSleep");
+        let name = CFString::from_static_str(reason);
+        let mut id: IOPMAssertionID = 0;
+        // SAFETY: `id` outlives the call, which sets it if it succeeds.
+        let status = unsafe {
+            IOPMAssertionCreateWithName(
+                Some(&kind),
+                kIOPMAssertionLevelOn,
+                Some(&name),
+                &raw mut id,
+            )
+        };
+        if status == 0 {
+            Ok(Self(id))
+        } else {
+            Err(format!("IOPMAssertionCreateWithName returned {status:#x}"))
+        }
+    }
+}
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        IOPMAssertionRelease(self.0);
+    }
 }
 
 /// Returns the program that listens on a port; `None` without one, or if it is another user's. Blocking.

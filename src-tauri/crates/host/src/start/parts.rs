@@ -13,6 +13,7 @@ use crate::{
     memory_guard::GuardRunner,
     models::Models,
     ownership::Ownership,
+    platform,
     tls::Tls,
 };
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
@@ -90,6 +91,15 @@ impl DataFolder {
             }
         };
         let configured = file.config();
+        let kept_out = [
+            folder.models_dir(&configured.models_dir),
+            folder.conversations(),
+        ];
+        blocking(STARTING, move || {
+            keep_out_of_backups(&kept_out);
+            Ok(())
+        })
+        .await?;
         Ok(Self {
             secrets: Secrets::open(folder.home()),
             in_force: watch::Sender::new(Arc::clone(&configured)),
@@ -102,6 +112,15 @@ impl DataFolder {
             token,
             store,
         })
+    }
+}
+
+/// Models can be fetched again and conversations computed again; both are gigabytes.
+fn keep_out_of_backups(folders: &[PathBuf]) {
+    for folder in folders.iter().filter(|folder| folder.is_dir()) {
+        if let Err(error) = platform::exclude_from_backups(folder) {
+            tracing::warn!(%error, folder = %folder.display(), "backups will include the folder");
+        }
     }
 }
 

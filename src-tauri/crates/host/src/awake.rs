@@ -1,0 +1,134 @@
+//! Keeps the machine awake while it works for somebody: it must not fall asleep in the middle of an answer or a download.
+
+use crate::{memory_guard::GuardRunner, platform::Awake};
+use std::sync::Arc;
+use tierbar_core::{
+    TierState,
+    download::{DownloadState, DownloadStatus},
+    reading::Power,
+    status::TierStatus,
+};
+use tokio::{
+    sync::watch,
+    time::{Duration, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often the power source is looked at: nothing announces it.
+const POWER_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Returns what the machine must stay awake for. On battery it sleeps as its user has set it.
+fn work(
+    tiers: &[TierStatus],
+    downloads: &[DownloadStatus],
+    power: Option<Power>,
+) -> Option<&'static str> {
+    if power.is_some_and(|power| power.on_battery) {
+        return None;
+    }
+    let answers = |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Busy);
+    // What waits for a server or a network may wait for days.
+    let downloads_now = |download: &DownloadStatus| {
+        matches!(
+            download.state,
+            DownloadState::Downloading | DownloadState::Verifying
+        )
+    };
+    if tiers.iter().any(answers) {
+        Some("answering a request")
+    } else if downloads.iter().any(downloads_now) {
+        Some("downloading a model")
+    } else {
+        None
+    }
+}
+
+/// Follows tiers and downloads until `closing`.
+pub(crate) async fn stay_awake_for_work(
+    mut tiers: watch::Receiver<Vec<TierStatus>>,
+    mut downloads: watch::Receiver<Arc<Vec<DownloadStatus>>>,
+    memory_guard: Arc<GuardRunner>,
+    closing: CancellationToken,
+) {
+    let mut awake: Option<(&'static str, Awake)> = None;
+    loop {
+        let work = work(
+            &tiers.borrow_and_update(),
+            &downloads.borrow_and_update(),
+            memory_guard.power(),
+        );
+        if work != awake.as_ref().map(|(reason, _)| *reason) {
+            awake = work.and_then(|reason| match Awake::begin(reason) {
+                Ok(awake) => Some((reason, awake)),
+                Err(error) => {
+                    tracing::warn!(%error, "the machine may sleep while {reason}");
+                    None
+                }
+            });
+        }
+        tokio::select! {
+            () = closing.cancelled() => return,
+            changed = tiers.changed() => if changed.is_err() { return },
+            Ok(()) = downloads.changed() => {}
+            () = sleep(POWER_INTERVAL) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tier(state: &str) -> TierStatus {
+        serde_json::from_value(json!({
+            "id": "fast", "state": state, "context_tokens": 4096,
+        }))
+        .unwrap()
+    }
+
+    fn download(state: &str) -> DownloadStatus {
+        serde_json::from_value(json!({
+            "id": "1", "reference": "a/b", "file": "b.gguf", "state": state, "priority": "normal",
+            "received_bytes": 0, "bytes_per_second": 0, "warnings": [],
+        }))
+        .unwrap()
+    }
+
+    fn on_battery(on_battery: bool) -> Option<Power> {
+        Some(Power {
+            on_battery,
+            level_percent: Some(80),
+        })
+    }
+
+    #[test]
+    fn answers_loads_and_downloads_keep_the_machine_awake() {
+        for (state, awake) in [
+            ("starting", true),
+            ("busy", true),
+            ("ready", false),
+            ("stopped", false),
+            ("failed", false),
+        ] {
+            assert_eq!(work(&[tier(state)], &[], None).is_some(), awake, "{state}");
+        }
+        for (state, awake) in [
+            ("downloading", true),
+            ("verifying", true),
+            ("queued", false),
+            ("waiting", false),
+            ("paused", false),
+            ("done", false),
+        ] {
+            let found = work(&[tier("ready")], &[download(state)], on_battery(false));
+            assert_eq!(found.is_some(), awake, "{state}");
+        }
+    }
+
+    #[test]
+    fn on_battery_the_machine_sleeps_as_set() {
+        let (tiers, downloads) = ([tier("busy")], [download("downloading")]);
+        assert_eq!(work(&tiers, &downloads, on_battery(true)), None);
+    }
+}
