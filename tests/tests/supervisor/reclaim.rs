@@ -1,7 +1,13 @@
 //! Memory that is freed late, or not at all.
 
 use super::*;
-use std::sync::Mutex;
+use std::{
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 use tierbar_core::{
     Code,
     reclaim::{After, Before, PATIENCE},
@@ -47,6 +53,48 @@ fn bench(after: After) -> (Bench, Arc<Probe>) {
         options.memory = probe.clone();
     });
     (bench, probe)
+}
+
+/// Repeats an answer for a second, as macOS does when it is asked often.
+#[derive(Debug, Default)]
+struct Stale {
+    first: OnceLock<Instant>,
+    measurements: AtomicUsize,
+}
+
+impl MemoryProbe for Stale {
+    fn interval(&self) -> Duration {
+        Duration::from_millis(500)
+    }
+
+    fn before(&self, _: Process) -> Before {
+        Before {
+            group_bytes: Some(4 * GIB),
+            machine_bytes: Some(6 * GIB),
+        }
+    }
+
+    fn after(&self, _: Process) -> After {
+        self.measurements.fetch_add(1, Ordering::Relaxed);
+        let first = self.first.get_or_init(Instant::now);
+        if first.elapsed() < Duration::from_secs(1) {
+            MISSING
+        } else {
+            BACK
+        }
+    }
+}
+
+#[tokio::test]
+async fn memory_is_measured_no_more_often_than_it_changes() {
+    let probe = Arc::new(Stale::default());
+    let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
+        options.memory = probe.clone();
+    });
+    drop(bench.lease("fast").await.unwrap());
+    drop(bench.lease("heavy").await.unwrap());
+    assert!(probe.measurements.load(Ordering::Relaxed) <= 4);
+    bench.close().await;
 }
 
 /// Advances the clock.

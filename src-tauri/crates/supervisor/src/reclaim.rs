@@ -8,7 +8,7 @@
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{fmt, io, sync::Arc, time::Duration};
 use tierbar_core::reclaim::{After, Before, MEMORY, Missing, PATIENCE, missing};
-use tierbar_telemetry::{Process, held_by, machine_memory, members_of_group};
+use tierbar_telemetry::{MEMORY_INTERVAL, Process, held_by, machine_memory, members_of_group};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
@@ -20,8 +20,13 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// The interval between checks when no request waits.
 const LATER: Duration = Duration::from_secs(1);
 
-/// Measures the memory of a worker's process group. Both methods block.
+/// Measures the memory of a worker's process group. Both measurements block.
 pub trait MemoryProbe: Send + Sync + fmt::Debug {
+    /// The least time between two measurements that may differ.
+    fn interval(&self) -> Duration {
+        MEMORY_INTERVAL
+    }
+
     /// Measures while the worker lives.
     fn before(&self, worker: Process) -> Before;
 
@@ -114,7 +119,8 @@ impl Reclaim {
             };
             report(missing, waited);
             if waited < PATIENCE {
-                sleep(pause.min(PATIENCE - waited)).await;
+                let next = pause.max(self.probe.interval());
+                sleep(next.min(PATIENCE - waited)).await;
                 pause = (pause * 2).min(LONGEST);
             } else {
                 sleep(LATER).await;

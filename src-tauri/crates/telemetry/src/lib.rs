@@ -15,11 +15,13 @@ mod platform;
 mod process;
 mod recent;
 mod sampler;
+#[cfg(any(target_os = "macos", test))]
+mod screen;
 mod script;
 mod simulate;
 
 pub use platform::footprint;
-pub use platform::{MachineMemory, machine_memory};
+pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory};
 pub use process::{Process, Usage, held_by, members_of_group, usage};
 pub use recent::{RECENT_MINUTES, Recent};
 pub use sampler::{PressureChanges, Sampler, pressure_changes};

@@ -1,6 +1,8 @@
 //! What differs between operating systems: clocks, memory, cores, disks, heat and power, single processes, announcements of
 //! pressure, the GPU's share, reading past the page cache.
 
+use std::time::Duration;
+
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "macos")]
@@ -36,11 +38,11 @@ pub struct MachineMemory {
     pub available_bytes: Option<u64>,
 }
 
+/// The least time between two readings of [`machine_memory`] that may differ.
+pub const MEMORY_INTERVAL: Duration = os::MEMORY_INTERVAL;
+
 /// Returns the real machine's memory, even while readings are scripted.
 #[must_use]
 pub fn machine_memory() -> MachineMemory {
-    MachineMemory {
-        held_bytes: os::held_by_all(),
-        available_bytes: os::read().ram_available_bytes,
-    }
+    os::machine_memory()
 }

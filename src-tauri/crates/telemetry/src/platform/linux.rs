@@ -10,10 +10,11 @@ mod stalls;
 mod testing;
 
 pub(crate) use announced::Announced;
-pub(crate) use machine::{held_by_all, read};
+pub(crate) use machine::read;
 pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use slow::{power, thermal};
 
+use super::MachineMemory;
 use rustix::{
     fs::{Advice, OFlags, fadvise},
     time::{ClockId, clock_gettime},
@@ -23,7 +24,18 @@ use std::{
     io,
     os::unix::fs::OpenOptionsExt,
     path::Path,
+    time::Duration,
 };
+
+/// `/proc` is counted anew at each reading.
+pub(crate) const MEMORY_INTERVAL: Duration = Duration::ZERO;
+
+pub(crate) fn machine_memory() -> MachineMemory {
+    MachineMemory {
+        held_bytes: machine::held_by_all(),
+        available_bytes: read().ram_available_bytes,
+    }
+}
 
 /// Stall information measures waiting, not available memory.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = false;

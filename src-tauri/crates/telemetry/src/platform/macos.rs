@@ -11,14 +11,18 @@ mod screen;
 mod slow;
 
 pub(crate) use announced::Announced;
-pub(crate) use machine::{held_by_all, read};
+pub(crate) use machine::{machine_memory, read};
 pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use screen::full_screen;
 pub(crate) use slow::{power, thermal};
 
 use objc2_metal::{MTLCreateSystemDefaultDevice, MTLDevice};
 use rustix::fs::fcntl_nocache;
-use std::{fs::File, io, mem, path::Path};
+use std::{fs::File, io, mem, path::Path, time::Duration};
+
+/// From the third call within a second, `host_statistics64` may repeat its last answer until the second is over (xnu's
+/// `host.c`).
+pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The level comes from the kernel's own account of free, purgeable and compressed pages.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = true;

@@ -1,7 +1,10 @@
 //! The whole machine: macOS has no memory limits around groups of processes.
 
 use super::page_size;
-use crate::figures::{Figures, Ticks, Traffic};
+use crate::{
+    figures::{Figures, Ticks, Traffic},
+    platform::MachineMemory,
+};
 use objc2_core_foundation::{CFDictionary, CFNumber, CFRetained, CFString, CFType};
 use objc2_io_kit::{
     IOIteratorNext, IOObjectRelease, IORegistryEntryCreateCFProperty, IOServiceGetMatchingServices,
@@ -28,14 +31,9 @@ pub(crate) fn read() -> Figures {
     };
     if let Some(pages) = pages() {
         let bytes = |pages: u64| pages.saturating_mul(page_size());
-        // Memory held by programs and the kernel, without active file pages and purgeable pages.
-        let used = u64::from(pages.internal_page_count)
-            .saturating_sub(u64::from(pages.purgeable_count))
-            .saturating_add(u64::from(pages.wire_count))
-            .saturating_add(u64::from(pages.compressor_page_count));
         figures.ram_available_bytes = figures
             .ram_total_bytes
-            .map(|total| total.saturating_sub(bytes(used)));
+            .map(|total| total.saturating_sub(used(&pages)));
         figures.wired_bytes = Some(bytes(u64::from(pages.wire_count)));
         figures.traffic = Traffic {
             in_bytes: Some(bytes(pages.swapins)),
@@ -46,15 +44,35 @@ pub(crate) fn read() -> Figures {
     figures
 }
 
-/// Returns the memory held by programs and the kernel, including the GPU's, as footprints count it: compressed and swapped
-/// pages at their original size.
-pub(crate) fn held_by_all() -> Option<u64> {
-    let pages = pages()?;
-    let held = u64::from(pages.internal_page_count)
+/// Both figures are of one call, of which the kernel answers only a few each second (see [`super::MEMORY_INTERVAL`]).
+pub(crate) fn machine_memory() -> MachineMemory {
+    let Some(pages) = pages() else {
+        return MachineMemory::default();
+    };
+    let total: Option<u64> = sysctl(c"hw.memsize");
+    MachineMemory {
+        held_bytes: Some(held_by_all(&pages)),
+        available_bytes: total.map(|total| total.saturating_sub(used(&pages))),
+    }
+}
+
+/// Memory held by programs and the kernel, including the GPU's, as footprints count it: compressed and swapped pages at their
+/// original size.
+fn held_by_all(pages: &libc::vm_statistics64) -> u64 {
+    u64::from(pages.internal_page_count)
         .saturating_sub(u64::from(pages.purgeable_count))
         .saturating_add(u64::from(pages.wire_count))
-        .saturating_add(pages.total_uncompressed_pages_in_compressor);
-    Some(held.saturating_mul(page_size()))
+        .saturating_add(pages.total_uncompressed_pages_in_compressor)
+        .saturating_mul(page_size())
+}
+
+/// Memory held by programs and the kernel, without active file pages and purgeable pages.
+fn used(pages: &libc::vm_statistics64) -> u64 {
+    u64::from(pages.internal_page_count)
+        .saturating_sub(u64::from(pages.purgeable_count))
+        .saturating_add(u64::from(pages.wire_count))
+        .saturating_add(u64::from(pages.compressor_page_count))
+        .saturating_mul(page_size())
 }
 
 /// `kern.memorystatus_vm_pressure_level`: 1 normal, 2 warning, 4 critical (xnu's `kVMPressure…`, as dispatch

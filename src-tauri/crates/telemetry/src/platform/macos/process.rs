@@ -103,10 +103,17 @@ pub(crate) fn of_group(group: u32) -> io::Result<Vec<u32>> {
     let mut pids = vec![0 as libc::pid_t; 64];
     loop {
         let size = mem::size_of_val(pids.as_slice()) as libc::c_int;
+        // SAFETY: the address is this thread's own `errno`.
+        unsafe { *libc::__error() = 0 };
         // SAFETY: the call writes at most `size` bytes of process numbers at the address.
         let found =
             unsafe { libc::proc_listpgrppids(group, pids.as_mut_ptr().cast::<c_void>(), size) };
-        let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
+        let error = io::Error::last_os_error();
+        // An empty group and an error are both 0 (libproc.c); only the second sets `errno`.
+        if found <= 0 && error.raw_os_error() != Some(0) {
+            return Err(error);
+        }
+        let found = usize::try_from(found).unwrap_or(0);
         // A full buffer may have left some out.
         if found < pids.len() {
             pids.truncate(found);
