@@ -1,5 +1,5 @@
-//! What differs between systems: which cores compute, what a thread has computed, how to give way, to return memory, and to
-//! end at once.
+//! What differs between systems: which cores compute, what a thread has computed, how to return memory, and to end at
+//! once.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -24,12 +24,11 @@ pub(crate) fn compute_threads(requested: u16) -> u16 {
     u16::try_from(threads.max(1)).unwrap_or(1)
 }
 
-/// Has the system prefer other programs, so far as that many steps of `nice` do. For the calling thread and those that it
-/// begins.
+/// Has the system prefer other programs, so far as that many steps of `nice` do: on Linux for the calling thread and those
+/// that it begins, on macOS for the process. A quality of service of macOS would also move the work to efficiency cores.
 pub(crate) fn give_way(steps: u8) {
     // What keeps it from that, such as a limit, is no reason not to run.
     let _refused = rustix::process::nice(steps.into());
-    system::give_way();
 }
 
 /// Gives memory that was freed back to the system, which the allocator would keep for the next time.

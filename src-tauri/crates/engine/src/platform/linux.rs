@@ -14,9 +14,6 @@ pub(super) fn return_memory() {
 #[cfg(not(target_env = "gnu"))]
 pub(super) fn return_memory() {}
 
-/// `nice` is enough on Linux.
-pub(super) fn give_way() {}
-
 /// Physical cores: hyper-threads of one core share its arithmetic units, so a second thread there gains nothing.
 pub(super) fn fast_cores() -> Option<usize> {
     let cores: BTreeSet<String> = fs::read_dir("/sys/devices/system/cpu")

@@ -14,13 +14,6 @@ pub(super) fn return_memory() {
     unsafe { malloc_zone_pressure_relief(std::ptr::null_mut(), 0) };
 }
 
-/// The class for work that a person started and does not wait for at each moment: it yields to what they do.
-pub(super) fn give_way() {
-    // SAFETY: sets a property of the calling thread.
-    let _refused =
-        unsafe { libc::pthread_set_qos_class_self_np(libc::qos_class_t::QOS_CLASS_UTILITY, 0) };
-}
-
 /// Performance cores; an efficiency core in the pool would hold the others up at every barrier.
 pub(super) fn fast_cores() -> Option<usize> {
     let mut count: libc::c_int = 0;
