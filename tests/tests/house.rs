@@ -429,8 +429,84 @@ fn the_storeys_of_the_gateway_import_downwards() {
     );
 }
 
+/// The modules of a storey from the ground up. Each imports those before it alone.
+const INFERENCE: [&str; 23] = [
+    "caller",
+    "hints",
+    "wire",
+    "calls",
+    "lines",
+    "content",
+    "source",
+    "prompts",
+    "limits",
+    "endpoints",
+    "models",
+    "speed",
+    "owed",
+    "tap",
+    "request",
+    "route",
+    "upstream",
+    "clouds",
+    "send",
+    "auto",
+    "relay",
+    "chain",
+    "dispatch",
+];
+const EDGE: [&str; 7] = [
+    "openapi",
+    "paused",
+    "request_id",
+    "token",
+    "ui",
+    "origin",
+    "keys",
+];
+const DIALECTS: [&str; 5] = ["respond", "openai", "anthropic", "ollama", "contexts"];
+
+#[test]
+fn the_modules_of_a_storey_import_downwards() {
+    let above_dispatch = ["events", "ask"];
+    let inference: Vec<_> = INFERENCE.into_iter().chain(above_dispatch).collect();
+    let storeys = [
+        ("inference", inference),
+        ("edge", EDGE.to_vec()),
+        ("dialects", DIALECTS.to_vec()),
+    ];
+    let mut upwards = Vec::new();
+    for (storey, order) in storeys {
+        let place = |module: &str| order.iter().position(|known| *known == module);
+        let folder = format!("src-tauri/crates/gateway/src/{storey}/");
+        for (file, text) in sources(&folder, &[".rs"]) {
+            let inside = file.strip_prefix(&folder).unwrap();
+            if inside.ends_with("tests.rs") || inside.contains("tests/") {
+                continue;
+            }
+            let module = inside.split(['/', '.']).next().unwrap();
+            let own = place(module).unwrap_or_else(|| panic!("{file} has no place in its storey"));
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            // From a file at this depth, so many `super` lead to the storey.
+            let up = "super::".repeat(inside.matches('/').count() + 1);
+            let mut imported = imports_behind(code, &up);
+            imported.extend(imports_behind(code, &format!("{storey}::")));
+            let above = imported
+                .iter()
+                .filter(|name| place(name).is_some_and(|other| other > own));
+            upwards.extend(above.map(|name| format!("{file} imports {storey}::{name}")));
+        }
+    }
+    assert!(upwards.is_empty(), "{}", upwards.join("\n"));
+}
+
 /// The first names behind `crate::`, in imports and in paths.
 fn imports_of_the_crate(code: &str) -> BTreeSet<String> {
+    imports_behind(code, "crate::")
+}
+
+/// The names that follow a path, in imports and in paths.
+fn imports_behind(code: &str, path: &str) -> BTreeSet<String> {
     let name = |text: &str| -> String {
         let letters = text.trim_start().chars();
         letters
@@ -438,7 +514,11 @@ fn imports_of_the_crate(code: &str) -> BTreeSet<String> {
             .collect()
     };
     let mut names = BTreeSet::new();
-    for (at, found) in code.match_indices("crate::") {
+    for (at, found) in code.match_indices(path) {
+        // A longer path ends like this one.
+        if code[..at].ends_with("::") && path.starts_with("super") {
+            continue;
+        }
         let rest = &code[at + found.len()..];
         let Some(group) = rest.strip_prefix('{') else {
             names.insert(name(rest));

@@ -13,6 +13,9 @@ use keys::Keys;
 use std::{net::SocketAddr, sync::Arc};
 use token::Token;
 
+/// Distinguishes our keys from placeholders that clients send where none is needed.
+pub(crate) const KEY_PREFIX: &str = "tb-";
+
 /// The state that decides who may call.
 #[derive(Debug)]
 pub(crate) struct Edge {

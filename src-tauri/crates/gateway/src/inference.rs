@@ -1,7 +1,7 @@
 //! From a request in OpenAI's form to its answer. [`Inference::ask`] is the way for everything inside the host.
 //!
-//! `request` and `content` are read once; `route`, `auto` and `chain` choose who answers; `relay` holds the lease, calls the worker
-//! through `upstream`, and passes its stream on, which `tap` counts as it passes; `ask` turns the same stream into `events`.
+//! `request` and `content` are read once; `dispatch` finds who answers, by `route`, `auto` and `chain`; `relay` holds the lease, calls
+//! the worker through `send`, and passes its stream on, which `tap` counts as it passes; `ask` turns the same stream into `events`.
 
 pub(crate) mod ask;
 pub(crate) mod auto;
@@ -10,8 +10,11 @@ pub(crate) mod calls;
 pub(crate) mod chain;
 pub(crate) mod clouds;
 pub(crate) mod content;
+pub(crate) mod dispatch;
+pub(crate) mod endpoints;
 pub(crate) mod events;
 pub(crate) mod hints;
+mod limits;
 pub(crate) mod lines;
 pub(crate) mod models;
 pub(crate) mod owed;
@@ -19,6 +22,7 @@ mod prompts;
 pub(crate) mod relay;
 pub(crate) mod request;
 pub(crate) mod route;
+mod send;
 pub(crate) mod source;
 pub(crate) mod speed;
 mod tap;
@@ -30,7 +34,7 @@ use crate::{
     services::{Services, models::Models},
 };
 use auto::Auto;
-use chain::Chains;
+use endpoints::EndpointStates;
 use speed::SpeedMeter;
 use std::sync::Arc;
 use tierbar_core::lease::Tiers;
@@ -56,7 +60,7 @@ pub struct Inference {
     pub(crate) remote: Remote,
     pub(crate) speed: SpeedMeter,
     pub(crate) auto: Auto,
-    pub(crate) chains: Chains,
+    pub(crate) endpoints: EndpointStates,
     pub(crate) metrics: Metrics,
     /// Ends with the host.
     pub(crate) closing: CancellationToken,

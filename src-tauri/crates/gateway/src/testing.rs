@@ -423,7 +423,7 @@ impl Bench {
             contexts: contexts.clone(),
             speed: speed.clone(),
             auto: crate::Auto::default(),
-            chains: crate::Chains::default(),
+            endpoints: crate::EndpointStates::default(),
             metrics: metrics.clone(),
             token: token.clone(),
             keys: Arc::clone(&keys),

@@ -25,7 +25,7 @@ use parts::{DataFolder, Fetching, Network, Readings, Workers};
 use std::sync::Arc;
 use tierbar_core::{Error, policy::Stance};
 use tierbar_fetch::Remote;
-use tierbar_gateway::{Auto, Chains, Gateway, Keys};
+use tierbar_gateway::{Auto, EndpointStates, Gateway, Keys};
 use tierbar_library::hub;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -234,7 +234,7 @@ impl Assembly {
             contexts: self.workers.contexts.clone(),
             speed: self.workers.speed.clone(),
             auto: Auto::default(),
-            chains: Chains::default(),
+            endpoints: EndpointStates::default(),
             metrics: self.workers.metrics.clone(),
             token: self.data.token.clone(),
             keys: Arc::clone(&self.keys),

@@ -15,8 +15,6 @@ mod platform;
 mod process;
 mod recent;
 mod sampler;
-#[cfg(any(target_os = "macos", test))]
-mod screen;
 mod script;
 mod simulate;
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 mod linux;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(any(target_os = "macos", test))]
+mod screen;
 
 #[cfg(target_os = "linux")]
 use linux as os;

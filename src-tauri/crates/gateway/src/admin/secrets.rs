@@ -89,7 +89,7 @@ pub(crate) async fn set(
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
     let server = name.as_str().to_owned();
     with_secrets(&admin, move |secrets| secrets.set(&name, &value)).await?;
-    admin.inference.chains.forget(&server);
+    admin.inference.endpoints.forget(&server);
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -23,8 +23,8 @@ use crate::{
     inference::{
         CHAT, Inference,
         clouds::anthropic::{COUNT, MESSAGES},
+        dispatch,
         hints::Hints,
-        relay,
         request::Request,
     },
 };
@@ -107,7 +107,7 @@ async fn count(
 ) -> Result<Json<Value>, Failure> {
     let request: MessageFields = body::request(body).await?;
     let chat = request.into_chat()?;
-    let counted = relay::count(inference, hints, chat.into()).await?;
+    let counted = dispatch::count(inference, hints, chat.into()).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }
 

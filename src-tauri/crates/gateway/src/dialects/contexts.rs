@@ -6,7 +6,8 @@ use crate::{
     blocking::blocking,
     http::{body, error::Failure, routes::routes, schema::Errors},
     inference::{
-        Inference, caller::Caller, content::Content, hints::Hints, owed::Owed, relay, route,
+        Inference, caller::Caller, content::Content, dispatch, hints::Hints, owed::Owed, relay,
+        route,
     },
 };
 use axum::{Json, body::Body, extract::State, response::Response};
@@ -82,7 +83,7 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     responses((status = 200, description = "The saved context", body = SavedContext), Errors),
 )]
 async fn save(State(saves): State<Saves>, hints: Hints, body: Body) -> Result<Response, Failure> {
-    relay::relay(saves.inference, SAVE, hints, body).await
+    dispatch::answer(saves.inference, SAVE, hints, body).await
 }
 
 /// Deletes a saved context.
@@ -123,7 +124,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
     }
     let tier = tier_for(&saved, model.as_deref(), &tiers, &config)?;
     route::check_engine(&tier, &tiers, LOAD)?;
-    let job = relay::Job {
+    let job = dispatch::Job {
         inference,
         tier,
         stands_in_for: None,

@@ -10,7 +10,7 @@ use crate::{
         routes::routes,
         schema::{Errors, Queued, RequestHeaders},
     },
-    inference::{CHAT, EMBEDDINGS, Inference, TEXT, hints::Hints, relay},
+    inference::{CHAT, EMBEDDINGS, Inference, TEXT, dispatch, hints::Hints},
 };
 use axum::{body::Body, extract::State, response::Response};
 use schema::{
@@ -56,7 +56,7 @@ async fn chat(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    relay::relay(inference, CHAT, hints, body).await
+    dispatch::answer(inference, CHAT, hints, body).await
 }
 
 /// Completes a text.
@@ -86,7 +86,7 @@ async fn complete(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    relay::relay(inference, TEXT, hints, body).await
+    dispatch::answer(inference, TEXT, hints, body).await
 }
 
 /// Turns texts into vectors.
@@ -116,5 +116,5 @@ async fn embed(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    relay::relay(inference, EMBEDDINGS, hints, body).await
+    dispatch::answer(inference, EMBEDDINGS, hints, body).await
 }

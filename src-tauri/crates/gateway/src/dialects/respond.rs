@@ -6,7 +6,7 @@ use crate::{
         Inference,
         ask::{Event, Failed, Gathered},
         caller::Caller,
-        chain::MayWait,
+        dispatch::MayWait,
         request::Request,
         source::Source,
     },

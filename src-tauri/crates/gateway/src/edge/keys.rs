@@ -7,7 +7,6 @@ mod key;
 mod secret;
 
 pub(crate) use admit::admit;
-pub(crate) use secret::PREFIX;
 
 use crate::inference::caller::{Account, Accounts, Caller};
 use admitted::Admitted;

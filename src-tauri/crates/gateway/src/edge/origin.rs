@@ -1,7 +1,7 @@
 //! Checks the `Host` and `Origin` of every request and the token, and answers allowed origins with CORS headers.
 
 use crate::{
-    edge::{Edge, keys},
+    edge::{Edge, KEY_PREFIX},
     http::error::Failure,
 };
 use axum::{
@@ -116,7 +116,7 @@ pub(crate) async fn require_token(
         return next.run(request).await;
     }
     let message = match given {
-        Some(key) if key.starts_with(keys::PREFIX) => "an API key gives access to inference only",
+        Some(key) if key.starts_with(KEY_PREFIX) => "an API key gives access to inference only",
         _ if headers.contains_key(header::AUTHORIZATION) => "the token is wrong",
         _ => "the token is required",
     };

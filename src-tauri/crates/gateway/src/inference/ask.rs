@@ -3,10 +3,10 @@
 use super::{
     Inference,
     caller::Caller,
+    dispatch::{self, Begun, First, Way},
     events::Decoder,
     prompts,
     relay::{
-        self, Begun, First, Way,
         attempt::{Sent, Whole, after},
         streaming::{self, Beginning, WAITING_PERIOD},
     },
@@ -88,7 +88,7 @@ impl Inference {
             may_wait: false,
             source: Source::default(),
         };
-        let begun = relay::begin(self, request, caller).await;
+        let begun = dispatch::begin(self, request, caller).await;
         let Begun {
             beginning,
             stream,
@@ -100,7 +100,7 @@ impl Inference {
             stream,
             decoder: Decoder::default(),
         };
-        let source = match relay::first(beginning, stream).await {
+        let source = match dispatch::first(beginning, stream).await {
             Err(error) => return Err(reading.failed(error, None)),
             Ok(First::Later(beginning)) => {
                 reading.state = State::Beginning(beginning);

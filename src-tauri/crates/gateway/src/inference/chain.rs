@@ -3,7 +3,6 @@
 //! Another step is tried only before the first token of an answer has passed; an answer that breaks after it ends with an error.
 
 mod budget;
-pub(crate) mod limits;
 mod mark;
 mod tried;
 mod walk;
@@ -11,104 +10,17 @@ mod walk;
 use super::{
     Inference,
     hints::Hints,
-    relay::{Begun, UpstreamRequest, Way, streaming::Beginning},
+    relay::{UpstreamRequest, streaming::Beginning},
     source::Source,
 };
-use axum::http::HeaderName;
-use parking_lot::Mutex;
 use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_core::{
     Code, Error, TierId,
-    chain::{ChainStatus, Endpoints, Gate, Outcome, StepStatus},
+    chain::{ChainStatus, StepStatus},
     config::{ChainConfig, Engine, Step, server_of},
 };
-use tokio::time::Instant;
 use tried::Tried;
 use walk::Walk;
-
-pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
-
-/// Marks a failed response whose request may be queued, as if its client had allowed it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MayWait;
-
-/// The state of the endpoints since the host started.
-#[derive(Debug, Clone)]
-pub struct Chains {
-    began: Instant,
-    endpoints: Arc<Mutex<Endpoints>>,
-}
-
-impl Default for Chains {
-    fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            endpoints: Arc::default(),
-        }
-    }
-}
-
-impl Chains {
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    /// Whether the endpoint may be tried now. The outcome is noted through what this returns.
-    fn enter(&self, tier: &TierId, credential: &str) -> Result<Trial, Gate> {
-        let gate = self.endpoints.lock().enter(tier, credential, self.now());
-        match gate {
-            Gate::Open => Ok(Trial {
-                chains: self.clone(),
-                tier: tier.clone(),
-                credential: credential.to_owned(),
-                outcome: Some(Outcome::NotAsked),
-            }),
-            closed => Err(closed),
-        }
-    }
-
-    /// The key of this server was given anew.
-    pub(crate) fn forget(&self, server: &str) {
-        self.endpoints.lock().forget(server);
-    }
-}
-
-/// A request to an endpoint. Its outcome is known at its end, because an answer may break off after its first token.
-#[derive(Debug)]
-pub(crate) struct Trial {
-    chains: Chains,
-    tier: TierId,
-    credential: String,
-    /// What is noted at its end: that it was not asked after all, or, once it has begun, nothing more.
-    outcome: Option<Outcome>,
-}
-
-impl Trial {
-    fn note(&self, outcome: Outcome) {
-        let now = self.chains.now();
-        let mut endpoints = self.chains.endpoints.lock();
-        endpoints.note(&self.tier, &self.credential, outcome, now);
-    }
-
-    /// The first token has arrived. The client may disconnect at any moment, which does not count against the endpoint.
-    pub(crate) fn begun(&mut self) {
-        self.note(Outcome::Begun);
-        self.outcome = None;
-    }
-
-    /// What it has come to.
-    pub(crate) fn settle(&mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        if let Some(outcome) = self.outcome {
-            self.note(outcome);
-        }
-    }
-}
 
 /// A chain that a request asks for.
 pub(crate) struct ChainRequest {
@@ -165,8 +77,8 @@ pub(crate) fn begin(
     inference: Arc<Inference>,
     asked: ChainRequest,
     request: UpstreamRequest,
-) -> Begun {
-    let (stream, name) = (request.stream, asked.name.clone());
+) -> (Beginning, Steps) {
+    let name = asked.name.clone();
     let may_wait = asked.config.may_wait();
     let metrics = inference.metrics.clone();
     let walk = Walk::new(inference, asked, request);
@@ -180,15 +92,12 @@ pub(crate) fn begin(
             Box::new(move |code| metrics.broke(name.as_str(), code))
         },
     };
-    Begun {
-        beginning,
-        stream,
-        way: Way::Chain(Steps {
-            name,
-            ends_in_queue: may_wait,
-            tried,
-        }),
-    }
+    let steps = Steps {
+        name,
+        ends_in_queue: may_wait,
+        tried,
+    };
+    (beginning, steps)
 }
 
 /// How far a chain has come with a request.
@@ -217,8 +126,7 @@ impl Steps {
 impl Inference {
     /// The chains, and which of their endpoints may be asked now.
     pub(crate) fn chain_status(&self) -> Vec<ChainStatus> {
-        let (config, now) = (self.services.config(), self.chains.now());
-        let endpoints = self.chains.endpoints.lock();
+        let config = self.services.config();
         let endpoint = |step: &Step| {
             let tier = step.tier()?;
             let Engine::Endpoint(engine) = &config.tiers.get(tier)?.engine else {
@@ -228,7 +136,7 @@ impl Inference {
             Some(StepStatus::Endpoint {
                 step: tier.clone(),
                 server: server.to_owned(),
-                gate: endpoints.gate(tier, server, now),
+                gate: self.endpoints.gate(tier, server),
             })
         };
         let status =

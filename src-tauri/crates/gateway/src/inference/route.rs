@@ -67,7 +67,7 @@ pub(crate) fn smaller(
 }
 
 /// Contexts are saved by our own engine alone, and tokens counted by it and by endpoints of Anthropic's dialect, which
-/// [`crate::inference::upstream`] knows; what another server would make of such a request is unknown.
+/// the call of an endpoint knows; what another server would make of such a request is unknown.
 ///
 /// # Errors
 /// `BadRequest` for such a request to a tier with another engine.

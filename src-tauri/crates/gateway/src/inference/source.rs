@@ -1,10 +1,10 @@
 //! Where an answer comes from.
 
-use super::chain::CHAIN;
 use crate::http::headers::TIER;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use tierbar_core::{Code, ModelId, TierId};
 
+static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
 static WHY: HeaderName = HeaderName::from_static("x-tierbar-why");
 static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");

@@ -13,7 +13,7 @@ use crate::{
         error::Failure,
         schema::{Queued, RequestHeaders},
     },
-    inference::{EMBEDDINGS, Inference, hints::Hints, relay, request::Request, wire},
+    inference::{EMBEDDINGS, Inference, dispatch, hints::Hints, request::Request, wire},
 };
 use axum::{
     Json,
@@ -168,7 +168,7 @@ impl Embed {
         );
         request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
         let request = Request::of(EMBEDDINGS, hints, request.into())?;
-        let answer = relay::fetch(&inference, request).await?;
+        let answer = dispatch::fetch(&inference, request).await?;
         let foreign = |why: String| {
             let message = format!("the model's server did not answer in OpenAI's form: {why}");
             Error::new(Code::Unreachable, message)

@@ -23,7 +23,7 @@ use crate::{
         routes::routes,
         schema::{Errors, Queued, Refusal, RequestHeaders},
     },
-    inference::{CHAT, Inference, hints::Hints, relay, request::Request, source::Source},
+    inference::{CHAT, Inference, dispatch, hints::Hints, request::Request, source::Source},
 };
 use axum::{Json, body::Body, extract::State, response::Response};
 use request::ResponseFields;
@@ -97,7 +97,7 @@ async fn count(
 ) -> Result<Json<Value>, Failure> {
     let request: ResponseFields = body::request(body).await?;
     let (chat, _) = request.into_chat()?;
-    let counted = relay::count(inference, hints, chat).await?;
+    let counted = dispatch::count(inference, hints, chat).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))
 }

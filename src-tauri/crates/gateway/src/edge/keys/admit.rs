@@ -2,7 +2,7 @@
 
 use super::secret;
 use crate::{
-    edge::{Edge, origin},
+    edge::{Edge, KEY_PREFIX, origin},
     http::{body, error::Failure},
 };
 use axum::{
@@ -60,7 +60,7 @@ fn who(edge: &Edge, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Erro
         return Ok(None);
     }
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
-    if let Some(given) = secret::shown(headers).find(|given| given.starts_with(secret::PREFIX)) {
+    if let Some(given) = secret::shown(headers).find(|given| given.starts_with(KEY_PREFIX)) {
         return edge.keys.find(given).map(Some);
     }
     let needed = !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;

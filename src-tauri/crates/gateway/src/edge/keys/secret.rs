@@ -1,13 +1,10 @@
 //! A key's text: how it is created, what is stored of it, and where a request has it.
 
-use crate::edge::origin;
+use crate::edge::{KEY_PREFIX, origin};
 use axum::http::HeaderMap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use tierbar_core::{Code, Error};
-
-/// Distinguishes our keys from placeholders that clients send where none is needed.
-pub(crate) const PREFIX: &str = "tb-";
 
 /// 256 random bits.
 pub(super) fn make() -> Result<String, Error> {
@@ -18,7 +15,7 @@ pub(super) fn make() -> Result<String, Error> {
             format!("no random numbers from the system: {error}"),
         )
     })?;
-    Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random)))
+    Ok(format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(random)))
 }
 
 /// A fast hash suffices: unlike a password, 256 random bits cannot be guessed.
@@ -42,7 +39,7 @@ mod tests {
     fn keys_are_long_and_random_with_a_known_prefix() {
         let (one, other) = (make().unwrap(), make().unwrap());
         assert!(
-            one.starts_with(PREFIX) && one.len() == PREFIX.len() + 43,
+            one.starts_with(KEY_PREFIX) && one.len() == KEY_PREFIX.len() + 43,
             "{one}"
         );
         assert_ne!(one, other);

@@ -197,7 +197,7 @@ impl Walk {
             }
             let mut trial = match self
                 .inference
-                .chains
+                .endpoints
                 .enter(tier, credential(&engine.endpoint))
             {
                 Ok(trial) => trial,

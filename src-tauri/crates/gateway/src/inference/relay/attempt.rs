@@ -5,10 +5,9 @@ use crate::{
     blocking::blocking,
     http::{body, error::for_seconds},
     inference::{
-        Inference, auto,
-        chain::limits,
+        Inference, auto, limits, send,
         tap::{self, Tap},
-        upstream::{Broken, Upstream},
+        upstream::Broken,
         wire,
     },
 };
@@ -93,7 +92,7 @@ pub(crate) async fn send(
     let mut counted = inference.metrics.answer(lease.tier(), request.arrived);
     let key = key(inference, &*lease).await?;
     let mut owed = request.owed.attempt();
-    let posted = Upstream::post(
+    let posted = send::send(
         lease.endpoint(),
         request.path,
         request.content,

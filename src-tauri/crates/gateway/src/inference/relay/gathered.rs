@@ -32,7 +32,7 @@ pub(crate) async fn within(answer: &mut Answer, silence: Duration) -> Result<Who
 }
 
 /// As [`within`], of a server that streams without being asked to. It may be silent for any time.
-pub(super) async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
+pub(crate) async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
     let begun = answer.hold_to_first_word().await;
     begun.map_err(|failed| failed.error)?;
     let mut gathering = Gathering::default();

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     http::error,
     inference::{
-        chain::Trial,
+        endpoints::Trial,
         tap::Tap,
         upstream::{Broken, Upstream},
         wire,

@@ -1,6 +1,6 @@
 //! Whether a failed response is worth another attempt, and its reason.
 
-use crate::inference::chain::MayWait;
+use crate::inference::dispatch::MayWait;
 use axum::{http::header, response::Response};
 use std::time::Duration;
 use tierbar_core::{

@@ -2,7 +2,7 @@
 
 use crate::{
     http::error::Failure,
-    inference::chain::MayWait,
+    inference::dispatch::MayWait,
     testing::{Bench, json, text, tier},
 };
 use axum::{

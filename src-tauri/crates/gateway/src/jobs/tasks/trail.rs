@@ -1,7 +1,7 @@
 //! Where a task's answers came from, for the headers of its response: the tiers that answered, in whose place, and whether the request
 //! may wait.
 
-use crate::inference::{chain::MayWait, source::Source};
+use crate::inference::{dispatch::MayWait, source::Source};
 use axum::{http::HeaderMap, response::Response};
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The windows on screen, as the window server lists them.
 
-use crate::screen::{Rect, Window, is_full_screen};
+use crate::platform::screen::{Rect, Window, is_full_screen};
 use objc2_core_foundation::{CFArray, CFDictionary, CFNumber, CFRetained, CFString, CFType};
 use objc2_core_graphics::{
     CGDisplayBounds, CGMainDisplayID, CGWindowListCopyWindowInfo, CGWindowListOption,
