@@ -308,7 +308,7 @@ export class Network {
     if (model) chat.model = model;
     let question: ChatMessage | undefined;
     if (text !== undefined) {
-      question = message(this.#ids - 1, parent ?? chat.leaf, text);
+      question = message(this.#ids - 1, parent === undefined ? chat.leaf : parent, text);
       chat.messages.push(question);
       if (chat.title === '') chat.title = text;
     } else {

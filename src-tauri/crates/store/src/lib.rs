@@ -23,7 +23,7 @@ pub use queue::{
     Room, Turn,
 };
 
-pub use turns::{NewTurn, OpenedTurn};
+pub use turns::{NewTurn, OpenedTurn, Parent};
 
 use database::Database;
 use std::{path::Path, sync::Arc};

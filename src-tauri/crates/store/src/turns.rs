@@ -2,10 +2,29 @@
 
 use crate::{NewMessage, Store, chats, messages, no_chat, title};
 use rusqlite::Transaction;
+use serde::{Deserialize, Deserializer};
 use tierbar_core::{
     Code, Error,
     chat::{AnswerFacts, ChatMessage, ChatSummary, Part, Role, branch},
 };
+
+/// The message that a turn starts from. As JSON, a number or `null` for [`Self::Root`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Parent {
+    /// The last message of the shown branch.
+    #[default]
+    Leaf,
+    /// None: the question begins a branch of its own.
+    Root,
+    Message(u64),
+}
+
+impl<'de> Deserialize<'de> for Parent {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let id = Option::<u64>::deserialize(json)?;
+        Ok(id.map_or(Self::Root, Self::Message))
+    }
+}
 
 /// How a turn begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,9 +33,8 @@ pub struct NewTurn {
     pub id: String,
     /// The question; `None` asks the question of `parent` again.
     pub text: Option<String>,
-    /// With a question, the message before it; without, the question or one of its answers. `None`: the last message of the shown
-    /// branch.
-    pub parent: Option<u64>,
+    /// With a question, the message before it; without, the question or one of its answers.
+    pub parent: Parent,
     /// What answers from now on, if that changes.
     pub model: Option<String>,
 }
@@ -85,12 +103,13 @@ fn open(
     }
     let mut all = messages::of_chat(change, chat)?;
     let parent = match turn.parent {
-        Some(parent) if !all.iter().any(|message| message.id == parent) => {
+        Parent::Message(parent) if !all.iter().any(|message| message.id == parent) => {
             let message = format!("there is no message {parent} in this chat");
             return Ok(Err(Error::new(Code::NotFound, message)));
         }
-        Some(parent) => Some(parent),
-        None => chats::leaf(change, chat)?,
+        Parent::Message(parent) => Some(parent),
+        Parent::Root => None,
+        Parent::Leaf => chats::leaf(change, chat)?,
     };
     // What is refused changes nothing: the first write is behind the last refusal.
     let question = match &turn.text {

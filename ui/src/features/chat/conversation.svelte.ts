@@ -231,7 +231,7 @@ export class Conversation {
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path: { id: this.id },
       body: question
-        ? { text: question.content, model: this.model, ...(this.leaf === null ? {} : { parent: this.leaf }) }
+        ? { text: question.content, model: this.model, parent: question.parent }
         : { model: this.model, parent: this.leaf },
     });
     this.#turn = begun.id;

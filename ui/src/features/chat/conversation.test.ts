@@ -42,7 +42,7 @@ describe('sending a message', () => {
     const { stream, done } = await ask('Hello?');
     expect(stored()).toEqual([['user', 'Hello?', null]]);
     expect(stream.request.headers.get('authorization')).toBe('Bearer t0');
-    expect(stream.request.body).toEqual({ model: 'fast', text: 'Hello?' });
+    expect(stream.request.body).toEqual({ model: 'fast', text: 'Hello?', parent: null });
     stream.words('Hi ');
     stream.words('there');
     await until(() => chat.live?.text === 'Hi there');

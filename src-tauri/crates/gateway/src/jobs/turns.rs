@@ -22,7 +22,7 @@ use tierbar_core::{
     Code, Error,
     chat::{ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent},
 };
-use tierbar_store::{NewTurn, Store};
+use tierbar_store::{NewTurn, Parent, Store};
 use tokio::sync::{Mutex, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
@@ -72,14 +72,18 @@ pub(crate) struct Turn {
 }
 
 /// The question of a new turn, or the question to answer again.
-#[derive(Debug, Default, serde::Deserialize, utoipa::ToSchema)]
-#[serde(default)]
+#[derive(Debug, serde::Deserialize, utoipa::ToSchema)]
 #[schema(as = TurnRequest)]
 pub(crate) struct Question {
     text: Option<String>,
-    parent: Option<u64>,
+    /// The message before the question; `null` for a question that begins a branch of its own. Without the field, the last message of
+    /// the shown branch.
+    #[serde(default)]
+    #[schema(value_type = Option<u64>)]
+    parent: Parent,
     model: Option<String>,
     /// Further fields of the request in OpenAI's form, such as `temperature` and `think`.
+    #[serde(default)]
     options: Map<String, Value>,
 }
 

@@ -5,7 +5,7 @@ use tierbar_core::{
     Code,
     chat::{AnswerFacts, Chat, Finish, Part, Role, branch, text_parts},
 };
-use tierbar_store::{ChatFields, NewMessage, NewTurn, OpenedTurn, Store};
+use tierbar_store::{ChatFields, NewMessage, NewTurn, OpenedTurn, Parent, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {
     NewTurn {
@@ -71,7 +71,7 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
 
     let question = first.conversation[0].id;
     let follows = NewTurn {
-        parent: Some(first.answer),
+        parent: Parent::Message(first.answer),
         ..turn("c", "Two?")
     };
     answered(&store, &id, follows, "2").await;
@@ -87,11 +87,40 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "one"]);
     let from_question = NewTurn {
         id: "d".into(),
-        parent: Some(question),
+        parent: Parent::Message(question),
         ..NewTurn::default()
     };
     answered(&store, &id, from_question, "ONE").await;
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "ONE"]);
+}
+
+#[tokio::test]
+async fn an_edited_first_question_is_a_root_of_its_own() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let first = answered(&store, &id, turn("a", "One?"), "1").await;
+    let edited = NewTurn {
+        parent: Parent::Root,
+        ..turn("b", "Two?")
+    };
+    let second = answered(&store, &id, edited, "2").await;
+    assert_eq!(second.conversation.len(), 1);
+    let kept = store.chat(&id).await.unwrap();
+    assert_eq!(shown(&kept), ["Two?", "2"]);
+    assert_eq!(kept.messages[2].parent, None);
+    assert_eq!(kept.summary.title, "One?");
+    let leaf = ChatFields {
+        leaf: Some(first.answer),
+        ..ChatFields::default()
+    };
+    store.update_chat(&id, leaf).await.unwrap();
+    assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "1"]);
+    let nothing = NewTurn {
+        parent: Parent::Root,
+        ..NewTurn::default()
+    };
+    let refused = store.open_turn(&id, nothing).await.unwrap_err();
+    assert_eq!(refused.code, Code::BadRequest);
 }
 
 #[tokio::test]
@@ -124,7 +153,7 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
     assert_eq!(refused(turn("a", " \n")).await, Code::BadRequest);
     for parent in [0, elsewhere, u64::MAX] {
         let turn = NewTurn {
-            parent: Some(parent),
+            parent: Parent::Message(parent),
             ..turn("a", "?")
         };
         assert_eq!(refused(turn).await, Code::NotFound, "{parent}");
@@ -142,7 +171,7 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
 
     let turn = NewTurn {
         model: Some("heavy".into()),
-        parent: Some(u64::MAX),
+        parent: Parent::Message(u64::MAX),
         ..turn("a", "?")
     };
     refused(turn).await;

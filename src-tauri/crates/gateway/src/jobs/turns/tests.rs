@@ -327,6 +327,29 @@ async fn a_regenerated_answer_is_beside_the_first() {
 }
 
 #[tokio::test]
+async fn a_null_parent_begins_a_branch_and_a_missing_one_goes_on() {
+    let mut stage = Stage::new().await;
+    for (question, messages) in [
+        (json!({"text": "first"}), 1),
+        (json!({"text": "next"}), 3),
+        (json!({"text": "edited", "parent": null}), 1),
+        (json!({"text": "next"}), 3),
+    ] {
+        let turn = stage.begin(question.clone()).await;
+        stage.say("answer");
+        stage.finish();
+        stage.follow(&turn, 0).await.last().await;
+        let sent = stage.requests.recv().await.unwrap();
+        let sent = sent["messages"].as_array().unwrap();
+        assert_eq!(sent.len(), messages, "{question}");
+    }
+    let chat = stage.chat().await;
+    let roots = chat["messages"].as_array().unwrap().iter();
+    let roots = roots.filter(|message| message["parent"].is_null());
+    assert_eq!(roots.count(), 2);
+}
+
+#[tokio::test]
 async fn a_deleted_chat_ends_its_turn() {
     let mut stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
