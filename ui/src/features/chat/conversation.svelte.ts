@@ -76,17 +76,26 @@ export class Conversation {
     }
   }
 
-  /** Takes over what another page has changed, and joins the turn that it has begun. */
+  /** Takes over what another page has changed, and joins the turn that it has begun. An error stays until then. */
   async sync(summary: ChatSummary): Promise<void> {
-    if (this.busy || this.opening || this.problem !== null) return;
-    if (summary.turn === null && summary.updated_at === this.#summary?.updated_at) return;
+    if (this.busy || this.opening || !this.#isNews(summary)) return;
+    const before = this.#summary;
     try {
       const chat = await this.#fetch();
-      // A turn that began here meanwhile is newer than what was read.
-      if (!this.busy && this.problem === null) this.#take(chat);
+      // What happened here meanwhile is newer than what was read, and the list may be older than the chat.
+      if (this.busy || this.#summary !== before || !this.#isNews(chat)) return;
+      this.problem = null;
+      // A question that did not reach the host is not lost.
+      const unsent = this.messages.find(({ id }) => id === null);
+      if (unsent) this.draft = [unsent.content, this.draft].filter((text) => text !== '').join('\n\n');
+      this.#take(chat);
     } catch {
       // The next look may succeed.
     }
+  }
+
+  #isNews({ turn, updated_at }: ChatSummary): boolean {
+    return turn !== null || updated_at !== this.#summary?.updated_at;
   }
 
   async choose(model: string): Promise<void> {
