@@ -6,8 +6,9 @@ use crate::inference::{
     caller::Caller,
     source::Source,
 };
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use std::{
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -26,21 +27,8 @@ enum Ending {
     Failed(Error),
 }
 
-/// Runs the turn to its last event, whatever happens.
+/// Runs the turn to its last event, whatever happens. What has arrived before a panic is stored as broken off.
 pub(super) async fn run(
-    inference: Arc<Inference>,
-    store: Store,
-    turn: Arc<Turn>,
-    request: Result<Request, Error>,
-) {
-    let running = tokio::spawn(write(inference, store, Arc::clone(&turn), request));
-    if let Err(ended) = running.await {
-        let error = Error::new(Code::Internal, format!("the turn broke off: {ended}"));
-        turn.log.push(failed(&error, None));
-    }
-}
-
-async fn write(
     inference: Arc<Inference>,
     store: Store,
     turn: Arc<Turn>,
@@ -48,7 +36,7 @@ async fn write(
 ) {
     let mut writing = Writing {
         store,
-        turn,
+        turn: Arc::clone(&turn),
         facts: AnswerFacts::default(),
         begun: Instant::now(),
         first: None,
@@ -56,8 +44,20 @@ async fn write(
         stage: None,
         stored: (0, 0),
     };
-    let ending = writing.answer(&inference, request).await;
-    writing.end(ending).await;
+    let panicked = || {
+        Error::new(
+            Code::Internal,
+            "the turn broke off because of a bug in Tierbar",
+        )
+    };
+    // What a panic leaves of these is only added to.
+    let answering = AssertUnwindSafe(writing.answer(&inference, request));
+    let ending = answering.catch_unwind().await;
+    let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
+    let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
+    if ended.is_err() {
+        turn.log.push(failed(&panicked(), None));
+    }
 }
 
 /// An answer on its way into the store.

@@ -14,7 +14,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 
 /// What the worker is made to say; dropped, its stream ends.
 type Words = mpsc::UnboundedSender<String>;
@@ -301,6 +301,29 @@ async fn a_failure_is_the_last_event_and_keeps_the_text() {
         (&json!("model_unknown"), &Value::Null)
     );
     assert_eq!(texts(&stage.chat().await), ["?", "so far", "!"]);
+}
+
+#[tokio::test]
+async fn a_turn_that_panics_fails_and_keeps_the_text() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("half");
+    follower.text("half").await;
+    // The worker's stream breaks, and the stand-in for its lease panics when it is asked why.
+    stage.bench.ended = watch::Sender::new(None);
+    stage.words = mpsc::unbounded_channel().0;
+    let last = follower.last().await;
+    assert_eq!(
+        (&last["type"], &last["code"]),
+        (&json!("failed"), &json!("internal"))
+    );
+    let chat = stage.chat().await;
+    assert_eq!(last["answer"], chat["messages"][1]);
+    assert_eq!(chat["messages"][1]["finish"], "error");
+    assert_eq!(texts(&chat), ["?", "half"]);
+    assert_eq!(chat["turn"], Value::Null);
+    stage.bench.released().await;
 }
 
 #[tokio::test]
