@@ -7,10 +7,10 @@ mod key;
 mod secret;
 
 pub(crate) use admit::admit;
+pub(crate) use admitted::Admitted;
 pub(crate) use secret::PREFIX;
 
 use crate::inference::caller::{Account, Accounts, Caller};
-use admitted::Admitted;
 use key::{Key, revoked, try_after};
 use std::{
     collections::HashMap,

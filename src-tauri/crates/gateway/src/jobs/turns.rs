@@ -104,7 +104,7 @@ impl Jobs {
     /// Begins a turn of a chat.
     ///
     /// # Errors
-    /// `Conflict` with the turn's id if the chat has one that runs; those of [`Store::open_turn`].
+    /// `Conflict` with the turn's id if the chat has one that runs; `Overloaded` while too many requests are in progress; those of [`Store::open_turn`].
     pub(crate) async fn begin_turn(
         self: &Arc<Self>,
         chat: &str,
@@ -123,6 +123,8 @@ impl Jobs {
             let message = format!("options.{field} cannot be set: the turn sets it");
             return Err(Error::new(Code::BadRequest, message));
         }
+        let most = self.inference.services.config().server.requests_at_once;
+        let admitted = self.keys.enter(None, self.keys.weigh(None), most.into())?;
         let new = NewTurn {
             id: Uuid::new_v4().to_string(),
             text: question.text,
@@ -145,7 +147,7 @@ impl Jobs {
         let jobs = Arc::clone(self);
         self.turns.tasks.spawn(async move {
             let inference = Arc::clone(&jobs.inference);
-            run::run(inference, jobs.store.clone(), turn, request).await;
+            run::run(inference, jobs.store.clone(), turn, request, admitted).await;
             jobs.note_chat_change();
         });
         let question = opened.conversation.into_iter().next_back();

@@ -1,10 +1,13 @@
 //! One turn, from its request to the stored message.
 
 use super::{Inference, Request, Store, Turn};
-use crate::inference::{
-    ask::{Event, Stage, Usage},
-    caller::Caller,
-    source::Source,
+use crate::{
+    edge::keys::Admitted,
+    inference::{
+        ask::{Event, Stage, Usage},
+        caller::Caller,
+        source::Source,
+    },
 };
 use futures_util::{FutureExt, StreamExt};
 use std::{
@@ -33,6 +36,7 @@ pub(super) async fn run(
     store: Store,
     turn: Arc<Turn>,
     request: Result<Request, Error>,
+    admitted: Admitted,
 ) {
     let mut writing = Writing {
         store,
@@ -54,6 +58,8 @@ pub(super) async fn run(
     let answering = AssertUnwindSafe(writing.answer(&inference, request));
     let ending = answering.catch_unwind().await;
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
+    // Before the last event, so that who reads it can ask again at once.
+    drop(admitted);
     let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
     if ended.is_err() {
         turn.log.push(failed(&panicked(), None));

@@ -241,6 +241,29 @@ async fn a_second_turn_is_refused_with_the_running_one() {
 }
 
 #[tokio::test]
+async fn a_turn_counts_toward_requests_at_once() {
+    let stage = Stage::new().await;
+    let config = &stage.bench.config;
+    config.lock().unwrap().server.requests_at_once = 1;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let answer = stage.bench.post(CHAT, r#"{"messages": []}"#).await;
+    assert_eq!(answer.status(), 429);
+    let other = json(stage.bench.ask("POST", "/tierbar/v1/chats", "{}").await).await;
+    let other = format!("/tierbar/v1/chats/{}", other["id"].as_str().unwrap());
+    let turns = format!("{other}/turns");
+    let refused = stage.bench.ask("POST", &turns, r#"{"text": "!"}"#).await;
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key(header::RETRY_AFTER));
+    let error = json(refused).await["error"].take();
+    assert_eq!(error["code"], "overloaded", "{error}");
+    assert!(texts(&json(stage.bench.get(&other).await).await).is_empty());
+    stage.say("a");
+    stage.finish();
+    stage.follow(&turn, 0).await.last().await;
+    stage.begin(json!({"text": "!"})).await;
+}
+
+#[tokio::test]
 async fn a_stop_keeps_what_has_arrived() {
     let mut stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
