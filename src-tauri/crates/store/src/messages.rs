@@ -17,7 +17,7 @@ pub struct NewMessage {
     pub answer: AnswerFacts,
 }
 
-/// Adds a message below `parent` and returns it. `turn`: what writes it, if it is not whole yet.
+/// Adds a message below `parent` and returns it. `turn`: what writes it, if it is an answer of one.
 pub(crate) fn add(
     connection: &Connection,
     chat: &str,
@@ -112,8 +112,7 @@ pub(crate) fn write(
     connection
         .prepare_cached(
             "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
-             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, turn = CASE WHEN ?7 IS NULL THEN turn END
-             WHERE id = ?1",
+             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9 WHERE id = ?1",
         )?
         .execute(params![
             id,
@@ -129,6 +128,20 @@ pub(crate) fn write(
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE id = ?1"))?
         .query_row([id], message)
+        .optional()
+}
+
+/// The message that a turn of this chat has written, once it is whole.
+pub(crate) fn of_turn(
+    connection: &Connection,
+    chat: &str,
+    turn: &str,
+) -> rusqlite::Result<Option<ChatMessage>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM messages WHERE turn = ?1 AND chat_id = ?2 AND finish IS NOT NULL"
+        ))?
+        .query_row([turn, chat], message)
         .optional()
 }
 
@@ -154,14 +167,16 @@ pub(crate) fn discard(connection: &Connection, id: u64) -> rusqlite::Result<()> 
 /// Ends the answers of a host that did not come to their end: what had arrived is kept.
 pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
     let empty: Vec<u64> = connection
-        .prepare("SELECT id FROM messages WHERE turn IS NOT NULL AND parts = '[]'")?
+        .prepare(
+            "SELECT id FROM messages WHERE turn IS NOT NULL AND finish IS NULL AND parts = '[]'",
+        )?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for id in empty {
         discard(connection, id)?;
     }
     connection.execute(
-        "UPDATE messages SET finish = ?1, turn = NULL WHERE turn IS NOT NULL",
+        "UPDATE messages SET finish = ?1 WHERE turn IS NOT NULL AND finish IS NULL",
         [Word(Finish::Error)],
     )?;
     Ok(())

@@ -85,6 +85,19 @@ impl Store {
         .await
     }
 
+    /// Returns the message that a turn of this chat has written; `None` while it writes, and if nothing of it was kept.
+    pub async fn answer_of_turn(
+        &self,
+        chat: &str,
+        turn: &str,
+    ) -> Result<Option<ChatMessage>, Error> {
+        let (chat, turn) = (chat.to_owned(), turn.to_owned());
+        self.call(move |database| {
+            database.read(|connection| messages::of_turn(connection, &chat, &turn))
+        })
+        .await
+    }
+
     /// Removes an answer of which nothing has arrived.
     pub async fn discard_answer(&self, id: u64) -> Result<(), Error> {
         self.call(move |database| database.write(|change| messages::discard(change, id)))

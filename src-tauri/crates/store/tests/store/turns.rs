@@ -195,6 +195,21 @@ async fn what_was_added_behind_a_discarded_answer_stays_in_the_branch() {
 }
 
 #[tokio::test]
+async fn the_answer_of_a_turn_is_found_once_it_is_whole() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let (id, other) = (chat(&store).await, chat(&store).await);
+    answered(&store, &id, turn("a", "One?"), "1").await;
+    store.open_turn(&id, turn("b", "Two?")).await.unwrap();
+    drop(store);
+    let store = fixture.store();
+    let found = async |chat: &str, turn| store.answer_of_turn(chat, turn).await.unwrap();
+    assert_eq!(found(&id, "a").await.unwrap().text(), "1");
+    assert_eq!(found(&id, "b").await, None);
+    assert_eq!(found(&other, "a").await, None);
+}
+
+#[tokio::test]
 async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
     let fixture = Fixture::new();
     let (kept, empty) = {

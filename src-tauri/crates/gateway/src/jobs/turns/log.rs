@@ -4,7 +4,7 @@
 //! length takes a few bytes per token beside its text.
 
 use parking_lot::Mutex;
-use std::{ops::Range, time::Instant};
+use std::ops::Range;
 use tierbar_core::chat::TurnEvent;
 use tokio::sync::watch;
 
@@ -20,7 +20,7 @@ struct Kept {
     text: String,
     reasoning: String,
     events: Vec<Entry>,
-    ended_at: Option<Instant>,
+    ended: bool,
 }
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Log {
     pub(super) fn push(&self, event: TurnEvent) {
         let (length, ended) = {
             let mut kept = self.kept.lock();
-            if kept.ended_at.is_some() {
+            if kept.ended {
                 return;
             }
             let entry = match event {
@@ -47,16 +47,13 @@ impl Log {
                     Entry::Reasoning(append(&mut kept.reasoning, &text))
                 }
                 event => {
-                    let last =
+                    kept.ended =
                         matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed { .. });
-                    if last {
-                        kept.ended_at = Some(Instant::now());
-                    }
                     Entry::Other(Box::new(event))
                 }
             };
             kept.events.push(entry);
-            (kept.events.len() as u64, kept.ended_at.is_some())
+            (kept.events.len() as u64, kept.ended)
         };
         self.length.send_replace((length, ended));
     }
@@ -67,8 +64,8 @@ impl Log {
         (kept.text.clone(), kept.reasoning.clone())
     }
 
-    pub(super) fn ended_at(&self) -> Option<Instant> {
-        self.kept.lock().ended_at
+    pub(super) fn has_ended(&self) -> bool {
+        self.kept.lock().ended
     }
 
     /// The events after the one with this number, neighbours of text joined, each with its number or its last one's; and whether these
@@ -99,7 +96,7 @@ impl Log {
                 _ => events.push((number, event)),
             }
         }
-        (events, kept.ended_at.is_some())
+        (events, kept.ended)
     }
 
     pub(super) async fn wait_after(&self, number: u64) {
@@ -177,7 +174,7 @@ mod tests {
         log.push(failed());
         log.push(text("more"));
         assert_eq!(log.after(0), (vec![(1, failed())], true));
-        assert!(log.ended_at().is_some());
+        assert!(log.has_ended());
     }
 
     #[tokio::test]

@@ -409,6 +409,29 @@ async fn a_deleted_chat_ends_its_turn() {
 }
 
 #[tokio::test]
+async fn an_ended_turn_is_forgotten_and_its_message_stays() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    stage.say("a");
+    stage.finish();
+    let last = stage.follow(&turn, 0).await.last().await;
+    tokio::time::pause();
+    // In memory it has no event of that number; the stored message is the last event of every follower.
+    let (mut late, event) = loop {
+        tokio::time::advance(super::KEPT).await;
+        let mut late = stage.follow(&turn, 99).await;
+        if let Some(event) = late.next().await {
+            break (late, event);
+        }
+    };
+    assert_eq!(event, (100, last));
+    assert_eq!(late.next().await, None);
+    let path = format!("/turns/{turn}");
+    assert_eq!(stage.status_of("DELETE", &path).await, 204);
+    assert_eq!(texts(&stage.chat().await), ["?", "a"]);
+}
+
+#[tokio::test]
 async fn unknown_chats_turns_and_questions_are_refused() {
     let stage = Stage::new().await;
     for (method, path) in [
