@@ -253,7 +253,7 @@ impl Conversation<'_> {
             let event = serde_json::from_str(&data)
                 .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
             match event {
-                TurnEvent::Text { text } => shown.add(&text),
+                TurnEvent::Text { text, .. } => shown.add(&text),
                 TurnEvent::Finished { message } => {
                     let tier = message.answer.tier.unwrap_or_default();
                     if let Some(rate) = message.answer.decode_tokens_per_second {

@@ -180,9 +180,7 @@ pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
     /// The answer waits: for its tier to load, or for its first token.
-    Progress {
-        stage: TurnStage,
-    },
+    Progress { stage: TurnStage },
     /// A tier has begun to answer.
     Started {
         #[schema(required = true)]
@@ -194,16 +192,22 @@ pub enum TurnEvent {
         #[schema(required = true)]
         instead_of: Option<String>,
     },
+    /// As [`Self::Text`], of what the model thinks before it answers.
     Reasoning {
         text: String,
+        tokens: u32,
+        decode_ms: u64,
     },
+    /// What the answer goes on with.
     Text {
         text: String,
+        /// Tokens so far, with those of the reasoning.
+        tokens: u32,
+        /// The time since the first token, in milliseconds.
+        decode_ms: u64,
     },
     /// The last event of a turn: the answer is stored as this message.
-    Finished {
-        message: ChatMessage,
-    },
+    Finished { message: ChatMessage },
     /// The last event of a turn that broke off, with the message if anything had arrived.
     Failed {
         code: String,

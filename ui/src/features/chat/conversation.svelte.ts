@@ -17,7 +17,7 @@ export interface LiveAnswer {
   insteadOf: string | null;
   /** The tier is loading. */
   loading: boolean;
-  /** Measured here, from the words as they come. */
+  /** Measured by the host. */
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
 }
@@ -263,7 +263,6 @@ export class Conversation {
   /** Shows the turn's events as they come. `sent`: when this page asked, if it did. */
   async #follow(turn: string, sent: number | null): Promise<void> {
     this.#turn = turn;
-    const words = new Words();
     let live = this.live as LiveAnswer;
     let first: number | null = null;
     // One paint per frame, however fast the words come.
@@ -281,7 +280,7 @@ export class Conversation {
           this.#conclude(event, sent, first ?? now);
           return;
         }
-        live = advance(live, event, words, sent, now);
+        live = advance(live, event, sent, now);
         if (frame === 0) frame = requestAnimationFrame(show);
       }
     } catch (cause) {
@@ -318,13 +317,7 @@ type Ending = Extract<TurnEvent, { message: ChatMessage } | { answer: ChatMessag
 type Running = Exclude<TurnEvent, Ending>;
 
 /** The answer after one more event. */
-function advance(
-  live: LiveAnswer,
-  event: Running,
-  words: Words,
-  sent: number | null,
-  now: number,
-): LiveAnswer {
+function advance(live: LiveAnswer, event: Running, sent: number | null, now: number): LiveAnswer {
   switch (event.type) {
     case 'progress':
       return { ...live, loading: event.stage === 'load' };
@@ -333,25 +326,22 @@ function advance(
       return { ...live, tier, model, why, insteadOf };
     }
     case 'reasoning':
-      return { ...live, reasoning: live.reasoning + event.text, loading: false };
+      return {
+        ...live,
+        reasoning: live.reasoning + event.text,
+        loading: false,
+        tokensPerSecond: rate(event),
+      };
     case 'text': {
       const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
-      const tokensPerSecond = words.add(now) ?? live.tokensPerSecond;
+      const tokensPerSecond = rate(event);
       return { ...live, text: live.text + event.text, loading: false, tokensPerSecond, firstTokenMs };
     }
   }
 }
 
-/** Speed of the words as they come; an event of text is a token. */
-class Words {
-  #count = 0;
-  #first = 0;
-
-  add(now: number): number | null {
-    this.#count += 1;
-    if (this.#count === 1) this.#first = now;
-    const seconds = (now - this.#first) / 1000;
-    // A rate over less than a quarter of a second jumps about.
-    return seconds < 0.25 ? null : (this.#count - 1) / seconds;
-  }
+/** Tokens per second so far. */
+function rate({ tokens, decode_ms }: { tokens: number; decode_ms: number }): number | null {
+  // A rate over less than a quarter of a second jumps about.
+  return decode_ms < 250 ? null : ((tokens - 1) * 1000) / decode_ms;
 }

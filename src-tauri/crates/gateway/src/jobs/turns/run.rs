@@ -132,12 +132,20 @@ impl Writing {
             Event::Started(source) => self.note_source(source),
             Event::Progress(stage) => self.note_stage(stage),
             Event::Reasoning(text) => {
-                self.note_token();
-                self.turn.log.push(TurnEvent::Reasoning { text });
+                let (tokens, decode_ms) = self.note_token();
+                self.turn.log.push(TurnEvent::Reasoning {
+                    text,
+                    tokens,
+                    decode_ms,
+                });
             }
             Event::Text(text) => {
-                self.note_token();
-                self.turn.log.push(TurnEvent::Text { text });
+                let (tokens, decode_ms) = self.note_token();
+                self.turn.log.push(TurnEvent::Text {
+                    text,
+                    tokens,
+                    decode_ms,
+                });
             }
             Event::Usage(usage) => {
                 self.facts.decode_tokens_per_second =
@@ -203,13 +211,14 @@ impl Writing {
         }
     }
 
-    fn note_token(&mut self) {
+    /// Counts a token. Returns how many there are, and the milliseconds since the first.
+    fn note_token(&mut self) -> (u32, u64) {
         self.pieces += 1;
-        if self.first.is_none() {
-            self.first = Some(Instant::now());
-            let waited = self.begun.elapsed().as_secs_f64() * 1000.0;
-            self.facts.time_to_first_token_ms = Some(waited);
-        }
+        let first = *self.first.get_or_insert_with(Instant::now);
+        let waited = first.duration_since(self.begun).as_secs_f64() * 1000.0;
+        self.facts.time_to_first_token_ms = Some(waited);
+        let decoded = u64::try_from(first.elapsed().as_millis());
+        (self.pieces, decoded.unwrap_or(u64::MAX))
     }
 
     /// Tokens per second by the clock of this host, for servers that report none.

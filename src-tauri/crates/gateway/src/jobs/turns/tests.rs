@@ -208,9 +208,19 @@ async fn a_follower_can_leave_and_rejoin_where_it_was() {
     stage.say("b");
     stage.say("c");
     let mut rejoined = stage.follow(&turn, number).await;
-    let mut late = stage.follow(&turn, 0).await;
     rejoined.text("bc").await;
-    late.text("abc").await;
+    let mut late = stage.follow(&turn, 0).await;
+    let joined = loop {
+        let (_, event) = late.next().await.unwrap();
+        if event["type"] == "text" {
+            break event;
+        }
+    };
+    assert_eq!(
+        (&joined["text"], &joined["tokens"]),
+        (&json!("abc"), &json!(3))
+    );
+    assert!(joined["decode_ms"].is_u64(), "{joined}");
     stage.finish();
     assert_eq!(rejoined.last().await, late.last().await);
     assert_eq!(texts(&stage.chat().await), ["?", "abc"]);
