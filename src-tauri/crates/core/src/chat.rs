@@ -161,6 +161,17 @@ pub fn text_parts(text: String) -> Vec<Part> {
     }
 }
 
+/// The parts of an answer with this text and this reasoning.
+#[must_use]
+pub fn answer_parts(text: String, reasoning: String) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if !reasoning.is_empty() {
+        parts.push(Part::Reasoning { text: reasoning });
+    }
+    parts.extend(text_parts(text));
+    parts
+}
+
 /// The messages from the chat's first to the one with this id, in that order; empty if there is no such message.
 #[must_use]
 pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {

@@ -50,7 +50,7 @@ pub struct OpenedTurn {
 }
 
 impl Store {
-    /// Stores a turn's question and an answer without content, to be written by [`Self::write_answer`]. Both become the shown branch.
+    /// Stores a turn's question and an answer without content, to be written by [`Self::append_answer`] and [`Self::write_answer`]. Both become the shown branch.
     ///
     /// # Errors
     /// [`Code::NotFound`] for an unknown chat or parent, [`Code::BadRequest`] if there is no question.
@@ -72,7 +72,20 @@ impl Store {
             .await
     }
 
-    /// Writes what has arrived of an answer; with a `finish` it is whole. The message; `None` if the chat has been deleted.
+    /// Adds what has arrived of an answer since the last call. After the chat's deletion, nothing is added.
+    pub async fn append_answer(
+        &self,
+        id: u64,
+        pieces: Vec<Part>,
+        answer: AnswerFacts,
+    ) -> Result<(), Error> {
+        self.call(move |database| {
+            database.write(|change| messages::append(change, id, &pieces, &answer))
+        })
+        .await
+    }
+
+    /// Writes an answer in place of its pieces; with a `finish` it is whole. The message; `None` if the chat has been deleted.
     pub async fn write_answer(
         &self,
         id: u64,

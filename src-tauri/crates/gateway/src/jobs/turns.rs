@@ -1,6 +1,6 @@
 //! Turns of chats: a question and its answer, run by the host and followed by as many windows as there are.
 //!
-//! A turn is one task. It asks, keeps what comes as numbered events, writes the answer to the store about once a second, and stores the
+//! A turn is one task. It asks, keeps what comes as numbered events, appends it to the store about once a second, and stores the
 //! whole message at its end. Followers read from where they are; a follower that leaves changes nothing. Only a stop, the end of the
 //! chat or the end of the host ends a turn before its answer does.
 

@@ -232,6 +232,68 @@ async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
 }
 
 #[tokio::test]
+async fn the_pieces_of_an_answer_are_its_message_once_it_ends() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let (whole, killed, empty) = (chat(&store).await, chat(&store).await, chat(&store).await);
+    let thought = |text: &str| Part::Reasoning { text: text.into() };
+    let mut answers = Vec::new();
+    for id in [&whole, &killed] {
+        let answer = store.open_turn(id, turn(id, "Why?")).await.unwrap().answer;
+        for (reasoning, text) in [("H", ""), ("m", "Be"), ("", "cause")] {
+            let mut pieces = text_parts(text.to_owned());
+            pieces.extend((!reasoning.is_empty()).then(|| thought(reasoning)));
+            let facts = AnswerFacts {
+                tier: Some("fast".into()),
+                ..AnswerFacts::default()
+            };
+            store.append_answer(answer, pieces, facts).await.unwrap();
+        }
+        answers.push(answer);
+    }
+    store.open_turn(&empty, turn("e", "How?")).await.unwrap();
+    let parts = [
+        thought("Hm"),
+        Part::Text {
+            text: "Because".into(),
+        },
+    ];
+    let read = async |store: &Store, id: &str| store.chat(id).await.unwrap().messages[1].clone();
+    let running = read(&store, &whole).await;
+    assert_eq!(
+        (running.parts.as_slice(), running.answer.finish),
+        (&parts[..], None)
+    );
+    assert_eq!(running.answer.tier.as_deref(), Some("fast"));
+
+    let facts = AnswerFacts {
+        finish: Some(Finish::Stop),
+        ..AnswerFacts::default()
+    };
+    let written = text_parts("Because.".to_owned());
+    store
+        .write_answer(answers[0], written, facts)
+        .await
+        .unwrap();
+    drop(store);
+    let store = fixture.store();
+    let message = read(&store, &whole).await;
+    assert_eq!(message.text(), "Because.");
+    let message = read(&store, &killed).await;
+    assert_eq!(
+        (message.parts.as_slice(), message.answer.finish),
+        (&parts[..], Some(Finish::Error))
+    );
+    assert_eq!(message.answer.tier.as_deref(), Some("fast"));
+    assert_eq!(shown(&store.chat(&empty).await.unwrap()), ["How?"]);
+
+    store.delete_chat(&killed).await.unwrap();
+    let late = text_parts("late".to_owned());
+    let appended = store.append_answer(answers[1], late, AnswerFacts::default());
+    appended.await.unwrap();
+}
+
+#[tokio::test]
 async fn the_answer_of_a_deleted_chat_is_not_written() {
     let store = Fixture::new().store();
     let id = chat(&store).await;

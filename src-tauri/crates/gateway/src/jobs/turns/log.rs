@@ -79,10 +79,13 @@ impl Log {
         self.length.send_replace((length, ended));
     }
 
-    /// The text and the reasoning so far.
-    pub(super) fn content(&self) -> (String, String) {
+    /// The text and the reasoning so far, from these bytes on.
+    pub(super) fn content_from(&self, (text, reasoning): (usize, usize)) -> (String, String) {
         let kept = self.kept.lock();
-        (kept.text.clone(), kept.reasoning.clone())
+        (
+            kept.text[text..].to_owned(),
+            kept.reasoning[reasoning..].to_owned(),
+        )
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -224,7 +227,8 @@ mod tests {
         assert_eq!(log.after(2).0[0], (3, thought("m", 2)));
         assert_eq!(log.after(6), (vec![], false));
         assert_eq!(log.after(u64::MAX), (vec![], false));
-        assert_eq!(log.content(), ("Paris".into(), "Hm".into()));
+        assert_eq!(log.content_from((0, 0)), ("Paris".into(), "Hm".into()));
+        assert_eq!(log.content_from((2, 2)), ("ris".into(), String::new()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error,
-    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, text_parts},
+    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts},
 };
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -229,21 +229,22 @@ impl Writing {
     }
 
     fn parts(&self) -> Vec<Part> {
-        parts_of(self.turn.log.content())
+        let (text, reasoning) = self.turn.log.content_from((0, 0));
+        answer_parts(text, reasoning)
     }
 
     async fn store_so_far(&mut self) -> Result<(), Error> {
-        let content = self.turn.log.content();
-        let length = (content.0.len(), content.1.len());
-        if length == self.stored {
+        let (text, reasoning) = self.turn.log.content_from(self.stored);
+        let stored = (self.stored.0 + text.len(), self.stored.1 + reasoning.len());
+        if stored == self.stored {
             return Ok(());
         }
-        let parts = parts_of(content);
-        let stored = self
+        let pieces = answer_parts(text, reasoning);
+        let appended = self
             .store
-            .write_answer(self.turn.answer, parts, self.facts.clone());
-        stored.await?;
-        self.stored = length;
+            .append_answer(self.turn.answer, pieces, self.facts.clone());
+        appended.await?;
+        self.stored = stored;
         Ok(())
     }
 
@@ -294,16 +295,6 @@ impl Writing {
             answer: self.facts.clone(),
         }
     }
-}
-
-/// The parts of a message with this text and this reasoning.
-fn parts_of((text, reasoning): (String, String)) -> Vec<Part> {
-    let mut parts = Vec::new();
-    if !reasoning.is_empty() {
-        parts.push(Part::Reasoning { text: reasoning });
-    }
-    parts.extend(text_parts(text));
-    parts
 }
 
 fn failed(error: &Error, answer: Option<ChatMessage>) -> TurnEvent {
