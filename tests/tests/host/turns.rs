@@ -272,6 +272,42 @@ async fn ctrl_c_in_a_terminal_stops_the_turn_and_the_conversation_goes_on() {
 }
 
 #[tokio::test]
+async fn a_resumed_chat_joins_its_running_turn() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    let chat = Chat::new(&host).await;
+    let id = chat.read().await["id"].as_str().unwrap().to_owned();
+    let turn = chat.begin("Tell me about the sea.", endless()).await;
+    let words = some_words(&mut chat.follow(&turn, 0).await).await;
+    let mut command = data.tierbar(&["chat", "--resume", &id]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let begins = format!("> Tell me about the sea.\n{words}");
+    let mut shown = vec![0; begins.len()];
+    let read = within("the first words", stdout.read_exact(&mut shown)).await;
+    read.unwrap();
+    assert_eq!(String::from_utf8_lossy(&shown), begins);
+    interrupt(&child).await;
+    let whole = chat.whole().await;
+    assert_eq!(whole["messages"][1]["finish"], "stopped");
+    // It asks for input then, of which there is none.
+    drop(stdin);
+    let mut rest = Vec::new();
+    let read = within("the end", stdout.read_to_end(&mut rest)).await;
+    read.unwrap();
+    let ended = within("the command", child.wait()).await.unwrap();
+    assert!(ended.success(), "{ended}");
+    let shown = begins + &String::from_utf8_lossy(&rest);
+    let answer = text_of(&whole["messages"][1]);
+    assert!(
+        shown.starts_with(&format!("> Tell me about the sea.\n{answer}")),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
 async fn a_piped_question_that_is_refused_fails_the_command() {
     let data = Data::new("[tiers.fast]\n");
     let _host = data.serve().await;

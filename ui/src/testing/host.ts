@@ -77,6 +77,7 @@ export class RunningTurn {
   ended = false;
   text = '';
   reasoning = '';
+  #tokens = 0;
   #chat: Chat;
   #question: ChatMessage;
   #answerId: number;
@@ -115,13 +116,16 @@ export class RunningTurn {
     this.#events.push(event);
     for (const follower of this.followers) follower.write(written(event, this.#events.length));
   }
-  words(text: string): void {
+  /** Each call is a token; `decodeMs` is the time since the first. */
+  words(text: string, decodeMs = 0): void {
     this.text += text;
-    this.event({ type: 'text', text });
+    this.#tokens += 1;
+    this.event({ type: 'text', text, tokens: this.#tokens, decode_ms: decodeMs });
   }
-  thoughts(text: string): void {
+  thoughts(text: string, decodeMs = 0): void {
     this.reasoning += text;
-    this.event({ type: 'reasoning', text });
+    this.#tokens += 1;
+    this.event({ type: 'reasoning', text, tokens: this.#tokens, decode_ms: decodeMs });
   }
   loading(): void {
     this.event({ type: 'progress', stage: 'load' });
@@ -308,7 +312,7 @@ export class Network {
     if (model) chat.model = model;
     let question: ChatMessage | undefined;
     if (text !== undefined) {
-      question = message(this.#ids - 1, parent ?? chat.leaf, text);
+      question = message(this.#ids - 1, parent === undefined ? chat.leaf : parent, text);
       chat.messages.push(question);
       if (chat.title === '') chat.title = text;
     } else {

@@ -17,7 +17,7 @@ use tierbar_core::{
     Code, Error, TierId,
     chat::{Chat, ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent, branch},
 };
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     /// Ask one question without saving it, print the answer and exit; "-" reads the question from stdin
     #[arg(long, value_name = "PROMPT", conflicts_with_all = ["resume", "list"])]
     once: Option<String>,
-    /// Continue the chat with this ID
+    /// Continue the chat with this ID, and join its running answer
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     resume: Option<String>,
     /// List saved chats with their IDs
@@ -136,14 +136,20 @@ async fn converse(
     };
     if let Some(id) = resume {
         let chat: Chat = client::read(client.get(&admin(&["chats", &id], &[])).await?)?;
-        for message in chat
-            .leaf
-            .map(|leaf| branch(&chat.messages, leaf))
-            .unwrap_or_default()
-        {
-            show(message);
+        let shown = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
+        let turn = chat.summary.turn;
+        for message in shown.unwrap_or_default() {
+            // What a running turn writes is printed as it comes.
+            let is_written =
+                turn.is_some() && chat.leaf == Some(message.id) && message.answer.finish.is_none();
+            if !is_written {
+                show(message);
+            }
         }
-        conversation.chat = Some(id);
+        conversation.chat = Some(id.clone());
+        if let Some(turn) = turn {
+            conversation.join(&id, &turn).await;
+        }
     }
     let outcome = conversation.hold().await;
     if let Some(id) = conversation.chat
@@ -217,12 +223,28 @@ impl Conversation<'_> {
         let question = json!({"text": text, "model": self.tier});
         let turns = admin(&["chats", &chat, "turns"], &[]);
         let turn: TurnBegun = client::read(self.client.post(&turns, &question).await?)?;
+        self.print(&chat, &turn.id, &mut interrupts).await
+    }
+
+    /// Prints the answer of a turn that runs already. Its error is not that of a question asked here.
+    async fn join(&self, chat: &str, turn: &str) {
+        let printed = match signal(SignalKind::interrupt()).map_err(no_signals) {
+            Ok(mut interrupts) => self.print(chat, turn, &mut interrupts).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = printed {
+            output::error(&error);
+        }
+    }
+
+    /// Prints the answer of a turn as it comes, from its beginning. Ctrl-C stops the turn.
+    async fn print(&self, chat: &str, turn: &str, interrupts: &mut Signal) -> Result<(), Error> {
         let mut shown = Shown::default();
-        let mut following = Box::pin(self.follow(&chat, &turn.id, &mut shown));
+        let mut following = Box::pin(self.follow(chat, turn, &mut shown));
         let ended = tokio::select! {
             ended = &mut following => ended,
             _ = interrupts.recv() => {
-                let path = admin(&["chats", &chat, "turns", &turn.id], &[]);
+                let path = admin(&["chats", chat, "turns", turn], &[]);
                 self.client.delete(&path).await?;
                 following.as_mut().await
             }
@@ -253,7 +275,7 @@ impl Conversation<'_> {
             let event = serde_json::from_str(&data)
                 .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
             match event {
-                TurnEvent::Text { text } => shown.add(&text),
+                TurnEvent::Text { text, .. } => shown.add(&text),
                 TurnEvent::Finished { message } => {
                     let tier = message.answer.tier.unwrap_or_default();
                     if let Some(rate) = message.answer.decode_tokens_per_second {

@@ -161,6 +161,17 @@ pub fn text_parts(text: String) -> Vec<Part> {
     }
 }
 
+/// The parts of an answer with this text and this reasoning.
+#[must_use]
+pub fn answer_parts(text: String, reasoning: String) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if !reasoning.is_empty() {
+        parts.push(Part::Reasoning { text: reasoning });
+    }
+    parts.extend(text_parts(text));
+    parts
+}
+
 /// The messages from the chat's first to the one with this id, in that order; empty if there is no such message.
 #[must_use]
 pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
@@ -180,9 +191,7 @@ pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
     /// The answer waits: for its tier to load, or for its first token.
-    Progress {
-        stage: TurnStage,
-    },
+    Progress { stage: TurnStage },
     /// A tier has begun to answer.
     Started {
         #[schema(required = true)]
@@ -194,16 +203,22 @@ pub enum TurnEvent {
         #[schema(required = true)]
         instead_of: Option<String>,
     },
+    /// As [`Self::Text`], of what the model thinks before it answers.
     Reasoning {
         text: String,
+        tokens: u32,
+        decode_ms: u64,
     },
+    /// What the answer goes on with.
     Text {
         text: String,
+        /// Tokens so far, with those of the reasoning.
+        tokens: u32,
+        /// The time since the first token, in milliseconds.
+        decode_ms: u64,
     },
     /// The last event of a turn: the answer is stored as this message.
-    Finished {
-        message: ChatMessage,
-    },
+    Finished { message: ChatMessage },
     /// The last event of a turn that broke off, with the message if anything had arrived.
     Failed {
         code: String,

@@ -4,7 +4,10 @@ pub(crate) mod queue;
 pub(crate) mod tasks;
 pub(crate) mod turns;
 
-use crate::inference::{Inference, caller::Accounts};
+use crate::{
+    edge::keys::Keys,
+    inference::{Inference, caller::Accounts},
+};
 use queue::Queue;
 use std::sync::Arc;
 use tierbar_store::Store;
@@ -16,6 +19,8 @@ pub(crate) struct Jobs {
     pub(crate) inference: Arc<Inference>,
     /// Who left a request here, by name.
     pub(crate) accounts: Arc<dyn Accounts>,
+    /// Admits turns.
+    pub(crate) keys: Arc<Keys>,
     pub(crate) store: Store,
     pub(crate) queue: Queue,
     pub(crate) turns: Turns,

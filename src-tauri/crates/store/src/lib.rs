@@ -1,6 +1,7 @@
 //! Chats, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the progress of
 //! schedules, in one SQLite file. One file per table; no other crate sees SQLite.
 
+mod answer_pieces;
 mod chats;
 mod database;
 mod failure;
@@ -23,7 +24,7 @@ pub use queue::{
     Room, Turn,
 };
 
-pub use turns::{NewTurn, OpenedTurn};
+pub use turns::{NewTurn, OpenedTurn, Parent};
 
 use database::Database;
 use std::{path::Path, sync::Arc};

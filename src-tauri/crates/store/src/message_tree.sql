@@ -4,7 +4,7 @@ ALTER TABLE messages ADD COLUMN parent INTEGER;
 ALTER TABLE messages ADD COLUMN parts TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE messages ADD COLUMN why TEXT;
 ALTER TABLE messages ADD COLUMN instead_of TEXT;
--- The turn that writes the message, until it is whole.
+-- The turn that writes the message or has written it.
 ALTER TABLE messages ADD COLUMN turn TEXT;
 ALTER TABLE chats ADD COLUMN leaf INTEGER;
 UPDATE messages SET

@@ -1,6 +1,6 @@
 //! The table of messages, each chat's a tree.
 
-use crate::word::Word;
+use crate::{answer_pieces, word::Word};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use tierbar_core::chat::{AnswerFacts, ChatMessage, Finish, Part, Role, text_parts};
@@ -17,7 +17,7 @@ pub struct NewMessage {
     pub answer: AnswerFacts,
 }
 
-/// Adds a message below `parent` and returns it. `turn`: what writes it, if it is not whole yet.
+/// Adds a message below `parent` and returns it. `turn`: what writes it, if it is an answer of one.
 pub(crate) fn add(
     connection: &Connection,
     chat: &str,
@@ -64,12 +64,22 @@ pub(crate) fn add(
 
 /// Oldest first.
 pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<Vec<ChatMessage>> {
-    connection
+    let mut messages: Vec<ChatMessage> = connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM messages WHERE chat_id = ?1 ORDER BY id"
         ))?
         .query_map([chat], message)?
-        .collect()
+        .collect::<rusqlite::Result<_>>()?;
+    let is_written = |message: &&mut ChatMessage| {
+        message.role == Role::Assistant && message.answer.finish.is_none()
+    };
+    for message in messages.iter_mut().filter(is_written) {
+        let parts = answer_pieces::joined(connection, message.id)?;
+        if !parts.is_empty() {
+            message.parts = parts;
+        }
+    }
+    Ok(messages)
 }
 
 /// Where a message at the end of the shown branch belongs: an answer after an answer stands beside it.
@@ -102,7 +112,33 @@ pub(crate) fn is_of_chat(connection: &Connection, id: u64, chat: &str) -> rusqli
         .exists(params![id, chat])
 }
 
-/// Writes what there is of an answer; with `answer.finish` it is whole. The message; `None` if it is gone with its chat.
+/// Adds what has arrived of an answer to it. It may be gone with its chat.
+pub(crate) fn append(
+    connection: &Connection,
+    id: u64,
+    pieces: &[Part],
+    answer: &AnswerFacts,
+) -> rusqlite::Result<()> {
+    let found = connection
+        .prepare_cached(
+            "UPDATE messages SET tier = ?2, model = ?3, why = ?4, instead_of = ?5, time_to_first_token_ms = ?6
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            id,
+            answer.tier,
+            answer.model,
+            answer.why,
+            answer.instead_of,
+            answer.time_to_first_token_ms,
+        ])?;
+    if found > 0 {
+        answer_pieces::append(connection, id, pieces)?;
+    }
+    Ok(())
+}
+
+/// Writes an answer in place of its pieces; with `answer.finish` it is whole. The message; `None` if it is gone with its chat.
 pub(crate) fn write(
     connection: &Connection,
     id: u64,
@@ -112,8 +148,7 @@ pub(crate) fn write(
     connection
         .prepare_cached(
             "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
-             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, turn = CASE WHEN ?7 IS NULL THEN turn END
-             WHERE id = ?1",
+             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9 WHERE id = ?1",
         )?
         .execute(params![
             id,
@@ -126,9 +161,24 @@ pub(crate) fn write(
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
         ])?;
+    answer_pieces::remove(connection, id)?;
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE id = ?1"))?
         .query_row([id], message)
+        .optional()
+}
+
+/// The message that a turn of this chat has written, once it is whole.
+pub(crate) fn of_turn(
+    connection: &Connection,
+    chat: &str,
+    turn: &str,
+) -> rusqlite::Result<Option<ChatMessage>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM messages WHERE turn = ?1 AND chat_id = ?2 AND finish IS NOT NULL"
+        ))?
+        .query_row([turn, chat], message)
         .optional()
 }
 
@@ -153,15 +203,29 @@ pub(crate) fn discard(connection: &Connection, id: u64) -> rusqlite::Result<()> 
 
 /// Ends the answers of a host that did not come to their end: what had arrived is kept.
 pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
+    let pieced: Vec<u64> = connection
+        .prepare("SELECT DISTINCT message FROM answer_pieces")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for id in pieced {
+        let parts = answer_pieces::joined(connection, id)?;
+        connection.execute(
+            "UPDATE messages SET parts = ?2 WHERE id = ?1",
+            params![id, json(&parts)?],
+        )?;
+        answer_pieces::remove(connection, id)?;
+    }
     let empty: Vec<u64> = connection
-        .prepare("SELECT id FROM messages WHERE turn IS NOT NULL AND parts = '[]'")?
+        .prepare(
+            "SELECT id FROM messages WHERE turn IS NOT NULL AND finish IS NULL AND parts = '[]'",
+        )?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for id in empty {
         discard(connection, id)?;
     }
     connection.execute(
-        "UPDATE messages SET finish = ?1, turn = NULL WHERE turn IS NOT NULL",
+        "UPDATE messages SET finish = ?1 WHERE turn IS NOT NULL AND finish IS NULL",
         [Word(Finish::Error)],
     )?;
     Ok(())

@@ -2,10 +2,29 @@
 
 use crate::{NewMessage, Store, chats, messages, no_chat, title};
 use rusqlite::Transaction;
+use serde::{Deserialize, Deserializer};
 use tierbar_core::{
     Code, Error,
     chat::{AnswerFacts, ChatMessage, ChatSummary, Part, Role, branch},
 };
+
+/// The message that a turn starts from. As JSON, a number or `null` for [`Self::Root`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Parent {
+    /// The last message of the shown branch.
+    #[default]
+    Leaf,
+    /// None: the question begins a branch of its own.
+    Root,
+    Message(u64),
+}
+
+impl<'de> Deserialize<'de> for Parent {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let id = Option::<u64>::deserialize(json)?;
+        Ok(id.map_or(Self::Root, Self::Message))
+    }
+}
 
 /// How a turn begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,9 +33,8 @@ pub struct NewTurn {
     pub id: String,
     /// The question; `None` asks the question of `parent` again.
     pub text: Option<String>,
-    /// With a question, the message before it; without, the question or one of its answers. `None`: the last message of the shown
-    /// branch.
-    pub parent: Option<u64>,
+    /// With a question, the message before it; without, the question or one of its answers.
+    pub parent: Parent,
     /// What answers from now on, if that changes.
     pub model: Option<String>,
 }
@@ -32,7 +50,7 @@ pub struct OpenedTurn {
 }
 
 impl Store {
-    /// Stores a turn's question and an answer without content, to be written by [`Self::write_answer`]. Both become the shown branch.
+    /// Stores a turn's question and an answer without content, to be written by [`Self::append_answer`] and [`Self::write_answer`]. Both become the shown branch.
     ///
     /// # Errors
     /// [`Code::NotFound`] for an unknown chat or parent, [`Code::BadRequest`] if there is no question.
@@ -54,7 +72,20 @@ impl Store {
             .await
     }
 
-    /// Writes what has arrived of an answer; with a `finish` it is whole. The message; `None` if the chat has been deleted.
+    /// Adds what has arrived of an answer since the last call. After the chat's deletion, nothing is added.
+    pub async fn append_answer(
+        &self,
+        id: u64,
+        pieces: Vec<Part>,
+        answer: AnswerFacts,
+    ) -> Result<(), Error> {
+        self.call(move |database| {
+            database.write(|change| messages::append(change, id, &pieces, &answer))
+        })
+        .await
+    }
+
+    /// Writes an answer in place of its pieces; with a `finish` it is whole. The message; `None` if the chat has been deleted.
     pub async fn write_answer(
         &self,
         id: u64,
@@ -63,6 +94,19 @@ impl Store {
     ) -> Result<Option<ChatMessage>, Error> {
         self.call(move |database| {
             database.write(|change| messages::write(change, id, &parts, &answer))
+        })
+        .await
+    }
+
+    /// Returns the message that a turn of this chat has written; `None` while it writes, and if nothing of it was kept.
+    pub async fn answer_of_turn(
+        &self,
+        chat: &str,
+        turn: &str,
+    ) -> Result<Option<ChatMessage>, Error> {
+        let (chat, turn) = (chat.to_owned(), turn.to_owned());
+        self.call(move |database| {
+            database.read(|connection| messages::of_turn(connection, &chat, &turn))
         })
         .await
     }
@@ -85,12 +129,13 @@ fn open(
     }
     let mut all = messages::of_chat(change, chat)?;
     let parent = match turn.parent {
-        Some(parent) if !all.iter().any(|message| message.id == parent) => {
+        Parent::Message(parent) if !all.iter().any(|message| message.id == parent) => {
             let message = format!("there is no message {parent} in this chat");
             return Ok(Err(Error::new(Code::NotFound, message)));
         }
-        Some(parent) => Some(parent),
-        None => chats::leaf(change, chat)?,
+        Parent::Message(parent) => Some(parent),
+        Parent::Root => None,
+        Parent::Leaf => chats::leaf(change, chat)?,
     };
     // What is refused changes nothing: the first write is behind the last refusal.
     let question = match &turn.text {

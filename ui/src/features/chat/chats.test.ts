@@ -123,6 +123,44 @@ describe('the chat history', () => {
     expect(chats.current.problem?.message).toBe('no step of nightly could answer');
   });
 
+  it('follows what another window does after an error', async () => {
+    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const failing = chats.current.send('First');
+    await until(() => network.turns.length === 1);
+    network.turns[0]?.fail('unreachable', 'no step of nightly could answer');
+    await failing;
+    await other.open('c1');
+    const retried = other.current.answer();
+    await until(() => network.turns.length === 2);
+    await chats.refresh();
+    network.turns[1]?.words('1');
+    await until(() => chats.current.live?.text === '1');
+    expect(chats.current.problem).toBeNull();
+    network.turns[1]?.finish('stop');
+    await retried;
+    await until(() => !chats.current.busy);
+    expect(chats.current.messages.map(({ content }) => content)).toEqual(['First', '1']);
+  });
+
+  it('joins the turn that refused its question, which is a draft again', async () => {
+    await talk('First', '1');
+    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    await other.open('c1');
+    const done = other.current.send('Second');
+    await until(() => network.turns.length === 2);
+    await chats.current.send('Third');
+    expect(chats.current.problem?.code).toBe('conflict');
+    await chats.refresh();
+    expect(chats.current.busy).toBe(true);
+    expect(chats.current.draft).toBe('Third');
+    network.turns[1]?.words('2');
+    network.turns[1]?.finish('stop');
+    await done;
+    await until(() => !chats.current.busy);
+    expect(chats.current.problem).toBeNull();
+    expect(chats.current.messages.map(({ content }) => content)).toEqual(['First', '1', 'Second', '2']);
+  });
+
   it('does not replace a new turn with what was read before it', async () => {
     await talk('First', '1');
     const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });

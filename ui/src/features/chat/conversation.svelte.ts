@@ -17,7 +17,7 @@ export interface LiveAnswer {
   insteadOf: string | null;
   /** The tier is loading. */
   loading: boolean;
-  /** Measured here, from the words as they come. */
+  /** Measured by the host. */
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
 }
@@ -76,17 +76,26 @@ export class Conversation {
     }
   }
 
-  /** Takes over what another page has changed, and joins the turn that it has begun. */
+  /** Takes over what another page has changed, and joins the turn that it has begun. An error stays until then. */
   async sync(summary: ChatSummary): Promise<void> {
-    if (this.busy || this.opening || this.problem !== null) return;
-    if (summary.turn === null && summary.updated_at === this.#summary?.updated_at) return;
+    if (this.busy || this.opening || !this.#isNews(summary)) return;
+    const before = this.#summary;
     try {
       const chat = await this.#fetch();
-      // A turn that began here meanwhile is newer than what was read.
-      if (!this.busy && this.problem === null) this.#take(chat);
+      // What happened here meanwhile is newer than what was read, and the list may be older than the chat.
+      if (this.busy || this.#summary !== before || !this.#isNews(chat)) return;
+      this.problem = null;
+      // A question that did not reach the host is not lost.
+      const unsent = this.messages.find(({ id }) => id === null);
+      if (unsent) this.draft = [unsent.content, this.draft].filter((text) => text !== '').join('\n\n');
+      this.#take(chat);
     } catch {
       // The next look may succeed.
     }
+  }
+
+  #isNews({ turn, updated_at }: ChatSummary): boolean {
+    return turn !== null || updated_at !== this.#summary?.updated_at;
   }
 
   async choose(model: string): Promise<void> {
@@ -231,7 +240,7 @@ export class Conversation {
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path: { id: this.id },
       body: question
-        ? { text: question.content, model: this.model, ...(this.leaf === null ? {} : { parent: this.leaf }) }
+        ? { text: question.content, model: this.model, parent: question.parent }
         : { model: this.model, parent: this.leaf },
     });
     this.#turn = begun.id;
@@ -254,7 +263,6 @@ export class Conversation {
   /** Shows the turn's events as they come. `sent`: when this page asked, if it did. */
   async #follow(turn: string, sent: number | null): Promise<void> {
     this.#turn = turn;
-    const words = new Words();
     let live = this.live as LiveAnswer;
     let first: number | null = null;
     // One paint per frame, however fast the words come.
@@ -272,7 +280,7 @@ export class Conversation {
           this.#conclude(event, sent, first ?? now);
           return;
         }
-        live = advance(live, event, words, sent, now);
+        live = advance(live, event, sent, now);
         if (frame === 0) frame = requestAnimationFrame(show);
       }
     } catch (cause) {
@@ -309,13 +317,7 @@ type Ending = Extract<TurnEvent, { message: ChatMessage } | { answer: ChatMessag
 type Running = Exclude<TurnEvent, Ending>;
 
 /** The answer after one more event. */
-function advance(
-  live: LiveAnswer,
-  event: Running,
-  words: Words,
-  sent: number | null,
-  now: number,
-): LiveAnswer {
+function advance(live: LiveAnswer, event: Running, sent: number | null, now: number): LiveAnswer {
   switch (event.type) {
     case 'progress':
       return { ...live, loading: event.stage === 'load' };
@@ -324,25 +326,22 @@ function advance(
       return { ...live, tier, model, why, insteadOf };
     }
     case 'reasoning':
-      return { ...live, reasoning: live.reasoning + event.text, loading: false };
+      return {
+        ...live,
+        reasoning: live.reasoning + event.text,
+        loading: false,
+        tokensPerSecond: rate(event),
+      };
     case 'text': {
       const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
-      const tokensPerSecond = words.add(now) ?? live.tokensPerSecond;
+      const tokensPerSecond = rate(event);
       return { ...live, text: live.text + event.text, loading: false, tokensPerSecond, firstTokenMs };
     }
   }
 }
 
-/** Speed of the words as they come; an event of text is a token. */
-class Words {
-  #count = 0;
-  #first = 0;
-
-  add(now: number): number | null {
-    this.#count += 1;
-    if (this.#count === 1) this.#first = now;
-    const seconds = (now - this.#first) / 1000;
-    // A rate over less than a quarter of a second jumps about.
-    return seconds < 0.25 ? null : (this.#count - 1) / seconds;
-  }
+/** Tokens per second so far. */
+function rate({ tokens, decode_ms }: { tokens: number; decode_ms: number }): number | null {
+  // A rate over less than a quarter of a second jumps about.
+  return decode_ms < 250 ? null : ((tokens - 1) * 1000) / decode_ms;
 }

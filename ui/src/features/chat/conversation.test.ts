@@ -42,7 +42,7 @@ describe('sending a message', () => {
     const { stream, done } = await ask('Hello?');
     expect(stored()).toEqual([['user', 'Hello?', null]]);
     expect(stream.request.headers.get('authorization')).toBe('Bearer t0');
-    expect(stream.request.body).toEqual({ model: 'fast', text: 'Hello?' });
+    expect(stream.request.body).toEqual({ model: 'fast', text: 'Hello?', parent: null });
     stream.words('Hi ');
     stream.words('there');
     await until(() => chat.live?.text === 'Hi there');
@@ -285,7 +285,7 @@ describe('a page that leaves', () => {
     await done;
     expect(stream.followers).toHaveLength(0);
     expect(stream.ended).toBe(false);
-    stream.words(' a time');
+    stream.words(' a time', 500);
     const next = new Conversation({
       api: new Api(async () => ({ url: '' })),
       onSummary: () => {},
@@ -293,6 +293,7 @@ describe('a page that leaves', () => {
     });
     await next.open('c1');
     await until(() => next.live?.text === 'Once upon a time');
+    expect(next.live?.tokensPerSecond).toBe(2);
     stream.finish('stop', 1);
     await until(() => !next.busy);
     expect(next.messages.map(({ content }) => content)).toEqual(['Tell me all', 'Once upon a time']);

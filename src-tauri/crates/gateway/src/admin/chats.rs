@@ -67,12 +67,15 @@ pub(crate) async fn get(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
 ) -> Result<Json<Chat>, Failure> {
-    let mut chat = admin.store.chat(&id).await?;
-    admin
-        .jobs
-        .note_turns(std::slice::from_mut(&mut chat.summary))
-        .await;
-    Ok(Json(chat))
+    loop {
+        let before = admin.jobs.running_turn(&id).await;
+        let mut chat = admin.store.chat(&id).await?;
+        chat.summary.turn = admin.jobs.running_turn(&id).await;
+        // What was read of a turn that has ended meanwhile may be half an answer.
+        if chat.summary.turn == before {
+            return Ok(Json(chat));
+        }
+    }
 }
 
 /// Changes a chat.

@@ -80,7 +80,7 @@ pub(crate) struct From {
     after: u64,
 }
 
-/// Streams the events of a turn from a number on, to its last.
+/// Streams the events of a turn from a number on, to its last. A turn that ended a while ago has one, with its message.
 #[utoipa::path(
     get,
     path = "/tierbar/v1/chats/{id}/turns/{turn}/events",
@@ -97,15 +97,19 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let From { after } = read_query(from)?;
-    let turn = admin.jobs.turn(&chat, &turn).await?;
     let last = headers.get("last-event-id");
-    let last = last.and_then(|last| last.to_str().ok()?.parse().ok());
-    let following = Following {
-        turn,
-        after: last.unwrap_or(after),
-        ready: VecDeque::new(),
-        ended: false,
+    let last = last.and_then(|last| last.to_str().ok()?.parse::<u64>().ok());
+    let after = last.unwrap_or(after);
+    let (turn, ready) = match admin.jobs.turn(&chat, &turn).await {
+        Ok(running) => (Some(running), VecDeque::new()),
+        Err(gone) => {
+            let stored = admin.store.answer_of_turn(&chat, &turn).await?;
+            let message = stored.ok_or(gone)?;
+            let last = (after.saturating_add(1), TurnEvent::Finished { message });
+            (None, VecDeque::from([last]))
+        }
     };
+    let following = Following { turn, after, ready };
     let events = stream::unfold(following, |mut following| async {
         let (number, event) = following.next().await?;
         let data = serde_json::to_string(&event).unwrap_or_default();
@@ -119,10 +123,10 @@ pub(crate) async fn events(
 
 /// A follower's place in a turn.
 struct Following {
-    turn: Arc<Turn>,
+    /// `None` once all its events are ready.
+    turn: Option<Arc<Turn>>,
     after: u64,
     ready: VecDeque<(u64, TurnEvent)>,
-    ended: bool,
 }
 
 impl Following {
@@ -132,13 +136,13 @@ impl Following {
                 self.after = number;
                 return Some((number, event));
             }
-            if self.ended {
-                return None;
-            }
-            self.turn.wait_after(self.after).await;
-            let (events, ended) = self.turn.events_after(self.after);
+            let turn = self.turn.as_ref()?;
+            turn.wait_after(self.after).await;
+            let (events, ended) = turn.events_after(self.after);
             self.ready = events.into();
-            self.ended = ended;
+            if ended {
+                self.turn = None;
+            }
         }
     }
 }

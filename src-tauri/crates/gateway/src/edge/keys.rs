@@ -7,9 +7,9 @@ mod key;
 mod secret;
 
 pub(crate) use admit::admit;
+pub(crate) use admitted::Admitted;
 
 use crate::inference::caller::{Account, Accounts, Caller};
-use admitted::Admitted;
 use key::{Key, revoked, try_after};
 use std::{
     collections::HashMap,

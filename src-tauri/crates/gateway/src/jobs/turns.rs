@@ -1,6 +1,6 @@
 //! Turns of chats: a question and its answer, run by the host and followed by as many windows as there are.
 //!
-//! A turn is one task. It asks, keeps what comes as numbered events, writes the answer to the store about once a second, and stores the
+//! A turn is one task. It asks, keeps what comes as numbered events, appends it to the store about once a second, and stores the
 //! whole message at its end. Followers read from where they are; a follower that leaves changes nothing. Only a stop, the end of the
 //! chat or the end of the host ends a turn before its answer does.
 
@@ -13,24 +13,21 @@ use crate::{
 };
 use log::Log;
 use serde_json::{Map, Value, json};
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     chat::{ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent},
 };
-use tierbar_store::{NewTurn, Store};
-use tokio::sync::{Mutex, watch};
+use tierbar_store::{NewTurn, Parent, Store};
+use tokio::{
+    sync::{Mutex, watch},
+    time::sleep,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
-/// How long the events of a turn that has ended can still be read, by a window that was asleep for a moment.
-const KEPT: Duration = Duration::from_secs(300);
-/// The most turns that are kept after their end.
-const MOST_KEPT: usize = 64;
+/// How long the events of a turn that has ended can still be read. Later followers get the stored message.
+const KEPT: Duration = Duration::from_secs(60);
 
 /// What a question's options cannot say. A chat has no tools yet, and one answer at a time.
 const TURNS_OWN: [&str; 7] = [
@@ -46,7 +43,7 @@ const TURNS_OWN: [&str; 7] = [
 /// The turns that run, and those that have just ended.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
-    turns: Mutex<VecDeque<Arc<Turn>>>,
+    turns: Mutex<Vec<Arc<Turn>>>,
     /// How often a chat has been created, changed or deleted, or a turn has begun or ended.
     revision: watch::Sender<u64>,
     tasks: TaskTracker,
@@ -72,14 +69,18 @@ pub(crate) struct Turn {
 }
 
 /// The question of a new turn, or the question to answer again.
-#[derive(Debug, Default, serde::Deserialize, utoipa::ToSchema)]
-#[serde(default)]
+#[derive(Debug, serde::Deserialize, utoipa::ToSchema)]
 #[schema(as = TurnRequest)]
 pub(crate) struct Question {
     text: Option<String>,
-    parent: Option<u64>,
+    /// The message before the question; `null` for a question that begins a branch of its own. Without the field, the last message of
+    /// the shown branch.
+    #[serde(default)]
+    #[schema(value_type = Option<u64>)]
+    parent: Parent,
     model: Option<String>,
     /// Further fields of the request in OpenAI's form, such as `temperature` and `think`.
+    #[serde(default)]
     options: Map<String, Value>,
 }
 
@@ -100,7 +101,7 @@ impl Jobs {
     /// Begins a turn of a chat.
     ///
     /// # Errors
-    /// `Conflict` with the turn's id if the chat has one that runs; those of [`Store::open_turn`].
+    /// `Conflict` with the turn's id if the chat has one that runs; `Overloaded` while too many requests are in progress; those of [`Store::open_turn`].
     pub(crate) async fn begin_turn(
         self: &Arc<Self>,
         chat: &str,
@@ -108,7 +109,6 @@ impl Jobs {
     ) -> Result<TurnBegun, Error> {
         // Held until the turn is registered, so that two questions at once do not both begin.
         let mut turns = self.turns.turns.lock().await;
-        retire(&mut turns);
         if let Some(running) = running(&turns, chat) {
             let message = "this chat already has a running turn";
             let error = Error::new(Code::Conflict, message).detail("turn", running.id.as_str());
@@ -119,6 +119,8 @@ impl Jobs {
             let message = format!("options.{field} cannot be set: the turn sets it");
             return Err(Error::new(Code::BadRequest, message));
         }
+        let most = self.inference.services.config().server.requests_at_once;
+        let admitted = self.keys.enter(None, self.keys.weigh(None), most.into())?;
         let new = NewTurn {
             id: Uuid::new_v4().to_string(),
             text: question.text,
@@ -134,15 +136,17 @@ impl Jobs {
             log: Log::default(),
             stop: CancellationToken::new(),
         });
-        turns.push_back(Arc::clone(&turn));
+        turns.push(Arc::clone(&turn));
         drop(turns);
         let request = request(&opened.chat.model, &opened.conversation, options);
         self.note_chat_change();
         let jobs = Arc::clone(self);
         self.turns.tasks.spawn(async move {
             let inference = Arc::clone(&jobs.inference);
-            run::run(inference, jobs.store.clone(), turn, request).await;
+            let store = jobs.store.clone();
+            run::run(inference, store, Arc::clone(&turn), request, admitted).await;
             jobs.note_chat_change();
+            tokio::spawn(async move { jobs.forget(&turn).await });
         });
         let question = opened.conversation.into_iter().next_back();
         let question =
@@ -156,6 +160,14 @@ impl Jobs {
             question,
             answer: opened.answer,
         })
+    }
+
+    /// Drops a turn that has ended from memory, after a while.
+    async fn forget(&self, turn: &Arc<Turn>) {
+        let closing = &self.inference.closing;
+        let _closing = closing.run_until_cancelled(sleep(KEPT)).await;
+        let mut turns = self.turns.turns.lock().await;
+        turns.retain(|kept| !Arc::ptr_eq(kept, turn));
     }
 
     /// A turn that runs or has just ended.
@@ -177,7 +189,13 @@ impl Jobs {
     /// # Errors
     /// `NotFound`.
     pub(crate) async fn stop_turn(&self, chat: &str, id: &str) -> Result<(), Error> {
-        let turn = self.turn(chat, id).await?;
+        let turn = match self.turn(chat, id).await {
+            Ok(turn) => turn,
+            Err(gone) => {
+                let stored = self.store.answer_of_turn(chat, id).await?;
+                return stored.map(|_| ()).ok_or(gone);
+            }
+        };
         turn.stop.cancel();
         turn.log.wait_for_end().await;
         Ok(())
@@ -185,7 +203,7 @@ impl Jobs {
 
     /// Stops the turn of a chat that is about to be deleted, if one runs.
     pub(crate) async fn stop_turns_of(&self, chat: &str) {
-        let running = running(&*self.turns.turns.lock().await, chat).map(Arc::clone);
+        let running = running(&self.turns.turns.lock().await, chat).map(Arc::clone);
         if let Some(turn) = running {
             turn.stop.cancel();
             turn.log.wait_for_end().await;
@@ -202,6 +220,12 @@ impl Jobs {
         self.turns.revision.subscribe()
     }
 
+    /// The id of the turn that a chat runs.
+    pub(crate) async fn running_turn(&self, chat: &str) -> Option<String> {
+        let turns = self.turns.turns.lock().await;
+        running(&turns, chat).map(|turn| turn.id.clone())
+    }
+
     /// Adds to each chat the turn that it runs.
     pub(crate) async fn note_turns(&self, chats: &mut [ChatSummary]) {
         let turns = self.turns.turns.lock().await;
@@ -211,25 +235,9 @@ impl Jobs {
     }
 }
 
-fn running<'a>(turns: &'a VecDeque<Arc<Turn>>, chat: &str) -> Option<&'a Arc<Turn>> {
+fn running<'a>(turns: &'a [Arc<Turn>], chat: &str) -> Option<&'a Arc<Turn>> {
     let mut turns = turns.iter();
-    turns.find(|turn| turn.chat == chat && turn.log.ended_at().is_none())
-}
-
-/// Forgets turns that ended a while ago.
-fn retire(turns: &mut VecDeque<Arc<Turn>>) {
-    let now = Instant::now();
-    let is_recent = |turn: &Arc<Turn>| {
-        let ended = turn.log.ended_at();
-        ended.is_none_or(|ended| now.duration_since(ended) < KEPT)
-    };
-    turns.retain(is_recent);
-    let ended = |turn: &Arc<Turn>| turn.log.ended_at().is_some();
-    while turns.len() >= MOST_KEPT
-        && let Some(oldest) = turns.iter().position(ended)
-    {
-        turns.remove(oldest);
-    }
+    turns.find(|turn| turn.chat == chat && !turn.log.has_ended())
 }
 
 /// The conversation as a request. Thoughts of earlier answers are not sent again.

@@ -5,7 +5,7 @@ use tierbar_core::{
     Code,
     chat::{AnswerFacts, Chat, Finish, Part, Role, branch, text_parts},
 };
-use tierbar_store::{ChatFields, NewMessage, NewTurn, OpenedTurn, Store};
+use tierbar_store::{ChatFields, NewMessage, NewTurn, OpenedTurn, Parent, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {
     NewTurn {
@@ -71,7 +71,7 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
 
     let question = first.conversation[0].id;
     let follows = NewTurn {
-        parent: Some(first.answer),
+        parent: Parent::Message(first.answer),
         ..turn("c", "Two?")
     };
     answered(&store, &id, follows, "2").await;
@@ -87,11 +87,40 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "one"]);
     let from_question = NewTurn {
         id: "d".into(),
-        parent: Some(question),
+        parent: Parent::Message(question),
         ..NewTurn::default()
     };
     answered(&store, &id, from_question, "ONE").await;
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "ONE"]);
+}
+
+#[tokio::test]
+async fn an_edited_first_question_is_a_root_of_its_own() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let first = answered(&store, &id, turn("a", "One?"), "1").await;
+    let edited = NewTurn {
+        parent: Parent::Root,
+        ..turn("b", "Two?")
+    };
+    let second = answered(&store, &id, edited, "2").await;
+    assert_eq!(second.conversation.len(), 1);
+    let kept = store.chat(&id).await.unwrap();
+    assert_eq!(shown(&kept), ["Two?", "2"]);
+    assert_eq!(kept.messages[2].parent, None);
+    assert_eq!(kept.summary.title, "One?");
+    let leaf = ChatFields {
+        leaf: Some(first.answer),
+        ..ChatFields::default()
+    };
+    store.update_chat(&id, leaf).await.unwrap();
+    assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "1"]);
+    let nothing = NewTurn {
+        parent: Parent::Root,
+        ..NewTurn::default()
+    };
+    let refused = store.open_turn(&id, nothing).await.unwrap_err();
+    assert_eq!(refused.code, Code::BadRequest);
 }
 
 #[tokio::test]
@@ -124,7 +153,7 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
     assert_eq!(refused(turn("a", " \n")).await, Code::BadRequest);
     for parent in [0, elsewhere, u64::MAX] {
         let turn = NewTurn {
-            parent: Some(parent),
+            parent: Parent::Message(parent),
             ..turn("a", "?")
         };
         assert_eq!(refused(turn).await, Code::NotFound, "{parent}");
@@ -142,7 +171,7 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
 
     let turn = NewTurn {
         model: Some("heavy".into()),
-        parent: Some(u64::MAX),
+        parent: Parent::Message(u64::MAX),
         ..turn("a", "?")
     };
     refused(turn).await;
@@ -166,6 +195,21 @@ async fn what_was_added_behind_a_discarded_answer_stays_in_the_branch() {
 }
 
 #[tokio::test]
+async fn the_answer_of_a_turn_is_found_once_it_is_whole() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let (id, other) = (chat(&store).await, chat(&store).await);
+    answered(&store, &id, turn("a", "One?"), "1").await;
+    store.open_turn(&id, turn("b", "Two?")).await.unwrap();
+    drop(store);
+    let store = fixture.store();
+    let found = async |chat: &str, turn| store.answer_of_turn(chat, turn).await.unwrap();
+    assert_eq!(found(&id, "a").await.unwrap().text(), "1");
+    assert_eq!(found(&id, "b").await, None);
+    assert_eq!(found(&other, "a").await, None);
+}
+
+#[tokio::test]
 async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
     let fixture = Fixture::new();
     let (kept, empty) = {
@@ -185,6 +229,68 @@ async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
     assert_eq!(chat.messages[1].answer.finish, Some(Finish::Error));
     let chat = store.chat(&empty).await.unwrap();
     assert_eq!(shown(&chat), ["How?"], "an answer of nothing is not kept");
+}
+
+#[tokio::test]
+async fn the_pieces_of_an_answer_are_its_message_once_it_ends() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let (whole, killed, empty) = (chat(&store).await, chat(&store).await, chat(&store).await);
+    let thought = |text: &str| Part::Reasoning { text: text.into() };
+    let mut answers = Vec::new();
+    for id in [&whole, &killed] {
+        let answer = store.open_turn(id, turn(id, "Why?")).await.unwrap().answer;
+        for (reasoning, text) in [("H", ""), ("m", "Be"), ("", "cause")] {
+            let mut pieces = text_parts(text.to_owned());
+            pieces.extend((!reasoning.is_empty()).then(|| thought(reasoning)));
+            let facts = AnswerFacts {
+                tier: Some("fast".into()),
+                ..AnswerFacts::default()
+            };
+            store.append_answer(answer, pieces, facts).await.unwrap();
+        }
+        answers.push(answer);
+    }
+    store.open_turn(&empty, turn("e", "How?")).await.unwrap();
+    let parts = [
+        thought("Hm"),
+        Part::Text {
+            text: "Because".into(),
+        },
+    ];
+    let read = async |store: &Store, id: &str| store.chat(id).await.unwrap().messages[1].clone();
+    let running = read(&store, &whole).await;
+    assert_eq!(
+        (running.parts.as_slice(), running.answer.finish),
+        (&parts[..], None)
+    );
+    assert_eq!(running.answer.tier.as_deref(), Some("fast"));
+
+    let facts = AnswerFacts {
+        finish: Some(Finish::Stop),
+        ..AnswerFacts::default()
+    };
+    let written = text_parts("Because.".to_owned());
+    store
+        .write_answer(answers[0], written, facts)
+        .await
+        .unwrap();
+    drop(store);
+    let store = fixture.store();
+    let message = read(&store, &whole).await;
+    assert_eq!(message.text(), "Because.");
+    let message = read(&store, &killed).await;
+    assert_eq!(
+        (message.parts.as_slice(), message.answer.finish),
+        (&parts[..], Some(Finish::Error))
+    );
+    assert_eq!(message.answer.tier.as_deref(), Some("fast"));
+    assert_eq!(shown(&store.chat(&empty).await.unwrap()), ["How?"]);
+
+    store.delete_chat(&killed).await.unwrap();
+    let late = text_parts("late".to_owned());
+    let appended = store.append_answer(answers[1], late, AnswerFacts::default());
+    appended.await.unwrap();
 }
 
 #[tokio::test]

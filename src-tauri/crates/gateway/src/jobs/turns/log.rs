@@ -4,7 +4,7 @@
 //! length takes a few bytes per token beside its text.
 
 use parking_lot::Mutex;
-use std::{ops::Range, time::Instant};
+use std::ops::Range;
 use tierbar_core::chat::TurnEvent;
 use tokio::sync::watch;
 
@@ -20,17 +20,24 @@ struct Kept {
     text: String,
     reasoning: String,
     events: Vec<Entry>,
-    ended_at: Option<Instant>,
+    ended: bool,
 }
 
 #[derive(Debug)]
 enum Entry {
-    /// These bytes of the text.
-    Text(Range<usize>),
-    /// These bytes of the reasoning.
-    Reasoning(Range<usize>),
+    /// A piece of the text.
+    Text(Piece),
+    /// A piece of the reasoning.
+    Reasoning(Piece),
     /// In a box, since nearly all entries are text.
     Other(Box<TurnEvent>),
+}
+
+#[derive(Debug)]
+struct Piece {
+    bytes: Range<usize>,
+    tokens: u32,
+    decode_ms: u64,
 }
 
 impl Log {
@@ -38,37 +45,51 @@ impl Log {
     pub(super) fn push(&self, event: TurnEvent) {
         let (length, ended) = {
             let mut kept = self.kept.lock();
-            if kept.ended_at.is_some() {
+            if kept.ended {
                 return;
             }
             let entry = match event {
-                TurnEvent::Text { text } => Entry::Text(append(&mut kept.text, &text)),
-                TurnEvent::Reasoning { text } => {
-                    Entry::Reasoning(append(&mut kept.reasoning, &text))
-                }
+                TurnEvent::Text {
+                    text,
+                    tokens,
+                    decode_ms,
+                } => Entry::Text(Piece {
+                    bytes: append(&mut kept.text, &text),
+                    tokens,
+                    decode_ms,
+                }),
+                TurnEvent::Reasoning {
+                    text,
+                    tokens,
+                    decode_ms,
+                } => Entry::Reasoning(Piece {
+                    bytes: append(&mut kept.reasoning, &text),
+                    tokens,
+                    decode_ms,
+                }),
                 event => {
-                    let last =
+                    kept.ended =
                         matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed { .. });
-                    if last {
-                        kept.ended_at = Some(Instant::now());
-                    }
                     Entry::Other(Box::new(event))
                 }
             };
             kept.events.push(entry);
-            (kept.events.len() as u64, kept.ended_at.is_some())
+            (kept.events.len() as u64, kept.ended)
         };
         self.length.send_replace((length, ended));
     }
 
-    /// The text and the reasoning so far.
-    pub(super) fn content(&self) -> (String, String) {
+    /// The text and the reasoning so far, from these bytes on.
+    pub(super) fn content_from(&self, (text, reasoning): (usize, usize)) -> (String, String) {
         let kept = self.kept.lock();
-        (kept.text.clone(), kept.reasoning.clone())
+        (
+            kept.text[text..].to_owned(),
+            kept.reasoning[reasoning..].to_owned(),
+        )
     }
 
-    pub(super) fn ended_at(&self) -> Option<Instant> {
-        self.kept.lock().ended_at
+    pub(super) fn has_ended(&self) -> bool {
+        self.kept.lock().ended
     }
 
     /// The events after the one with this number, neighbours of text joined, each with its number or its last one's; and whether these
@@ -79,27 +100,57 @@ impl Log {
         let mut events: Vec<(u64, TurnEvent)> = Vec::new();
         for (number, entry) in (1..).zip(&kept.events).skip(start) {
             let event = match entry {
-                Entry::Text(bytes) => TurnEvent::Text {
-                    text: kept.text[bytes.clone()].to_owned(),
+                Entry::Text(piece) => TurnEvent::Text {
+                    text: kept.text[piece.bytes.clone()].to_owned(),
+                    tokens: piece.tokens,
+                    decode_ms: piece.decode_ms,
                 },
-                Entry::Reasoning(bytes) => TurnEvent::Reasoning {
-                    text: kept.reasoning[bytes.clone()].to_owned(),
+                Entry::Reasoning(piece) => TurnEvent::Reasoning {
+                    text: kept.reasoning[piece.bytes.clone()].to_owned(),
+                    tokens: piece.tokens,
+                    decode_ms: piece.decode_ms,
                 },
                 Entry::Other(event) => TurnEvent::clone(event),
             };
             match (events.last_mut(), &event) {
-                (Some((last, TurnEvent::Text { text: before })), TurnEvent::Text { text })
+                (
+                    Some((
+                        last,
+                        TurnEvent::Text {
+                            text: before,
+                            tokens,
+                            decode_ms,
+                        },
+                    )),
+                    TurnEvent::Text {
+                        text,
+                        tokens: tokens_now,
+                        decode_ms: decode_ms_now,
+                    },
+                )
                 | (
-                    Some((last, TurnEvent::Reasoning { text: before })),
-                    TurnEvent::Reasoning { text },
+                    Some((
+                        last,
+                        TurnEvent::Reasoning {
+                            text: before,
+                            tokens,
+                            decode_ms,
+                        },
+                    )),
+                    TurnEvent::Reasoning {
+                        text,
+                        tokens: tokens_now,
+                        decode_ms: decode_ms_now,
+                    },
                 ) => {
                     *last = number;
                     before.push_str(text);
+                    (*tokens, *decode_ms) = (*tokens_now, *decode_ms_now);
                 }
                 _ => events.push((number, event)),
             }
         }
-        (events, kept.ended_at.is_some())
+        (events, kept.ended)
     }
 
     pub(super) async fn wait_after(&self, number: u64) {
@@ -128,12 +179,20 @@ mod tests {
     use super::*;
     use tierbar_core::chat::TurnStage;
 
-    fn text(text: &str) -> TurnEvent {
-        TurnEvent::Text { text: text.into() }
+    fn text(text: &str, tokens: u32) -> TurnEvent {
+        TurnEvent::Text {
+            text: text.into(),
+            tokens,
+            decode_ms: u64::from(tokens) * 10,
+        }
     }
 
-    fn thought(text: &str) -> TurnEvent {
-        TurnEvent::Reasoning { text: text.into() }
+    fn thought(text: &str, tokens: u32) -> TurnEvent {
+        TurnEvent::Reasoning {
+            text: text.into(),
+            tokens,
+            decode_ms: u64::from(tokens) * 10,
+        }
     }
 
     const LOADING: TurnEvent = TurnEvent::Progress {
@@ -154,42 +213,43 @@ mod tests {
         let log = Log::default();
         for event in [
             LOADING,
-            thought("H"),
-            thought("m"),
-            text("Pa"),
-            text("ri"),
-            text("s"),
+            thought("H", 1),
+            thought("m", 2),
+            text("Pa", 3),
+            text("ri", 4),
+            text("s", 5),
         ] {
             log.push(event);
         }
-        let all = [(1, LOADING), (3, thought("Hm")), (6, text("Paris"))];
+        let all = [(1, LOADING), (3, thought("Hm", 2)), (6, text("Paris", 5))];
         assert_eq!(log.after(0), (all.to_vec(), false));
-        assert_eq!(log.after(4), (vec![(6, text("ris"))], false));
-        assert_eq!(log.after(2).0[0], (3, thought("m")));
+        assert_eq!(log.after(4), (vec![(6, text("ris", 5))], false));
+        assert_eq!(log.after(2).0[0], (3, thought("m", 2)));
         assert_eq!(log.after(6), (vec![], false));
         assert_eq!(log.after(u64::MAX), (vec![], false));
-        assert_eq!(log.content(), ("Paris".into(), "Hm".into()));
+        assert_eq!(log.content_from((0, 0)), ("Paris".into(), "Hm".into()));
+        assert_eq!(log.content_from((2, 2)), ("ris".into(), String::new()));
     }
 
     #[test]
     fn nothing_follows_the_last_event() {
         let log = Log::default();
         log.push(failed());
-        log.push(text("more"));
+        log.push(text("more", 1));
         assert_eq!(log.after(0), (vec![(1, failed())], true));
-        assert!(log.ended_at().is_some());
+        assert!(log.has_ended());
     }
 
     #[tokio::test]
     async fn followers_get_the_next_event_and_the_end() {
         let log = std::sync::Arc::new(Log::default());
-        log.push(text("a"));
+        log.push(text("a", 1));
         log.wait_after(0).await;
         let waiting = tokio::spawn({
             let log = std::sync::Arc::clone(&log);
             async move { log.wait_after(1).await }
         });
-        log.push(text("b"));
+        log.push(text("b", 2));
         waiting.await.unwrap();
         log.push(failed());
         log.wait_after(9).await;

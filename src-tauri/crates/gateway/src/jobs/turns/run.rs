@@ -1,19 +1,23 @@
 //! One turn, from its request to the stored message.
 
 use super::{Inference, Request, Store, Turn};
-use crate::inference::{
-    ask::{Event, Stage, Usage},
-    caller::Caller,
-    source::Source,
+use crate::{
+    edge::keys::Admitted,
+    inference::{
+        ask::{Event, Stage, Usage},
+        caller::Caller,
+        source::Source,
+    },
 };
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use std::{
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 use tierbar_core::{
     Code, Error,
-    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, text_parts},
+    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts},
 };
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -26,29 +30,17 @@ enum Ending {
     Failed(Error),
 }
 
-/// Runs the turn to its last event, whatever happens.
+/// Runs the turn to its last event, whatever happens. What has arrived before a panic is stored as broken off.
 pub(super) async fn run(
     inference: Arc<Inference>,
     store: Store,
     turn: Arc<Turn>,
     request: Result<Request, Error>,
-) {
-    let running = tokio::spawn(write(inference, store, Arc::clone(&turn), request));
-    if let Err(ended) = running.await {
-        let error = Error::new(Code::Internal, format!("the turn broke off: {ended}"));
-        turn.log.push(failed(&error, None));
-    }
-}
-
-async fn write(
-    inference: Arc<Inference>,
-    store: Store,
-    turn: Arc<Turn>,
-    request: Result<Request, Error>,
+    admitted: Admitted,
 ) {
     let mut writing = Writing {
         store,
-        turn,
+        turn: Arc::clone(&turn),
         facts: AnswerFacts::default(),
         begun: Instant::now(),
         first: None,
@@ -56,8 +48,22 @@ async fn write(
         stage: None,
         stored: (0, 0),
     };
-    let ending = writing.answer(&inference, request).await;
-    writing.end(ending).await;
+    let panicked = || {
+        Error::new(
+            Code::Internal,
+            "the turn broke off because of a bug in Tierbar",
+        )
+    };
+    // What a panic leaves of these is only added to.
+    let answering = AssertUnwindSafe(writing.answer(&inference, request));
+    let ending = answering.catch_unwind().await;
+    let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
+    // Before the last event, so that who reads it can ask again at once.
+    drop(admitted);
+    let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
+    if ended.is_err() {
+        turn.log.push(failed(&panicked(), None));
+    }
 }
 
 /// An answer on its way into the store.
@@ -126,12 +132,20 @@ impl Writing {
             Event::Started(source) => self.note_source(source),
             Event::Progress(stage) => self.note_stage(stage),
             Event::Reasoning(text) => {
-                self.note_token();
-                self.turn.log.push(TurnEvent::Reasoning { text });
+                let (tokens, decode_ms) = self.note_token();
+                self.turn.log.push(TurnEvent::Reasoning {
+                    text,
+                    tokens,
+                    decode_ms,
+                });
             }
             Event::Text(text) => {
-                self.note_token();
-                self.turn.log.push(TurnEvent::Text { text });
+                let (tokens, decode_ms) = self.note_token();
+                self.turn.log.push(TurnEvent::Text {
+                    text,
+                    tokens,
+                    decode_ms,
+                });
             }
             Event::Usage(usage) => {
                 self.facts.decode_tokens_per_second =
@@ -197,13 +211,14 @@ impl Writing {
         }
     }
 
-    fn note_token(&mut self) {
+    /// Counts a token. Returns how many there are, and the milliseconds since the first.
+    fn note_token(&mut self) -> (u32, u64) {
         self.pieces += 1;
-        if self.first.is_none() {
-            self.first = Some(Instant::now());
-            let waited = self.begun.elapsed().as_secs_f64() * 1000.0;
-            self.facts.time_to_first_token_ms = Some(waited);
-        }
+        let first = *self.first.get_or_insert_with(Instant::now);
+        let waited = first.duration_since(self.begun).as_secs_f64() * 1000.0;
+        self.facts.time_to_first_token_ms = Some(waited);
+        let decoded = u64::try_from(first.elapsed().as_millis());
+        (self.pieces, decoded.unwrap_or(u64::MAX))
     }
 
     /// Tokens per second by the clock of this host, for servers that report none.
@@ -214,21 +229,22 @@ impl Writing {
     }
 
     fn parts(&self) -> Vec<Part> {
-        parts_of(self.turn.log.content())
+        let (text, reasoning) = self.turn.log.content_from((0, 0));
+        answer_parts(text, reasoning)
     }
 
     async fn store_so_far(&mut self) -> Result<(), Error> {
-        let content = self.turn.log.content();
-        let length = (content.0.len(), content.1.len());
-        if length == self.stored {
+        let (text, reasoning) = self.turn.log.content_from(self.stored);
+        let stored = (self.stored.0 + text.len(), self.stored.1 + reasoning.len());
+        if stored == self.stored {
             return Ok(());
         }
-        let parts = parts_of(content);
-        let stored = self
+        let pieces = answer_parts(text, reasoning);
+        let appended = self
             .store
-            .write_answer(self.turn.answer, parts, self.facts.clone());
-        stored.await?;
-        self.stored = length;
+            .append_answer(self.turn.answer, pieces, self.facts.clone());
+        appended.await?;
+        self.stored = stored;
         Ok(())
     }
 
@@ -279,16 +295,6 @@ impl Writing {
             answer: self.facts.clone(),
         }
     }
-}
-
-/// The parts of a message with this text and this reasoning.
-fn parts_of((text, reasoning): (String, String)) -> Vec<Part> {
-    let mut parts = Vec::new();
-    if !reasoning.is_empty() {
-        parts.push(Part::Reasoning { text: reasoning });
-    }
-    parts.extend(text_parts(text));
-    parts
 }
 
 fn failed(error: &Error, answer: Option<ChatMessage>) -> TurnEvent {

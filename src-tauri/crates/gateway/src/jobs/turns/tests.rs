@@ -14,7 +14,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, watch};
 
 /// What the worker is made to say; dropped, its stream ends.
 type Words = mpsc::UnboundedSender<String>;
@@ -208,9 +208,19 @@ async fn a_follower_can_leave_and_rejoin_where_it_was() {
     stage.say("b");
     stage.say("c");
     let mut rejoined = stage.follow(&turn, number).await;
-    let mut late = stage.follow(&turn, 0).await;
     rejoined.text("bc").await;
-    late.text("abc").await;
+    let mut late = stage.follow(&turn, 0).await;
+    let joined = loop {
+        let (_, event) = late.next().await.unwrap();
+        if event["type"] == "text" {
+            break event;
+        }
+    };
+    assert_eq!(
+        (&joined["text"], &joined["tokens"]),
+        (&json!("abc"), &json!(3))
+    );
+    assert!(joined["decode_ms"].is_u64(), "{joined}");
     stage.finish();
     assert_eq!(rejoined.last().await, late.last().await);
     assert_eq!(texts(&stage.chat().await), ["?", "abc"]);
@@ -234,6 +244,29 @@ async fn a_second_turn_is_refused_with_the_running_one() {
         Some(&json!(turn)),
         "{error}"
     );
+    stage.say("a");
+    stage.finish();
+    stage.follow(&turn, 0).await.last().await;
+    stage.begin(json!({"text": "!"})).await;
+}
+
+#[tokio::test]
+async fn a_turn_counts_toward_requests_at_once() {
+    let stage = Stage::new().await;
+    let config = &stage.bench.config;
+    config.lock().unwrap().server.requests_at_once = 1;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let answer = stage.bench.post(CHAT, r#"{"messages": []}"#).await;
+    assert_eq!(answer.status(), 429);
+    let other = json(stage.bench.ask("POST", "/tierbar/v1/chats", "{}").await).await;
+    let other = format!("/tierbar/v1/chats/{}", other["id"].as_str().unwrap());
+    let turns = format!("{other}/turns");
+    let refused = stage.bench.ask("POST", &turns, r#"{"text": "!"}"#).await;
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key(header::RETRY_AFTER));
+    let error = json(refused).await["error"].take();
+    assert_eq!(error["code"], "overloaded", "{error}");
+    assert!(texts(&json(stage.bench.get(&other).await).await).is_empty());
     stage.say("a");
     stage.finish();
     stage.follow(&turn, 0).await.last().await;
@@ -304,6 +337,29 @@ async fn a_failure_is_the_last_event_and_keeps_the_text() {
 }
 
 #[tokio::test]
+async fn a_turn_that_panics_fails_and_keeps_the_text() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("half");
+    follower.text("half").await;
+    // The worker's stream breaks, and the stand-in for its lease panics when it is asked why.
+    stage.bench.ended = watch::Sender::new(None);
+    stage.words = mpsc::unbounded_channel().0;
+    let last = follower.last().await;
+    assert_eq!(
+        (&last["type"], &last["code"]),
+        (&json!("failed"), &json!("internal"))
+    );
+    let chat = stage.chat().await;
+    assert_eq!(last["answer"], chat["messages"][1]);
+    assert_eq!(chat["messages"][1]["finish"], "error");
+    assert_eq!(texts(&chat), ["?", "half"]);
+    assert_eq!(chat["turn"], Value::Null);
+    stage.bench.released().await;
+}
+
+#[tokio::test]
 async fn a_regenerated_answer_is_beside_the_first() {
     let mut stage = Stage::new().await;
     let first = stage.begin(json!({"text": "?"})).await;
@@ -327,6 +383,29 @@ async fn a_regenerated_answer_is_beside_the_first() {
 }
 
 #[tokio::test]
+async fn a_null_parent_begins_a_branch_and_a_missing_one_goes_on() {
+    let mut stage = Stage::new().await;
+    for (question, messages) in [
+        (json!({"text": "first"}), 1),
+        (json!({"text": "next"}), 3),
+        (json!({"text": "edited", "parent": null}), 1),
+        (json!({"text": "next"}), 3),
+    ] {
+        let turn = stage.begin(question.clone()).await;
+        stage.say("answer");
+        stage.finish();
+        stage.follow(&turn, 0).await.last().await;
+        let sent = stage.requests.recv().await.unwrap();
+        let sent = sent["messages"].as_array().unwrap();
+        assert_eq!(sent.len(), messages, "{question}");
+    }
+    let chat = stage.chat().await;
+    let roots = chat["messages"].as_array().unwrap().iter();
+    let roots = roots.filter(|message| message["parent"].is_null());
+    assert_eq!(roots.count(), 2);
+}
+
+#[tokio::test]
 async fn a_deleted_chat_ends_its_turn() {
     let mut stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
@@ -337,6 +416,29 @@ async fn a_deleted_chat_ends_its_turn() {
     assert_eq!(follower.last().await["type"], "finished");
     assert_eq!(stage.status_of("GET", "").await, 404);
     stage.bench.released().await;
+}
+
+#[tokio::test]
+async fn an_ended_turn_is_forgotten_and_its_message_stays() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    stage.say("a");
+    stage.finish();
+    let last = stage.follow(&turn, 0).await.last().await;
+    tokio::time::pause();
+    // In memory it has no event of that number; the stored message is the last event of every follower.
+    let (mut late, event) = loop {
+        tokio::time::advance(super::KEPT).await;
+        let mut late = stage.follow(&turn, 99).await;
+        if let Some(event) = late.next().await {
+            break (late, event);
+        }
+    };
+    assert_eq!(event, (100, last));
+    assert_eq!(late.next().await, None);
+    let path = format!("/turns/{turn}");
+    assert_eq!(stage.status_of("DELETE", &path).await, 204);
+    assert_eq!(texts(&stage.chat().await), ["?", "a"]);
 }
 
 #[tokio::test]
