@@ -9,6 +9,7 @@ pub(crate) mod token;
 pub(crate) mod ui;
 
 use crate::services::Services;
+use axum::http::HeaderMap;
 use keys::Keys;
 use std::{net::SocketAddr, sync::Arc};
 use token::Token;
@@ -25,4 +26,6 @@ pub(crate) struct Edge {
     pub(crate) is_owners_path: fn(&str) -> bool,
     /// Whether a path's readers stay connected, and so count like a `POST`.
     pub(crate) is_held_path: fn(&str) -> bool,
+    /// Whether a path's body is lines that are parsed one at a time.
+    pub(crate) reads_lines: fn(&str, &HeaderMap) -> bool,
 }

@@ -176,6 +176,7 @@ impl Gateway {
             address: self.address,
             is_owners_path: dialects::contexts::is_path,
             is_held_path: jobs::queue::is_watched,
+            reads_lines: jobs::tasks::reads_lines,
         });
         let admin = Arc::new(Admin {
             services: self.services,

@@ -28,11 +28,11 @@ impl Content {
 
     /// # Errors
     /// `BadRequest` if it is not a JSON object, or [`RoutingFields`] has a field of the wrong type.
-    pub(crate) fn read(bytes: Vec<u8>) -> Result<(Self, RoutingFields), Error> {
+    pub(crate) fn read(bytes: Bytes) -> Result<(Self, RoutingFields), Error> {
         let Read { object, routing } = body::parse(&bytes)?;
         let content = Self {
             fields: Arc::new(Value::Object(object)),
-            bytes: bytes.into(),
+            bytes,
         };
         Ok((content, routing))
     }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_request_keeps_its_bytes_and_has_its_fields() {
         let bytes = br#"{ "model": "fast", "stream": true, "top_k": 1e2, "keep_alive": 5 }"#;
-        let (content, routing) = Content::read(bytes.to_vec()).unwrap();
+        let (content, routing) = Content::read(Bytes::from_static(bytes)).unwrap();
         assert_eq!(content.bytes(), &bytes[..]);
         assert_eq!(content.fields()["top_k"], 100.0);
         assert_eq!(

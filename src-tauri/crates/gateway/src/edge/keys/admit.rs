@@ -25,8 +25,8 @@ pub(crate) async fn admit(
         Ok(key) => key,
         Err(error) => return Failure(error).into_response(),
     };
-    let path = request.uri().path();
-    if key.is_some() && (edge.is_owners_path)(path) {
+    let path = request.uri().path().to_owned();
+    if key.is_some() && (edge.is_owners_path)(&path) {
         let error = Error::new(
             Code::Forbidden,
             "an API key gives no access to saved contexts",
@@ -35,14 +35,18 @@ pub(crate) async fn admit(
         return Failure(error).into_response();
     }
     // Lists cost nothing; a follower counts like a request.
-    if request.method() != Method::POST && !(edge.is_held_path)(path) {
+    if request.method() != Method::POST && !(edge.is_held_path)(&path) {
         return next.run(request).await;
     }
     // Reads the whole body first, so that a slow client takes no place.
     let (head, body) = request.into_parts();
     let mut weight = edge.keys.weigh(key.clone());
     let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
-    let read = read.and_then(|body| body::check_values(&body).map(|()| body));
+    let is_lines = (edge.reads_lines)(&path, &head.headers);
+    let read = read.and_then(|body| {
+        weight.grow(body::memory_of(&body, is_lines)?)?;
+        Ok(body)
+    });
     let most = edge.services.config().server.requests_at_once;
     let entered = read.and_then(|body| Ok((edge.keys.enter(key, weight, most.into())?, body)));
     let (admitted, body) = match entered {

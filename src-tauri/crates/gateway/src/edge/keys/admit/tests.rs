@@ -369,9 +369,7 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
     let shown = key(&bench, "greedy", json!({})).await;
     let found = bench.keys.find(&shown).unwrap();
     let mut share = bench.keys.weigh(Some(found));
-    for _ in 0..4 {
-        share.grow(32 << 20).unwrap();
-    }
+    share.grow(super::super::OF_ONE_KEY).unwrap();
     let refused = chat(&bench, &shown).await;
     assert_eq!(refused.status(), 429);
     let owner = send(&bench, "POST", CHAT, ("x-api-key", bench.token.as_str())).await;
@@ -381,7 +379,8 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
 
     let many = format!(r#"{{"messages":[],"x":[{}0]}}"#, "0,".repeat(1 << 20));
     let text = json!({"messages": [], "x": ",".repeat(2 << 20)}).to_string();
-    for (body, status) in [(many, 413), (text, 200)] {
+    let nested = format!(r#"{{"messages":[],"x":[{}0]}}"#, "[0],".repeat(100_000));
+    for (body, status) in [(many, 413), (nested, 413), (text, 200)] {
         let answer = bench.ask("POST", CHAT, body).await;
         assert_eq!(answer.status(), status);
     }
