@@ -403,3 +403,22 @@ async fn keys_give_no_access_to_saved_contexts() {
     .await;
     assert_eq!(owner.status(), 200);
 }
+
+#[tokio::test]
+async fn a_request_for_several_answers_counts_as_many() {
+    for (path, body) in [
+        (CHAT, json!({"model": "fast", "n": 3, "messages": []})),
+        ("/v1/triage", json!({"texts": ["a", "b", "c"]})),
+    ] {
+        let bench = Bench::new(EVERYWHERE).await;
+        bench.load(answers(json!({})));
+        let shown = key(&bench, "batch", json!({"requests_per_minute": 3})).await;
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header("x-api-key", &shown);
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        let first = bench.send(request).await;
+        assert_ne!(first.status(), 429, "{path}");
+        assert_eq!(chat(&bench, &shown).await.status(), 429, "{path}");
+    }
+}
