@@ -6,7 +6,7 @@ mod admitted;
 mod key;
 mod secret;
 
-pub(crate) use admit::admit;
+pub(crate) use admit::{Sender, admit};
 pub(crate) use secret::PREFIX;
 
 use crate::inference::caller::{Account, Accounts, Caller};

@@ -15,16 +15,28 @@ use axum::{
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
+/// Who sends a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// With the token, or a session.
+    Owner,
+    /// With the key of this name.
+    Key(String),
+    /// A program on this machine that shows neither.
+    Program,
+}
+
 /// Admits requests with a key or the token, and all requests on loopback unless keys are required there.
 pub(crate) async fn admit(
     State(edge): State<Arc<Edge>>,
-    request: Request<Body>,
+    mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let key = match who(&edge, request.headers()) {
-        Ok(key) => key,
+    let (sender, key) = match who(&edge, request.headers()) {
+        Ok(who) => who,
         Err(error) => return Failure(error).into_response(),
     };
+    request.extensions_mut().insert(sender);
     let path = request.uri().path().to_owned();
     if key.is_some() && (edge.is_owners_path)(&path) {
         let error = Error::new(
@@ -58,18 +70,19 @@ pub(crate) async fn admit(
     response.map(|body| admitted.with(body))
 }
 
-/// Returns the request's key; `None` if it needs none.
-fn who(edge: &Edge, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Error> {
+/// Returns who sends a request, and the key, if it has one.
+fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
     if origin::is_owner(edge, headers) || secret::shown(headers).any(|given| edge.token.is(given)) {
-        return Ok(None);
+        return Ok((Sender::Owner, None));
     }
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
     if let Some(given) = secret::shown(headers).find(|given| given.starts_with(secret::PREFIX)) {
-        return edge.keys.find(given).map(Some);
+        let key = edge.keys.find(given)?;
+        return Ok((Sender::Key(key.name.clone()), Some(key)));
     }
     let needed = !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;
     if !needed {
-        return Ok(None);
+        return Ok((Sender::Program, None));
     }
     let message = if secret::shown(headers).next().is_some() {
         "this API key is not valid here"
