@@ -5,6 +5,7 @@ pub(crate) mod openapi;
 pub(crate) mod origin;
 pub(crate) mod paused;
 pub(crate) mod request_id;
+pub(crate) mod sessions;
 pub(crate) mod token;
 pub(crate) mod ui;
 
@@ -12,6 +13,7 @@ use crate::services::Services;
 use axum::http::HeaderMap;
 use keys::Keys;
 use std::{net::SocketAddr, sync::Arc};
+use tierbar_store::Store;
 use token::Token;
 
 /// The state that decides who may call.
@@ -20,6 +22,8 @@ pub(crate) struct Edge {
     pub(crate) services: Arc<dyn Services>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) token: Token,
+    /// Where sessions are.
+    pub(crate) store: Store,
     /// The listen address.
     pub(crate) address: SocketAddr,
     /// Whether no API key gives access to a path.

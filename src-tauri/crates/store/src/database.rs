@@ -27,6 +27,7 @@ const MIGRATIONS: &[M<'static>] = &[
         include_str!("schedules.sql")
     )),
     M::up(include_str!("message_tree.sql")),
+    M::up(include_str!("sessions.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -32,7 +32,7 @@ pub(crate) async fn admit(
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let (sender, key) = match who(&edge, request.headers()) {
+    let (sender, key) = match who(&edge, request.headers()).await {
         Ok(who) => who,
         Err(error) => return Failure(error).into_response(),
     };
@@ -71,8 +71,10 @@ pub(crate) async fn admit(
 }
 
 /// Returns who sends a request, and the key, if it has one.
-fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
-    if origin::is_owner(edge, headers) || secret::shown(headers).any(|given| edge.token.is(given)) {
+async fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
+    if origin::is_owner(edge, headers).await
+        || secret::shown(headers).any(|given| edge.token.is(given))
+    {
         return Ok((Sender::Owner, None));
     }
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.

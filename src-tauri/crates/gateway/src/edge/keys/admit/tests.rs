@@ -111,8 +111,13 @@ async fn loopback_is_open_except_for_invalid_keys() {
     assert_eq!(closed.post(CHAT, "{}").await.status(), 401);
     let key = key(&closed, "mine", json!({})).await;
     assert_eq!(chat(&closed, &key).await.status(), 200);
-    let session = format!("tierbar_session={}", closed.token.session());
-    let browser = send(&closed, "POST", CHAT, ("cookie", &session)).await;
+    let halves = crate::edge::sessions::begin(&closed.store).await.unwrap();
+    let request = Request::post(CHAT)
+        .header(header::HOST, "localhost")
+        .header("cookie", format!("tierbar_session={}", halves.cookie))
+        .header("x-tierbar-session", halves.page);
+    let body = Body::from(r#"{"model": "fast", "messages": []}"#);
+    let browser = closed.send(request.body(body).unwrap()).await;
     assert_eq!(browser.status(), 200);
 }
 
