@@ -14,8 +14,8 @@ use axum::{
 use std::{net::IpAddr, sync::Arc};
 use tierbar_core::{Code, Error};
 
-/// The origin of the app's windows.
-const APP_ORIGIN: &str = "tauri://localhost";
+/// The origin of the app's windows, and of those of every other Tauri app.
+pub(crate) const APP_ORIGIN: &str = "tauri://localhost";
 /// The paths of the API, not of the page.
 const API: [&str; 4] = ["/v1/", "/api/", "/tierbar/", "/metrics"];
 /// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.

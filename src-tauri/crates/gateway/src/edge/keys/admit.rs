@@ -8,12 +8,15 @@ use crate::{
 use axum::{
     body::Body,
     extract::State,
-    http::{HeaderMap, Method, Request},
+    http::{HeaderMap, Method, Request, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
+
+/// One place in so many is kept for the owner, whom no other client can lock out.
+const KEPT_PART: usize = 8;
 
 /// Who sends a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,7 @@ pub(crate) async fn admit(
         Ok(who) => who,
         Err(error) => return Failure(error).into_response(),
     };
+    let is_owner = sender == Sender::Owner;
     request.extensions_mut().insert(sender);
     let path = request.uri().path().to_owned();
     if key.is_some() && (edge.is_owners_path)(&path) {
@@ -59,8 +63,9 @@ pub(crate) async fn admit(
         weight.grow(body::memory_of(&body, is_lines)?)?;
         Ok(body)
     });
-    let most = edge.services.config().server.requests_at_once;
-    let entered = read.and_then(|body| Ok((edge.keys.enter(key, weight, most.into())?, body)));
+    let most = usize::from(edge.services.config().server.requests_at_once);
+    let kept = if is_owner { 0 } else { most / KEPT_PART };
+    let entered = read.and_then(|body| Ok((edge.keys.enter(key, weight, most - kept)?, body)));
     let (admitted, body) = match entered {
         Ok(entered) => entered,
         Err(error) => return Failure(error).into_response(),
@@ -82,7 +87,12 @@ async fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<sup
         let key = edge.keys.find(given)?;
         return Ok((Sender::Key(key.name.clone()), Some(key)));
     }
-    let needed = !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;
+    // Our own window sends the token; other apps' pages have its origin too.
+    let of_an_app = headers
+        .get(header::ORIGIN)
+        .is_some_and(|origin| origin.as_bytes() == origin::APP_ORIGIN.as_bytes());
+    let needed =
+        of_an_app || !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;
     if !needed {
         return Ok((Sender::Program, None));
     }

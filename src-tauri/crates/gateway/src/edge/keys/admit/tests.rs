@@ -427,3 +427,41 @@ async fn a_request_for_several_answers_counts_as_many() {
         assert_eq!(chat(&bench, &shown).await.status(), 429, "{path}");
     }
 }
+
+#[tokio::test]
+async fn places_are_kept_for_the_owner() {
+    let bench = Bench::configured(HERE, |config| config.server.requests_at_once = 8).await;
+    bench.load(answers(json!({})));
+    let body = r#"{"messages": []}"#;
+    let enter = |most| {
+        bench
+            .keys
+            .enter(None, bench.keys.weigh(None), most)
+            .unwrap()
+    };
+    let mut inside: Vec<_> = (0..7).map(|_| enter(8)).collect();
+    assert_eq!(bench.post(CHAT, body).await.status(), 429);
+    assert_eq!(bench.ask("POST", CHAT, body).await.status(), 200);
+    inside.push(enter(8));
+    assert_eq!(bench.ask("POST", CHAT, body).await.status(), 429);
+    inside.truncate(6);
+    assert_eq!(bench.post(CHAT, body).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_page_of_another_app_needs_a_key() {
+    let bench = Bench::new(HERE).await;
+    bench.load(answers(json!({})));
+    let shown = key(&bench, "app", json!({})).await;
+    let app = |name: &str, value: &str| {
+        let request = Request::post(CHAT)
+            .header(header::HOST, "localhost")
+            .header(header::ORIGIN, "tauri://localhost")
+            .header(name, value);
+        let body = Body::from(r#"{"model": "fast", "messages": []}"#);
+        bench.send(request.body(body).unwrap())
+    };
+    assert_eq!(app("x-none", "").await.status(), 401);
+    assert_eq!(app("x-api-key", &shown).await.status(), 200);
+    assert_eq!(app("x-api-key", bench.token.as_str()).await.status(), 200);
+}
