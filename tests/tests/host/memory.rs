@@ -9,8 +9,8 @@ use tierbar_tests::{
 
 /// Below the limit of a body.
 const LENGTH: usize = 31 << 20;
-/// Twice the body's text, and the values of its JSON.
-const CHARGED_MIB: u64 = 2 * 32 + 64;
+/// Four times the body's text, and the values of its JSON.
+const CHARGED_MIB: u64 = 4 * 32 + 64;
 /// The body itself, while it arrives, and what an allocator holds back.
 const OWN_MIB: u64 = 96;
 
@@ -74,6 +74,14 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
         bombs.push((path, json, ["{\"x\":[[", "0,", "0]]}"]));
         let prompt = "{\"model\":\"none\",\"prompt\":\"";
         bombs.push((path, json, [prompt, "word ", "\"}"]));
+    }
+    for path in [ROUTES[0], "/v1/messages", "/api/chat"] {
+        let start =
+            "{\"model\":\"none\",\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"";
+        bombs.push((path, json, [start, "word ", "\"}]}"]));
+    }
+    for path in ["/v1/summarize", "/v1/compress", "/v1/triage"] {
+        bombs.push((path, json, ["{\"text\":\"", "word 1 ", "\"}"]));
     }
     let brief = "/v1/brief";
     bombs.push((brief, json, ["{\"lines\":\"[", "[0],", "[0]]\"}"]));

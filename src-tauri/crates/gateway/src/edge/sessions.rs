@@ -84,7 +84,7 @@ pub(crate) fn check_fresh(session: Option<Extension<BySession>>, what: &str) -> 
     }
     let message = format!("a browser session older than 10 minutes cannot {what}");
     Err(Error::new(Code::Forbidden, message)
-        .hint("use the app or the command line, or clear this site's cookies and sign in again"))
+        .hint("use the app or the command line, or run `tierbar sessions end` and sign in again"))
 }
 
 fn hash_of(headers: &HeaderMap) -> Option<[u8; 32]> {

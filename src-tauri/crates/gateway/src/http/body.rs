@@ -19,8 +19,9 @@ const MOST_VALUES: usize = 64 << 20;
 const CONTAINER: usize = 512;
 /// The memory of a further element, in a list that doubles as it grows.
 const ELEMENT: usize = 256;
-/// How often a body's text is in memory besides the body itself: once parsed, and once in the form of another dialect.
-const COPIES: usize = 2;
+/// How often a body's text is in memory at most, besides the body itself: parsed, within a prompt, in the form of another
+/// dialect, and as its bytes.
+const COPIES: usize = 4;
 
 /// How long a body may stall,
 const SILENCE: Duration = Duration::from_secs(30);
