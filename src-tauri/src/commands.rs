@@ -5,6 +5,7 @@ use crate::{
     windows::{self, Page},
 };
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use tauri::{AppHandle, Manager, State};
 use tierbar_host::Host;
 
@@ -59,6 +60,56 @@ pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
 #[tauri::command]
 pub(crate) fn reveal_models_folder(app: AppHandle) -> Result<(), String> {
     let folder = app.state::<Host>().models_dir();
+    if !is_plain_folder(&folder) {
+        return Err(format!("{} is not a folder", folder.display()));
+    }
     open::that_detached(&folder)
         .map_err(|error| format!("{} could not be opened: {error}", folder.display()))
+}
+
+/// Whether opening it shows its files. A bundle, such as an app, would be launched.
+fn is_plain_folder(path: &Path) -> bool {
+    let Ok(real) = path.canonicalize() else {
+        return false;
+    };
+    let is_app = real
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("app"));
+    real.is_dir() && !is_app && !real.join("Contents").exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{fs, os::unix::fs::symlink};
+
+    #[test]
+    fn an_app_is_not_opened_as_the_models_folder() {
+        let root = std::env::temp_dir().join(format!("tierbar-folders-{}", std::process::id()));
+        let at = |name: &str| root.join(name);
+        for folder in [
+            "models",
+            "models.v2",
+            "Evil.app",
+            "Evil.APP",
+            "flow/Contents",
+        ] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at("file"), "").unwrap();
+        symlink(at("Evil.app"), at("link")).unwrap();
+        for (name, plain) in [
+            ("models", true),
+            ("models.v2", true),
+            ("Evil.app", false),
+            ("Evil.APP", false),
+            ("link", false),
+            ("flow", false),
+            ("file", false),
+            ("missing", false),
+        ] {
+            assert_eq!(is_plain_folder(&at(name)), plain, "{name}");
+        }
+        fs::remove_dir_all(&root).unwrap();
+    }
 }

@@ -17,6 +17,7 @@ mod hub;
 mod journal;
 mod library;
 mod measures;
+mod memory;
 mod outage;
 mod pulls;
 mod queue;

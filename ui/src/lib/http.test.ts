@@ -68,6 +68,19 @@ describe('the HTTP client', () => {
     expect(onUnauthorized).toHaveBeenCalledOnce();
   });
 
+  it('keeps its half of a session and sends it', async () => {
+    network.override = () => new Response(null, { status: 204, headers: { 'x-tierbar-session': 'half' } });
+    const api = new Api(async () => ({ url: '' }));
+    await api.signIn('right');
+    network.override = () => Response.json({});
+    await api.get('/tierbar/v1/chats');
+    expect(network.requests[1]?.headers.get('x-tierbar-session')).toBe('half');
+    const app = new Api(async () => ({ url: '', token: 'token' }));
+    await app.get('/tierbar/v1/chats');
+    expect(network.requests[2]?.headers.get('x-tierbar-session')).toBeNull();
+    localStorage.clear();
+  });
+
   it('uses a new address after reconnecting', async () => {
     let port = 1;
     const api = new Api(async () => ({ url: `http://127.0.0.1:${port}` }));

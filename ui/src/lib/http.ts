@@ -11,6 +11,9 @@ import {
 } from '../platform/routes';
 import { sentence } from './format';
 
+/** The header of a session's half that the page keeps, and its name in localStorage. */
+const SESSION = 'x-tierbar-session';
+
 /** An error of the API, or a `ConnectionError`. */
 export class ApiError extends Error {
   constructor(
@@ -107,12 +110,14 @@ export class Api {
     return this.#checked(method, path, request);
   }
 
-  /** Trades the token for the browser's session cookie. */
+  /** Trades the token for a session: a cookie, and a half that only pages of this origin can read. */
   async signIn(token: string): Promise<void> {
     if (this.#connection === null) await this.connect();
     const url = this.#connection?.url ?? '';
     const route: Path<'post'> = '/tierbar/v1/session';
-    await this.#checked('post', route, {}, { url, token });
+    const response = await this.#checked('post', route, {}, { url, token });
+    const half = response.headers.get(SESSION);
+    if (half !== null) localStorage.setItem(SESSION, half);
   }
 
   async #json<T>(method: Method, path: string, parts?: Parts): Promise<T> {
@@ -142,7 +147,9 @@ export class Api {
   #request(connection: Connection, method: Method, path: string, parts: Parts) {
     const { body, signal } = parts;
     const headers: Record<string, string> = {};
+    const half = localStorage.getItem(SESSION);
     if (connection.token !== undefined) headers.authorization = `Bearer ${connection.token}`;
+    else if (half !== null) headers[SESSION] = half;
     if (body !== undefined) headers['content-type'] = 'application/json';
     const init: RequestInit = { method: method.toUpperCase(), headers, credentials: 'same-origin' };
     if (body !== undefined) init.body = JSON.stringify(body);

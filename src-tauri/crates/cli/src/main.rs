@@ -15,6 +15,7 @@ mod queue;
 mod schedule;
 mod secret;
 mod serve;
+mod sessions;
 mod status;
 mod task;
 mod tier;
@@ -58,6 +59,9 @@ enum Command {
     /// Manage API keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Manage browsers that are signed in
+    #[command(subcommand)]
+    Sessions(sessions::Command),
     /// Load or unload a tier
     #[command(subcommand)]
     Tier(tier::Command),
@@ -118,6 +122,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Queue(args) => queue::run(home, args).await,
         Command::Secret(command) => secret::run(home, command).await,
         Command::Key(command) => key::run(home, command).await,
+        Command::Sessions(command) => sessions::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
         Command::Pause(args) => pause::pause(home, &args).await,
         Command::Resume => pause::resume(home).await,

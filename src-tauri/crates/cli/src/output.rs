@@ -1,6 +1,9 @@
 //! Output for people: results to stdout, everything else to stderr. A closed stdout ends the program quietly.
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, IsTerminal, Write},
+};
 use tierbar_core::{
     Error,
     fit::{LineKind, SpeedEstimate},
@@ -9,6 +12,11 @@ use tierbar_core::{
 /// Writes to stdout and flushes, so that an answer appears as it streams.
 pub(crate) fn write(text: &str) {
     let mut stdout = io::stdout().lock();
+    let text = if stdout.is_terminal() {
+        printable(text)
+    } else {
+        text.into()
+    };
     let written = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
@@ -24,7 +32,24 @@ pub(crate) fn line(text: &str) {
 
 /// Writes a line to stderr.
 pub(crate) fn error_line(text: &str) {
-    let _closed = writeln!(io::stderr().lock(), "{text}");
+    let mut stderr = io::stderr().lock();
+    let text = if stderr.is_terminal() {
+        printable(text)
+    } else {
+        text.into()
+    };
+    let _closed = writeln!(stderr, "{text}");
+}
+
+/// Removes control characters but line breaks and tabs: a model, or the name of one, could command the terminal with them,
+/// such as to write to the clipboard.
+fn printable(text: &str) -> Cow<'_, str> {
+    let is_command = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    if text.contains(is_command) {
+        text.replace(is_command, "").into()
+    } else {
+        text.into()
+    }
 }
 
 pub(crate) fn error(error: &Error) {
@@ -69,5 +94,21 @@ pub(crate) fn line_name(line: LineKind) -> &'static str {
         LineKind::Projector => "Media projector",
         LineKind::Embedder => "Reserved for embeddings",
         LineKind::App => "Tierbar's windows",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_do_not_reach_a_terminal() {
+        for (text, shown) in [
+            ("a\tb\nc é", "a\tb\nc é"),
+            ("\u{1b}]52;c;cm0gLXJm\u{7}x", "]52;c;cm0gLXJmx"),
+            ("\u{9b}2J\r\u{8}\u{7f}y\0", "2Jy"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
     }
 }

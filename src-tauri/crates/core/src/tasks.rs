@@ -5,6 +5,7 @@ pub mod delimited;
 pub mod entries;
 pub mod facts;
 pub mod lenient;
+mod line;
 pub mod pieces;
 pub mod saved;
 pub mod triage;

@@ -277,10 +277,9 @@ impl Web {
             Some(Host::Domain(name)) if !self.is_proxied(url) => {
                 // A name without addresses fails later, with the reason.
                 let found = self.lookup.addresses(name.to_owned()).await;
-                found
-                    .unwrap_or_default()
-                    .into_iter()
-                    .any(|ip| !reach::is_public(ip))
+                let found = found.unwrap_or_default();
+                // A public name with one private address is still a public server.
+                !found.is_empty() && !found.into_iter().any(reach::is_public)
             }
             _ => false,
         };

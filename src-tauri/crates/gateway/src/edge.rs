@@ -5,12 +5,15 @@ pub(crate) mod openapi;
 pub(crate) mod origin;
 pub(crate) mod paused;
 pub(crate) mod request_id;
+pub(crate) mod sessions;
 pub(crate) mod token;
 pub(crate) mod ui;
 
 use crate::services::Services;
+use axum::http::HeaderMap;
 use keys::Keys;
 use std::{net::SocketAddr, sync::Arc};
+use tierbar_store::Store;
 use token::Token;
 
 /// Distinguishes our keys from placeholders that clients send where none is needed.
@@ -22,10 +25,14 @@ pub(crate) struct Edge {
     pub(crate) services: Arc<dyn Services>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) token: Token,
+    /// Where sessions are.
+    pub(crate) store: Store,
     /// The listen address.
     pub(crate) address: SocketAddr,
     /// Whether no API key gives access to a path.
     pub(crate) is_owners_path: fn(&str) -> bool,
     /// Whether a path's readers stay connected, and so count like a `POST`.
     pub(crate) is_held_path: fn(&str) -> bool,
+    /// Whether a path's body is lines that are parsed one at a time.
+    pub(crate) reads_lines: fn(&str, &HeaderMap) -> bool,
 }

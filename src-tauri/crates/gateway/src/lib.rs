@@ -174,9 +174,11 @@ impl Gateway {
             services: Arc::clone(&self.services),
             keys: self.keys,
             token: self.token,
+            store: self.store.clone(),
             address: self.address,
             is_owners_path: dialects::contexts::is_path,
             is_held_path: jobs::queue::is_watched,
+            reads_lines: jobs::tasks::reads_lines,
         });
         let admin = Arc::new(Admin {
             services: self.services,

@@ -1,7 +1,14 @@
 //! Where the program's own messages go.
 
 use crate::folder::{Folder, data_folder};
-use std::{io::IsTerminal, path::PathBuf};
+use std::{
+    fs::{self, Permissions},
+    io::{self, IsTerminal, Write},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    sync::Mutex,
+    time::SystemTime,
+};
 use tierbar_core::{Code, Error};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
@@ -25,7 +32,7 @@ pub fn log_to_folder(home: Option<PathBuf>) -> Result<(), Error> {
         Ok(file) => {
             let layer = tracing_subscriber::fmt::layer()
                 .with_ansi(false)
-                .with_writer(std::sync::Mutex::new(file));
+                .with_writer(Mutex::new(file));
             (Some(layer), Ok(()))
         }
         Err(error) => (None, Err(error)),
@@ -39,9 +46,50 @@ pub fn log_to_folder(home: Option<PathBuf>) -> Result<(), Error> {
     outcome
 }
 
-fn file(home: Option<PathBuf>) -> Result<RollingFileAppender, Error> {
+/// A day's file after the other, each of which only its user can read: it may have prompts.
+#[derive(Debug)]
+struct PrivateFiles {
+    files: RollingFileAppender,
+    folder: PathBuf,
+    /// The day, since 1970, whose file is private.
+    day: Option<u64>,
+}
+
+impl PrivateFiles {
+    /// Makes a new day's file private, and all others.
+    fn protect(&mut self) -> io::Result<()> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let day = Some(since.unwrap_or_default().as_secs() / (24 * 3600));
+        if self.day == day {
+            return Ok(());
+        }
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                fs::set_permissions(entry.path(), Permissions::from_mode(0o600))?;
+            }
+        }
+        self.day = day;
+        Ok(())
+    }
+}
+
+impl Write for PrivateFiles {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.files.write(bytes)?;
+        // A line is not lost for the mode of its file.
+        let _ = self.protect();
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.files.flush()
+    }
+}
+
+fn file(home: Option<PathBuf>) -> Result<PrivateFiles, Error> {
     let logs = Folder::open(Some(home.unwrap_or_else(data_folder)))?.logs();
-    RollingFileAppender::builder()
+    let files = RollingFileAppender::builder()
         .rotation(Rotation::DAILY)
         .filename_prefix("tierbar")
         .filename_suffix("log")
@@ -52,5 +100,36 @@ fn file(home: Option<PathBuf>) -> Result<RollingFileAppender, Error> {
                 Code::Storage,
                 format!("cannot log to {}: {error}", logs.display()),
             )
-        })
+        })?;
+    let mut private = PrivateFiles {
+        files,
+        folder: logs,
+        day: None,
+    };
+    let _ = private.protect();
+    Ok(private)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_files_are_private() {
+        let home = tempfile::tempdir().unwrap();
+        let logs = home.path().join("logs");
+        fs::create_dir_all(&logs).unwrap();
+        let old = logs.join("worker.log");
+        fs::write(&old, "").unwrap();
+        fs::set_permissions(&old, Permissions::from_mode(0o644)).unwrap();
+        let mut files = file(Some(home.path().to_owned())).unwrap();
+        files.write_all(b"a line\n").unwrap();
+        let entries: Vec<_> = fs::read_dir(&logs).unwrap().collect();
+        assert_eq!(entries.len(), 2);
+        for entry in entries {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{:?}", entry.path());
+        }
+    }
 }

@@ -4,7 +4,7 @@
 mod body;
 mod seats;
 
-use axum::{Json, Router};
+use axum::{Json, Router, response::IntoResponse};
 use body::{Answer, Arriving};
 use hyper::{
     Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn,
@@ -190,7 +190,12 @@ async fn serve_http(
             if over_tls {
                 request.extensions_mut().insert(OverTls);
             }
-            let response: Response<_> = router.oneshot(request).await?;
+            // The connection's buffer holds a little more than its size.
+            let response: Response<_> = if head_bytes(&request) > HEAD_BYTES {
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
+            } else {
+                router.oneshot(request).await?
+            };
             Ok::<_, Infallible>(response.map(|body| Answer::new(body, taken)))
         }
     });
@@ -210,6 +215,15 @@ async fn serve_http(
     if let Err(error) = ended {
         tracing::debug!("a connection ended: {error}");
     }
+}
+
+/// Returns the length of a request's head as it was sent, but for spaces that may stand around values.
+fn head_bytes<B>(request: &Request<B>) -> usize {
+    const LINE: usize = "GET  HTTP/1.1\r\n\r\n".len();
+    let target = request.uri().to_string().len();
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    LINE + target + fields.sum::<usize>()
 }
 
 /// Ends a connection whose client has read nothing for too long. Time without data to send does not count.

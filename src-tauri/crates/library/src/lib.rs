@@ -287,14 +287,19 @@ impl Library {
     /// Hashes all files of a model and compares them with their recorded checksums. The hashes of our own files are recorded.
     ///
     /// # Errors
-    /// Those of [`Library::resolve`]; [`Code::Storage`] if a file cannot be read; [`Code::Cancelled`].
+    /// Those of [`Library::resolve`]; [`Code::ModelMissing`] for a file that is not listed, whose content a hash would reveal;
+    /// [`Code::Storage`] if a file cannot be read; [`Code::Cancelled`].
     pub fn verify(
         &self,
         spec: &str,
         progress: OnProgress<'_>,
         cancel: &CancellationToken,
     ) -> Result<Verification, Error> {
-        let model = self.found(spec)?;
+        let (path, listed) = self.listed(spec)?;
+        let model = listed.ok_or_else(|| {
+            let message = format!("{} is not a model of the library", path.display());
+            Error::new(Code::ModelMissing, message).hint("`tierbar models list` lists the models")
+        })?;
         checksums::verify(&model.parts, model.keeper, progress, cancel)
     }
 
@@ -314,16 +319,21 @@ impl Library {
     }
 
     fn found(&self, spec: &str) -> Result<Found, Error> {
+        match self.listed(spec)? {
+            (_, Some(model)) => Ok(model),
+            (path, None) => files::unlisted(&path, inventory::keeper_of(&self.options, &path)),
+        }
+    }
+
+    /// Returns the path that a spec names, and its model, if it is listed.
+    fn listed(&self, spec: &str) -> Result<(PathBuf, Option<Found>), Error> {
         let inventory = self.inventory();
         let path = resolve::resolve(&self.options.models_dir, spec, || inventory.clone())?;
         let listed = inventory
             .models
             .into_iter()
             .find(|model| model.parts.contains(&path));
-        match listed {
-            Some(model) => Ok(model),
-            None => files::unlisted(&path, inventory::keeper_of(&self.options, &path)),
-        }
+        Ok((path, listed))
     }
 }
 

@@ -28,6 +28,7 @@ const MIGRATIONS: &[M<'static>] = &[
     )),
     M::up(include_str!("message_tree.sql")),
     M::up(include_str!("answer_pieces.sql")),
+    M::up(include_str!("sessions.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -12,6 +12,7 @@ mod minutes;
 mod queue;
 mod savings;
 mod schedules;
+mod sessions;
 mod title;
 mod turns;
 mod word;

@@ -161,6 +161,19 @@ impl Store {
         .await
     }
 
+    /// Checks that a request is this owner's, as in [`NewJob`]; another's is as unknown as one that does not exist.
+    pub async fn check_job_owner(&self, id: &str, owner: Option<String>) -> Result<(), Error> {
+        let id = id.to_owned();
+        self.call(move |database| {
+            let found = database.read(|connection| rows::owner(connection, &id))?;
+            match found {
+                Some(found) if found == owner.unwrap_or_default() => Ok(()),
+                _ => Err(no_job(&id)),
+            }
+        })
+        .await
+    }
+
     /// Returns a request with its answer, if it has one, which then counts as fetched unless it is only `glanced` at.
     pub async fn job_outcome(&self, id: &str, glanced: bool) -> Result<JobOutcome, Error> {
         let id = id.to_owned();

@@ -1,7 +1,10 @@
 //! A day's log lines, counted. A brief is written from these counts, so that its figures come from the lines and not from a
 //! model.
 
-use super::entries::{Entry, When, template};
+use super::{
+    entries::{Entry, When, template},
+    line,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::{cmp::Reverse, collections::BTreeMap};
@@ -114,25 +117,21 @@ impl Span {
 }
 
 impl Counter {
-    /// Counts a line; empty lines are ignored.
-    pub fn line(&mut self, line: &str) {
+    /// Counts a line; empty lines are ignored, and one above 256 KiB is malformed.
+    pub fn line(&mut self, line: &[u8]) {
         self.line += 1;
-        if line.trim().is_empty() {
+        if line.trim_ascii().is_empty() {
             return;
         }
-        match serde_json::from_str(line) {
-            Ok(value) => self.value(&value),
-            Err(_) => self.is_malformed(),
+        match line::fields(line).as_ref().and_then(Entry::read) {
+            Some(entry) => self.count(entry),
+            None => self.is_malformed(),
         }
     }
 
     /// Counts a parsed entry.
     pub fn entry(&mut self, value: &Value) {
         self.line += 1;
-        self.value(value);
-    }
-
-    fn value(&mut self, value: &Value) {
         match value.as_object().and_then(Entry::read) {
             Some(entry) => self.count(entry),
             None => self.is_malformed(),

@@ -30,6 +30,8 @@ const TIME: [&str; 9] = [
 ];
 const OUTCOME: [&str; 4] = ["outcome", "result", "status", "state"];
 const METRIC: [&str; 2] = ["metric", "name"];
+/// No form of a time has more letters.
+const LONGEST_TIME: usize = 64;
 /// Numbers that measure nothing.
 const NO_METRIC: [&str; 8] = [
     "id", "pid", "line", "code", "port", "version", "seq", "thread",
@@ -88,7 +90,7 @@ impl Entry {
         };
         let time = named(&TIME).and_then(|(_, value)| match value {
             Value::Number(number) => number.as_f64().map(When::Number),
-            Value::String(text) => Some(When::Text(text.clone())),
+            Value::String(text) => Some(When::Text(text.chars().take(LONGEST_TIME).collect())),
             _ => None,
         });
         let mut metrics = Vec::new();

@@ -11,6 +11,9 @@ use std::collections::BTreeSet;
 /// The most facts to compare: nobody reads a longer list, and a table of figures cannot be shortened to a few words.
 const MOST: usize = 500;
 
+/// How much of a source is compared, in bytes: more than a model's context, and little once it is split into words.
+const COMPARED: usize = 1 << 20;
+
 /// The source's facts, kept and missing, in its words and order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Kept {
@@ -23,6 +26,7 @@ pub struct Kept {
 /// Compares the result with the source.
 #[must_use]
 pub fn compare(source: &str, result: &str) -> Kept {
+    let source = &source[..source.floor_char_boundary(COMPARED)];
     let mut kept = Kept::default();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     // Whether there is room for more.

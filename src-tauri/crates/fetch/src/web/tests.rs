@@ -159,8 +159,12 @@ async fn public_servers_may_redirect_only_to_public_ones() {
         .count();
     assert_eq!(arrivals, 2, "a refused server got a request");
 
+    // A private address beside a public one opens nothing.
+    let error = text(&web, to("both.test", "127.0.0.1")).await.unwrap_err();
+    assert_eq!(error.code, Code::Unreachable, "{error}");
+
     // Whoever names an inner address may be sent to others.
-    for from in ["127.0.0.1", "inside.test", "both.test"] {
+    for from in ["127.0.0.1", "inside.test"] {
         for host in ["127.0.0.1", "inside.test", "storage.test"] {
             assert_eq!(
                 text(&web, to(from, host)).await.unwrap(),

@@ -2,14 +2,14 @@
 
 use crate::{
     admin::Admin,
-    edge::origin::BySession,
+    edge::sessions::{self, BySession},
     http::{body, error::Failure, schema::Errors},
 };
 use axum::{Extension, Json, body::Body, extract::State};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{path::PathBuf, sync::Arc};
-use tierbar_core::{Code, Config, Error};
+use tierbar_core::Config;
 use utoipa::ToSchema;
 
 /// The configuration, and where its file is.
@@ -49,16 +49,36 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Json<ConfigAnswer>, Failure> {
     let patch: Map<String, Value> = body::object(body).await?;
-    // Who else gets in is for whoever holds the token itself, not for a page that a browser has open.
-    if session.is_some() && patch.contains_key("server") {
-        return Err(
-            Error::new(Code::Forbidden, "a browser session cannot change [server]")
-                .hint("change it in config.toml, or send the token itself")
-                .into(),
-        );
+    if let Some(setting) = widening(&patch) {
+        sessions::check_fresh(session, &format!("change {setting}"))?;
     }
     let config = admin.services.patch_config(Value::Object(patch)).await?;
     Ok(answer(&admin, &config))
+}
+
+/// Returns a setting of the patch that decides who gets in, or where prompts go.
+fn widening(patch: &Map<String, Value>) -> Option<&'static str> {
+    let sections = [
+        ("listen", "listen"),
+        ("server", "[server]"),
+        ("allowed_origins", "allowed_origins"),
+        ("log", "[log]"),
+    ];
+    let has = |section: &str, setting: &str| {
+        let section = patch.get(section);
+        section.is_some_and(|section| section.get(setting).is_some())
+    };
+    let tiers = patch.get("tiers").and_then(Value::as_object);
+    let has_endpoint = |tier: &Value| tier.get("endpoint").is_some();
+    if let Some((_, shown)) = sections.iter().find(|(name, _)| patch.contains_key(*name)) {
+        Some(shown)
+    } else if has("queue", "webhook_hosts") {
+        Some("webhook_hosts")
+    } else if tiers.is_some_and(|tiers| tiers.values().any(has_endpoint)) {
+        Some("an endpoint")
+    } else {
+        None
+    }
 }
 
 fn answer(admin: &Admin, config: &Config) -> Json<ConfigAnswer> {

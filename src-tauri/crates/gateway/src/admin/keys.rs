@@ -2,9 +2,10 @@
 
 use crate::{
     admin::Admin,
+    edge::sessions::{self, BySession},
     http::{body, error::Failure, path::Id, schema::Errors},
 };
-use axum::{Json, body::Body, extract::State, http::StatusCode};
+use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
@@ -61,8 +62,10 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<KeyList> {
 )]
 pub(crate) async fn add(
     State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
     body: Body,
 ) -> Result<(StatusCode, Json<NewKey>), Failure> {
+    sessions::check_fresh(session, "create an API key")?;
     let KeyRequest {
         name,
         requests_per_minute,

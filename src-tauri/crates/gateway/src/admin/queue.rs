@@ -3,6 +3,7 @@
 use super::models::read_query;
 use crate::{
     admin::Admin,
+    edge::sessions::{self, BySession},
     http::{
         error::Failure,
         schema::{Errors, QueuedRequest},
@@ -10,7 +11,7 @@ use crate::{
     jobs::queue,
 };
 use axum::{
-    Json,
+    Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
 };
 use secrecy::ExposeSecret;
@@ -91,7 +92,9 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn secret(
     State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
 ) -> Result<Json<WebhookSecret>, Failure> {
+    sessions::check_fresh(session, "read the secret of webhooks")?;
     let secret = queue::secret(&admin.jobs).await?;
     let secret = secret.expose_secret().to_owned();
     Ok(Json(WebhookSecret { secret }))

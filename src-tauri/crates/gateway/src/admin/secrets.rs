@@ -3,9 +3,10 @@
 use crate::{
     admin::Admin,
     blocking::blocking,
+    edge::sessions::{self, BySession},
     http::{body, error::Failure, path::Id, schema::Errors},
 };
-use axum::{Json, body::Body, extract::State, http::StatusCode};
+use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, sync::Arc};
@@ -79,9 +80,11 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
 )]
 pub(crate) async fn set(
     State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
     Id(name): Id,
     body: Body,
 ) -> Result<StatusCode, Failure> {
+    sessions::check_fresh(session, "change a secret")?;
     let name: Name = name.parse()?;
     let bytes = body::read(body, body::ADMIN_LIMIT).await?;
     // The parser's own message may quote the value.
@@ -105,8 +108,10 @@ pub(crate) async fn set(
 )]
 pub(crate) async fn remove(
     State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
     Id(name): Id,
 ) -> Result<StatusCode, Failure> {
+    sessions::check_fresh(session, "change a secret")?;
     let name: Name = name.parse()?;
     with_secrets(&admin, move |secrets| secrets.remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -6,7 +6,7 @@ mod admitted;
 mod key;
 mod secret;
 
-pub(crate) use admit::admit;
+pub(crate) use admit::{Sender, admit};
 pub(crate) use admitted::Admitted;
 
 use crate::inference::caller::{Account, Accounts, Caller};
@@ -28,10 +28,10 @@ use tokio_util::sync::CancellationToken;
 
 /// How often a key's use is stored.
 const SAVING: Duration = Duration::from_secs(60);
-/// The memory of all bodies together: sixteen of the largest.
+/// The memory of all requests together: of their bodies, and of what parsing makes of them.
 const BODIES: usize = 512 << 20;
-/// The memory of the bodies of one key.
-const OF_ONE_KEY: usize = 128 << 20;
+/// The memory of the requests of one key; the largest request takes 224 MiB.
+const OF_ONE_KEY: usize = 256 << 20;
 /// The `Retry-After` if the time is unknown.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -44,11 +44,11 @@ pub struct Keys {
     /// Locked while a change is stored and applied.
     changing: tokio::sync::Mutex<()>,
     inside: AtomicUsize,
-    /// Bytes of the bodies of admitted requests and of those being read.
+    /// Bytes of memory of admitted requests and of those being read.
     bodies: AtomicUsize,
 }
 
-/// A request body's share of the memory for bodies, released when dropped.
+/// A request's share of the memory for requests, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Weight {
     keys: Arc<Keys>,
@@ -261,7 +261,7 @@ fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!(
-        "request bodies take {} MiB, which is the maximum",
+        "requests take {} MiB of memory, which is the maximum",
         most >> 20
     );
     Err(try_after(message, SOON))

@@ -1,7 +1,7 @@
 //! Checks the `Host` and `Origin` of every request and the token, and answers allowed origins with CORS headers.
 
 use crate::{
-    edge::{Edge, KEY_PREFIX},
+    edge::{Edge, KEY_PREFIX, sessions},
     http::error::Failure,
 };
 use axum::{
@@ -14,9 +14,8 @@ use axum::{
 use std::{net::IpAddr, sync::Arc};
 use tierbar_core::{Code, Error};
 
-pub(crate) const SESSION_COOKIE: &str = "tierbar_session";
-/// The origin of the app's windows.
-const APP_ORIGIN: &str = "tauri://localhost";
+/// The origin of the app's windows, and of those of every other Tauri app.
+pub(crate) const APP_ORIGIN: &str = "tauri://localhost";
 /// The paths of the API, not of the page.
 const API: [&str; 4] = ["/v1/", "/api/", "/tierbar/", "/metrics"];
 /// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.
@@ -25,10 +24,6 @@ const PREFLIGHT_SECONDS: &str = "7200";
 /// Marks a request that came over TLS.
 #[derive(Debug, Clone, Copy)]
 pub struct OverTls;
-
-/// Marks a request of a browser that has exchanged the token for a session.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct BySession;
 
 /// Refuses other names (DNS rebinding) and other sites' pages (a site that calls localhost).
 pub(crate) async fn same_site(
@@ -107,17 +102,16 @@ pub(crate) async fn require_token(
     next: Next,
 ) -> Response {
     let headers = request.headers();
-    let given = bearer(headers);
-    if given.is_some_and(|given| edge.token.is(given)) {
+    if bearer(headers).is_some_and(|given| edge.token.is(given)) {
         return next.run(request).await;
     }
-    if is_owner(&edge, headers) {
-        request.extensions_mut().insert(BySession);
+    if let Some(session) = sessions::find(&edge.store, headers).await {
+        request.extensions_mut().insert(session);
         return next.run(request).await;
     }
-    let message = match given {
+    let message = match bearer(request.headers()) {
         Some(key) if key.starts_with(KEY_PREFIX) => "an API key gives access to inference only",
-        _ if headers.contains_key(header::AUTHORIZATION) => "the token is wrong",
+        _ if request.headers().contains_key(header::AUTHORIZATION) => "the token is wrong",
         _ => "the token is required",
     };
     // Strangers are not told where the folder is.
@@ -126,9 +120,9 @@ pub(crate) async fn require_token(
 }
 
 /// Returns whether the request has the token as a bearer, or the session of a browser that has exchanged it.
-pub(crate) fn is_owner(edge: &Edge, headers: &HeaderMap) -> bool {
+pub(crate) async fn is_owner(edge: &Edge, headers: &HeaderMap) -> bool {
     bearer(headers).is_some_and(|given| edge.token.is(given))
-        || session(headers).is_some_and(|given| edge.token.is_session(given))
+        || sessions::find(&edge.store, headers).await.is_some()
 }
 
 /// Returns whether another site's page sent the request without an origin, as browsers do if the page cannot read the
@@ -211,16 +205,6 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
         .ok()?
         .split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-fn session(headers: &HeaderMap) -> Option<&str> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|cookies| cookies.to_str().ok())
-        .flat_map(|cookies| cookies.split(';'))
-        .filter_map(|cookie| cookie.trim().split_once('='))
-        .find_map(|(name, value)| (name == SESSION_COOKIE).then_some(value))
 }
 
 #[cfg(test)]

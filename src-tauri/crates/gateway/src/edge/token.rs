@@ -1,7 +1,6 @@
 //! The token that opens the admin API: its file, and the comparison.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use sha2::{Digest, Sha256};
 use std::{
     fmt,
     fs::{self, OpenOptions, Permissions},
@@ -16,8 +15,6 @@ use tierbar_core::{Code, Error};
 #[derive(Clone)]
 pub struct Token {
     secret: String,
-    /// What a browser's cookie carries instead of the token, so that no browser profile holds the token itself.
-    session: String,
     path: PathBuf,
 }
 
@@ -59,10 +56,8 @@ impl Token {
             return Err(Error::new(Code::Storage, message)
                 .hint("delete the file; a new token is created at the next start"));
         }
-        let session = URL_SAFE_NO_PAD.encode(Sha256::digest(format!("tierbar session {secret}")));
         Ok(Self {
             secret,
-            session,
             path: path.to_owned(),
         })
     }
@@ -77,16 +72,8 @@ impl Token {
         &self.path
     }
 
-    pub(crate) fn session(&self) -> &str {
-        &self.session
-    }
-
     pub(crate) fn is(&self, given: &str) -> bool {
         same(&self.secret, given)
-    }
-
-    pub(crate) fn is_session(&self, given: &str) -> bool {
-        same(&self.session, given)
     }
 }
 
@@ -125,8 +112,7 @@ mod tests {
         );
         assert_eq!(Token::open(&path).unwrap().as_str(), token.as_str());
         assert!(token.is(token.as_str()));
-        assert!(!token.is(token.session()) && !token.is(""));
-        assert!(!token.is_session(token.as_str()));
+        assert!(!token.is(""));
     }
 
     #[test]

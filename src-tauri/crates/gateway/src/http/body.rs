@@ -13,8 +13,15 @@ pub(crate) const INFERENCE_LIMIT: usize = 32 << 20;
 /// Enough for the longest answer in a chat.
 pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
 
-/// The most JSON values in one body: some 100 MB of memory.
-const MOST_VALUES: usize = 1 << 20;
+/// The most memory that the values of one body may take once they are parsed, besides their text.
+const MOST_VALUES: usize = 64 << 20;
+/// The memory of an array or object with one element, which has room for four; an object has a table too.
+const CONTAINER: usize = 512;
+/// The memory of a further element, in a list that doubles as it grows.
+const ELEMENT: usize = 256;
+/// How often a body's text is in memory at most, besides the body itself: parsed, within a prompt, in the form of another
+/// dialect, and as its bytes.
+const COPIES: usize = 4;
 
 /// How long a body may stall,
 const SILENCE: Duration = Duration::from_secs(30);
@@ -29,7 +36,7 @@ const BYTES_PER_SECOND: u64 = 16 << 10;
 ///
 /// # Errors
 /// `PayloadTooLarge` beyond `limit` bytes; `BadRequest` if the connection broke; `RequestTimeout` if it is too slow.
-pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Error> {
+pub(crate) async fn read(body: Body, limit: usize) -> Result<Bytes, Error> {
     collect(body, limit, |_| Ok(())).await
 }
 
@@ -48,8 +55,9 @@ pub(crate) async fn collect(
     mut body: Body,
     limit: usize,
     mut grows: impl FnMut(usize) -> Result<(), Error>,
-) -> Result<Vec<u8>, Error> {
-    let (mut bytes, mut length) = (Vec::new(), 0usize);
+) -> Result<Bytes, Error> {
+    // A body of one part, such as one that was read before, is not copied.
+    let (mut first, mut bytes, mut length) = (Bytes::new(), Vec::new(), 0usize);
     let begun = Instant::now();
     while let Some(frame) = timeout(SILENCE, body.frame())
         .await
@@ -68,16 +76,25 @@ pub(crate) async fn collect(
         length = length.saturating_add(data.len());
         if length <= limit {
             grows(data.len())?;
-            bytes.extend_from_slice(&data);
+            if length == data.len() {
+                first = data;
+            } else {
+                bytes.extend_from_slice(&std::mem::take(&mut first));
+                bytes.extend_from_slice(&data);
+            }
         } else {
-            bytes = Vec::new();
+            (first, bytes) = (Bytes::new(), Vec::new());
         }
         if length > limit.saturating_mul(8) {
             break;
         }
     }
     if length <= limit {
-        return Ok(bytes);
+        if bytes.is_empty() {
+            return Ok(first);
+        }
+        bytes.shrink_to_fit();
+        return Ok(bytes.into());
     }
     let message = format!("the body is larger than {} MiB", limit >> 20);
     Err(Error::new(Code::PayloadTooLarge, message).detail("limit_bytes", limit))
@@ -89,29 +106,48 @@ fn too_slow(length: usize, begun: Instant) -> Error {
     Error::new(Code::RequestTimeout, message).hint("send the request again")
 }
 
-/// Checks that a JSON body fits into memory: each value takes some thirty times as much as the shortest one in text.
+/// Returns the memory that a body takes while it is answered, besides its own bytes.
+///
+/// `is_lines`: it is not one JSON document but many, which are parsed one at a time.
 ///
 /// # Errors
-/// `PayloadTooLarge` for more values than any request needs.
-pub(crate) fn check_values(json: &[u8]) -> Result<(), Error> {
-    // So few bytes cannot have too many values.
-    if json.len() <= MOST_VALUES {
-        return Ok(());
-    }
-    let (mut values, mut in_text, mut escaped) = (0usize, false, false);
+/// Those of [`check_values`].
+pub(crate) fn memory_of(body: &[u8], is_lines: bool) -> Result<usize, Error> {
+    let values = if is_lines { 0 } else { values_memory(body) };
+    check_values(values)?;
+    Ok(body.len() * COPIES + values)
+}
+
+/// Returns the most memory that the values of a JSON document take when it is parsed, besides its text. A parser reads no
+/// further than the document is valid, and so far its strings end where they are taken to end here.
+pub(crate) fn values_memory(json: &[u8]) -> usize {
+    let (mut memory, mut in_text, mut escaped) = (0usize, false, false);
     for &byte in json {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_text => escaped = true,
             b'"' => in_text = !in_text,
-            b',' | b'[' | b'{' if !in_text => values += 1,
+            b'[' | b'{' if !in_text => memory += CONTAINER,
+            b',' if !in_text => memory += ELEMENT,
             _ => {}
         }
     }
-    if values <= MOST_VALUES {
+    memory
+}
+
+/// Checks that parsed values fit into memory, by what [`values_memory`] says of them.
+///
+/// # Errors
+/// `PayloadTooLarge` for more than any request needs.
+pub(crate) fn check_values(memory: usize) -> Result<(), Error> {
+    if memory <= MOST_VALUES {
         return Ok(());
     }
-    let message = format!("the body has more than {MOST_VALUES} values");
+    let message = format!(
+        "the values of the body would take {} MiB of memory and can take {} MiB",
+        memory >> 20,
+        MOST_VALUES >> 20
+    );
     Err(Error::new(Code::PayloadTooLarge, message).hint("send a smaller request"))
 }
 
@@ -134,8 +170,9 @@ pub(crate) async fn object<T: DeserializeOwned>(body: Body) -> Result<T, Error> 
 }
 
 /// # Errors
-/// `BadRequest` with the place, if it is not JSON, not an object, or a field is of the wrong type.
+/// `BadRequest` with the place, if it is not JSON, not an object, or a field is of the wrong type. Those of [`check_values`].
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    check_values(values_memory(bytes))?;
     // A derived struct would accept an array of its fields in order.
     match bytes.trim_ascii_start().first() {
         Some(b'{') => serde_json::from_slice(bytes).map_err(not_json),
@@ -171,8 +208,8 @@ fn not_json(error: serde_json::Error) -> Error {
 }
 
 /// Returns a body of complete bytes.
-pub(crate) fn whole(bytes: Vec<u8>) -> Body {
-    Body::from(Bytes::from(bytes))
+pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
+    Body::from(bytes.into())
 }
 
 #[cfg(test)]

@@ -11,6 +11,9 @@ tokio::task_local! {
 pub trait Account: Send + Sync + fmt::Debug {
     fn name(&self) -> &str;
 
+    /// Counts what is more than one request in what came as one.
+    fn count(&self, more: u32);
+
     /// Takes the tokens of an answer.
     fn spend(&self, tokens: u64);
 }
@@ -51,6 +54,14 @@ impl Caller {
     /// As [`Self::scope`], for one poll.
     pub(crate) fn sync_scope<T>(&self, poll: impl FnOnce() -> T) -> T {
         CALLER.sync_scope(self.clone(), poll)
+    }
+
+    /// Counts a request for so many answers as that many requests; the first was counted as it came.
+    pub(crate) fn count(&self, answers: usize) {
+        let more = u32::try_from(answers.saturating_sub(1)).unwrap_or(u32::MAX);
+        if let Some(account) = self.0.as_ref().filter(|_| more > 0) {
+            account.count(more);
+        }
     }
 
     pub(crate) fn spend(&self, tokens: u64) {

@@ -28,11 +28,11 @@ impl Content {
 
     /// # Errors
     /// `BadRequest` if it is not a JSON object, or [`RoutingFields`] has a field of the wrong type.
-    pub(crate) fn read(bytes: Vec<u8>) -> Result<(Self, RoutingFields), Error> {
+    pub(crate) fn read(bytes: Bytes) -> Result<(Self, RoutingFields), Error> {
         let Read { object, routing } = body::parse(&bytes)?;
         let content = Self {
             fields: Arc::new(Value::Object(object)),
-            bytes: bytes.into(),
+            bytes,
         };
         Ok((content, routing))
     }
@@ -74,6 +74,46 @@ impl Content {
             parts.into_iter().any(is_media)
         })
     }
+}
+
+/// The bytes that an image or a sound counts for at least: few are of fewer tokens than 64.
+const MEDIA_BYTES: usize = 256;
+
+impl Content {
+    /// Returns the bytes of the prompt as far as they say something of its tokens: without the data of images and sounds,
+    /// for each of which a little is counted.
+    pub(crate) fn prompt_bytes(&self) -> usize {
+        let messages = self.fields["messages"].as_array().into_iter().flatten();
+        let parts =
+            messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
+        let media = parts.filter(|part| is_media(part)).map(data_bytes);
+        let (data, least) = media.fold((0, 0), |(data, least), bytes| {
+            (data + bytes, least + MEDIA_BYTES)
+        });
+        self.bytes.len().saturating_sub(data) + least
+    }
+}
+
+/// Returns the length of an image's or sound's data; none for what is no data, such as words behind `;base64,`.
+fn data_bytes(part: &Value) -> usize {
+    let image = &part["image_url"];
+    let url = image["url"].as_str().or(image.as_str()).unwrap_or_default();
+    let inline = url
+        .strip_prefix("data:")
+        .and_then(|url| url.split_once(";base64,"));
+    let data = [
+        inline.map(|(_, data)| data),
+        part["input_audio"]["data"].as_str(),
+    ];
+    let is_base64 = |data: &&str| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
+        data.bytes().all(is_letter)
+    };
+    data.into_iter()
+        .flatten()
+        .filter(is_base64)
+        .map(str::len)
+        .sum()
 }
 
 fn is_media(part: &Value) -> bool {
@@ -147,7 +187,7 @@ mod tests {
     #[test]
     fn a_request_keeps_its_bytes_and_has_its_fields() {
         let bytes = br#"{ "model": "fast", "stream": true, "top_k": 1e2, "keep_alive": 5 }"#;
-        let (content, routing) = Content::read(bytes.to_vec()).unwrap();
+        let (content, routing) = Content::read(Bytes::from_static(bytes)).unwrap();
         assert_eq!(content.bytes(), &bytes[..]);
         assert_eq!(content.fields()["top_k"], 100.0);
         assert_eq!(
@@ -182,6 +222,37 @@ mod tests {
         }
         assert!(Content::of(json!({"model": 5})).is_err());
         assert!(Content::of(json!("text")).is_err());
+    }
+
+    #[test]
+    fn only_the_data_of_media_is_not_charged() {
+        let bytes = |content: Value| {
+            let chat = json!({"messages": [{"role": "user", "content": content}]});
+            let content = Content::of(chat).unwrap().0;
+            (content.prompt_bytes(), content.bytes().len())
+        };
+        let words = "many words ".repeat(1000);
+        let data = "A".repeat(100_000);
+        for text in [
+            json!(format!("a;base64,{words}")),
+            json!([{"type": "text", "text": format!("data:image/png;base64,{words}")}]),
+        ] {
+            let (charged, all) = bytes(text);
+            assert_eq!(charged, all);
+        }
+        let url = format!("data:image/png;base64,{data}");
+        let sound = json!({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}});
+        for media in [
+            json!({"type": "image_url", "image_url": {"url": url}}),
+            json!({"type": "image_url", "image_url": url}),
+            sound,
+        ] {
+            let (charged, all) = bytes(json!([media, {"type": "text", "text": words}]));
+            assert_eq!(charged, all - data.len() + MEDIA_BYTES);
+        }
+        let false_data = json!({"image_url": {"url": format!("data:image/png;base64,{words}")}});
+        let (charged, all) = bytes(json!([false_data]));
+        assert_eq!(charged, all + MEDIA_BYTES);
     }
 
     #[test]

@@ -116,10 +116,13 @@ pub(crate) async fn begin(
         content,
     } = request;
     let model = model.as_deref();
+    if let Some(answers) = content.fields()["n"].as_u64() {
+        caller.count(usize::try_from(answers).unwrap_or(usize::MAX));
+    }
     // Counting tokens costs nothing.
-    let prompt_bytes = match path == TOKENS || content.has_media() {
+    let prompt_bytes = match path == TOKENS {
         true => 0,
-        false => content.bytes().len(),
+        false => content.prompt_bytes(),
     };
     let request = UpstreamRequest {
         path,

@@ -29,7 +29,7 @@ struct SoFar {
 }
 
 impl Owed {
-    /// `prompt_bytes`: of the prompt's text; none where an image or a sound is a part of it, whose bytes say nothing of its tokens.
+    /// `prompt_bytes`: of the prompt, without the data of images and sounds, which says nothing of their tokens.
     pub(crate) fn new(caller: Caller, prompt_bytes: usize) -> Self {
         let prompt = (prompt_bytes / BYTES_PER_TOKEN) as u64;
         Self(Arc::new(Bill {

@@ -5,6 +5,7 @@ use super::{
     content::{Content, RoutingFields},
     hints::Hints,
 };
+use axum::body::Bytes;
 use serde_json::{Value, json};
 use std::time::Instant;
 use tierbar_core::{Error, lease::KeepAlive};
@@ -56,7 +57,7 @@ impl Request {
     pub(crate) fn read(
         path: &'static str,
         hints: Hints,
-        body: Vec<u8>,
+        body: Bytes,
         arrived: Instant,
     ) -> Result<Self, Error> {
         let (content, routing) = Content::read(body)?;

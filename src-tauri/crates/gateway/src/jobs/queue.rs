@@ -118,7 +118,7 @@ pub(crate) fn is_watched(path: &str) -> bool {
     path.starts_with("/v1/queue/") && path.ends_with("/events")
 }
 
-/// Open to every client that has an id, which cannot be guessed.
+/// A request is open to the API key that it came with, and to the owner.
 pub(crate) fn routes() -> OpenApiRouter<Arc<Jobs>> {
     OpenApiRouter::default()
         .routes(routes!(api::one, api::cancel))

@@ -11,6 +11,8 @@ mod summarize;
 mod trail;
 mod triage;
 
+pub(crate) use brief::reads_lines;
+
 use crate::{http::routes::routes, jobs::Jobs};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;

@@ -98,6 +98,13 @@ async fn endless_and_large_request_heads_end_the_connection() {
     let large = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(HEAD_BYTES + 1));
     let answer = rest(sent(address, large.as_bytes()).await).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    // The connection's buffer would take a little more.
+    let whole = format!(
+        "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+        "y".repeat(HEAD_BYTES)
+    );
+    let answer = rest(sent(address, whole.as_bytes()).await).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101));
     let answer = rest(sent(address, many.as_bytes()).await).await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");

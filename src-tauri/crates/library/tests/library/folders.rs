@@ -305,3 +305,15 @@ fn ten_thousand_files_hide_no_model() {
     assert!(entries.iter().any(|entry| entry.account.is_ok()));
     assert_eq!(library.list().unwrap(), entries);
 }
+
+#[test]
+fn only_listed_models_are_verified() {
+    let root = tempfile::tempdir().unwrap();
+    let library = scratch_copy(&root, SMOLLM2);
+    let secret = root.path().join("secret");
+    fs::write(&secret, "a password").unwrap();
+    let cancel = CancellationToken::new();
+    let spec = secret.to_str().unwrap();
+    let error = library.verify(spec, &mut |_, _| (), &cancel).unwrap_err();
+    assert_eq!(error.code, Code::ModelMissing, "{error}");
+}

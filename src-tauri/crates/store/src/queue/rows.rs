@@ -93,6 +93,13 @@ pub(super) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option
         .optional()
 }
 
+pub(super) fn owner(connection: &Connection, id: &str) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT owner FROM jobs WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
 pub(super) fn outcome(connection: &Connection, id: &str) -> rusqlite::Result<Option<JobOutcome>> {
     let with = format!("SELECT {COLUMNS}, answer_headers, answer FROM jobs WHERE id = ?1");
     connection

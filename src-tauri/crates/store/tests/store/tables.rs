@@ -529,7 +529,7 @@ async fn a_database_without_minutes_keeps_its_chats() {
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
         .execute_batch(
-            "DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; DROP TABLE minutes; PRAGMA user_version = 1;",
+            "DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; DROP TABLE sessions; DROP TABLE minutes; PRAGMA user_version = 1;",
         )
         .unwrap();
     before.close().unwrap();

@@ -2,7 +2,9 @@
 
 use std::{
     collections::VecDeque,
+    fs::Permissions,
     io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -136,6 +138,8 @@ impl Log {
             .append(true)
             .open(path)
             .await?;
+        // Other programs' servers may log prompts.
+        file.set_permissions(Permissions::from_mode(0o600)).await?;
         let length = file.metadata().await?.len();
         let path = path.to_owned();
         Ok(Self { path, file, length })

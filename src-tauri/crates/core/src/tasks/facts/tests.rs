@@ -75,3 +75,9 @@ proptest! {
         prop_assert!(compare(&text, &text).missing.is_empty());
     }
 }
+
+#[test]
+fn only_the_begin_of_a_long_source_is_compared() {
+    let source = format!("The price is 41. {} And 42.", "é ".repeat(COMPARED / 3));
+    assert_eq!(compare(&source, "Nothing.").missing, ["41"]);
+}

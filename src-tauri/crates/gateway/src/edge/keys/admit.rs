@@ -8,25 +8,41 @@ use crate::{
 use axum::{
     body::Body,
     extract::State,
-    http::{HeaderMap, Method, Request},
+    http::{HeaderMap, Method, Request, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
+/// One place in so many is kept for the owner, whom no other client can lock out.
+const KEPT_PART: usize = 8;
+
+/// Who sends a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// With the token, or a session.
+    Owner,
+    /// With the key of this name.
+    Key(String),
+    /// A program on this machine that shows neither.
+    Program,
+}
+
 /// Admits requests with a key or the token, and all requests on loopback unless keys are required there.
 pub(crate) async fn admit(
     State(edge): State<Arc<Edge>>,
-    request: Request<Body>,
+    mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let key = match who(&edge, request.headers()) {
-        Ok(key) => key,
+    let (sender, key) = match who(&edge, request.headers()).await {
+        Ok(who) => who,
         Err(error) => return Failure(error).into_response(),
     };
-    let path = request.uri().path();
-    if key.is_some() && (edge.is_owners_path)(path) {
+    let is_owner = sender == Sender::Owner;
+    request.extensions_mut().insert(sender);
+    let path = request.uri().path().to_owned();
+    if key.is_some() && (edge.is_owners_path)(&path) {
         let error = Error::new(
             Code::Forbidden,
             "an API key gives no access to saved contexts",
@@ -35,16 +51,21 @@ pub(crate) async fn admit(
         return Failure(error).into_response();
     }
     // Lists cost nothing; a follower counts like a request.
-    if request.method() != Method::POST && !(edge.is_held_path)(path) {
+    if request.method() != Method::POST && !(edge.is_held_path)(&path) {
         return next.run(request).await;
     }
     // Reads the whole body first, so that a slow client takes no place.
     let (head, body) = request.into_parts();
     let mut weight = edge.keys.weigh(key.clone());
     let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
-    let read = read.and_then(|body| body::check_values(&body).map(|()| body));
-    let most = edge.services.config().server.requests_at_once;
-    let entered = read.and_then(|body| Ok((edge.keys.enter(key, weight, most.into())?, body)));
+    let is_lines = (edge.reads_lines)(&path, &head.headers);
+    let read = read.and_then(|body| {
+        weight.grow(body::memory_of(&body, is_lines)?)?;
+        Ok(body)
+    });
+    let most = usize::from(edge.services.config().server.requests_at_once);
+    let kept = if is_owner { 0 } else { most / KEPT_PART };
+    let entered = read.and_then(|body| Ok((edge.keys.enter(key, weight, most - kept)?, body)));
     let (admitted, body) = match entered {
         Ok(entered) => entered,
         Err(error) => return Failure(error).into_response(),
@@ -54,18 +75,26 @@ pub(crate) async fn admit(
     response.map(|body| admitted.with(body))
 }
 
-/// Returns the request's key; `None` if it needs none.
-fn who(edge: &Edge, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Error> {
-    if origin::is_owner(edge, headers) || secret::shown(headers).any(|given| edge.token.is(given)) {
-        return Ok(None);
+/// Returns who sends a request, and the key, if it has one.
+async fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
+    if origin::is_owner(edge, headers).await
+        || secret::shown(headers).any(|given| edge.token.is(given))
+    {
+        return Ok((Sender::Owner, None));
     }
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
     if let Some(given) = secret::shown(headers).find(|given| given.starts_with(KEY_PREFIX)) {
-        return edge.keys.find(given).map(Some);
+        let key = edge.keys.find(given)?;
+        return Ok((Sender::Key(key.name.clone()), Some(key)));
     }
-    let needed = !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;
+    // Our own window sends the token; other apps' pages have its origin too.
+    let of_an_app = headers
+        .get(header::ORIGIN)
+        .is_some_and(|origin| origin.as_bytes() == origin::APP_ORIGIN.as_bytes());
+    let needed =
+        of_an_app || !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;
     if !needed {
-        return Ok(None);
+        return Ok((Sender::Program, None));
     }
     let message = if secret::shown(headers).next().is_some() {
         "this API key is not valid here"

@@ -16,6 +16,10 @@ impl Account for Key {
         &self.name
     }
 
+    fn count(&self, more: u32) {
+        Key::count(self, more);
+    }
+
     fn spend(&self, tokens: u64) {
         Key::spend(self, tokens);
     }

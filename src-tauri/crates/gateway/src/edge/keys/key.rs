@@ -122,6 +122,13 @@ impl Key {
         state.inside = state.inside.saturating_sub(1);
     }
 
+    /// Counts further requests; those above the limit delay the next ones.
+    pub(super) fn count(&self, more: u32) {
+        if let Some(requests) = &mut self.state().requests {
+            requests.spend(more.into(), now_ms());
+        }
+    }
+
     /// Charges an answer's tokens.
     pub(super) fn spend(&self, used: u64) {
         let mut state = self.state();

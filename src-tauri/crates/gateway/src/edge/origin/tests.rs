@@ -183,56 +183,6 @@ async fn admin_needs_the_token_and_reports_a_wrong_one() {
 }
 
 #[tokio::test]
-async fn a_browser_exchanges_the_token_for_a_cookie() {
-    let bench = Bench::new("127.0.0.1:11435").await;
-    let (host, token) = (
-        ("host", "localhost"),
-        format!("Bearer {}", bench.token.as_str()),
-    );
-    let refused = bench
-        .send(with(Request::post("/tierbar/v1/session"), &[host]))
-        .await;
-    assert_eq!(refused.status(), 401);
-    let trade = with(
-        Request::post("/tierbar/v1/session"),
-        &[host, ("authorization", &token)],
-    );
-    let response = bench.send(trade).await;
-    assert_eq!(response.status(), 204);
-    let cookie = response.headers()["set-cookie"]
-        .to_str()
-        .unwrap()
-        .to_owned();
-    assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
-    assert!(!cookie.contains(bench.token.as_str()));
-    let pair = cookie.split(';').next().unwrap();
-    let crumbs = format!("theme=dark; {pair}");
-    assert_eq!(
-        status(&bench, "/tierbar/v1/status", &[host, ("cookie", &crumbs)]).await,
-        200
-    );
-    assert_eq!(
-        status(
-            &bench,
-            "/tierbar/v1/status",
-            &[host, ("cookie", "tierbar_session=")]
-        )
-        .await,
-        401
-    );
-    let bearer = format!("Bearer {}", pair.split_once('=').unwrap().1);
-    assert_eq!(
-        status(
-            &bench,
-            "/tierbar/v1/status",
-            &[host, ("authorization", &bearer)]
-        )
-        .await,
-        401
-    );
-}
-
-#[tokio::test]
 async fn inference_is_open_only_on_loopback() {
     let host = ("host", "localhost");
     let here = Bench::new("[::1]:11435").await;
@@ -376,30 +326,6 @@ async fn configured_names_are_accepted() {
             "{name}"
         );
     }
-}
-
-#[tokio::test]
-async fn a_browser_session_does_not_widen_access() {
-    let bench = Bench::new("127.0.0.1:11435").await;
-    let cookie = format!("{SESSION_COOKIE}={}", bench.token.session());
-    let patch = |headers: &[(&str, &str)], body: &'static str| {
-        let mut request = with(Request::patch("/tierbar/v1/config"), headers);
-        *request.body_mut() = Body::from(body);
-        request
-    };
-    let host = ("host", "localhost");
-    let network = r#"{"server": {"network": true}}"#;
-    let refused = bench
-        .send(patch(&[host, ("cookie", &cookie)], network))
-        .await;
-    assert_eq!(refused.status(), 403);
-    // The test services' answer to any patch.
-    let passed = bench
-        .send(patch(&[host, ("cookie", &cookie)], r#"{"policy": {}}"#))
-        .await;
-    assert_eq!(passed.status(), 400);
-    let passed = bench.ask("PATCH", "/tierbar/v1/config", network).await;
-    assert_eq!(passed.status(), 400);
 }
 
 #[tokio::test]

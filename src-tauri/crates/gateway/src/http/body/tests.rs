@@ -29,3 +29,35 @@ async fn only_a_stalled_body_is_given_up() {
     let slow = dribbling(1200, 32 << 10, Duration::from_secs(1));
     assert_eq!(read(slow, 64 << 20).await.unwrap().len(), 1200 * (32 << 10));
 }
+
+#[test]
+fn the_memory_of_values_is_counted_outside_strings() {
+    for (json, memory) in [
+        ("1", 0),
+        ("[1,2]", CONTAINER + ELEMENT),
+        (r#"{"a":[0],"b":"[,{\"["}"#, 2 * CONTAINER + ELEMENT),
+    ] {
+        assert_eq!(values_memory(json.as_bytes()), memory, "{json}");
+    }
+    let bomb = format!("\"\n{}", "[[0],[0]]\n".repeat(100_000));
+    assert!(parse::<Value>(bomb.as_bytes()).is_err());
+    let bomb = bomb.trim_start_matches('"');
+    assert_eq!(
+        memory_of(bomb.as_bytes(), false).unwrap_err().code,
+        Code::PayloadTooLarge
+    );
+    let lines = memory_of(bomb.as_bytes(), true).unwrap();
+    assert_eq!(lines, bomb.len() * COPIES);
+}
+
+#[tokio::test]
+async fn a_body_of_one_part_is_not_copied() {
+    let sent = Bytes::from(vec![b'x'; 100]);
+    let once = read(Body::from(sent.clone()), 100).await.unwrap();
+    assert_eq!(once.as_ptr(), sent.as_ptr());
+    let parts = Body::from_stream(futures_util::stream::iter([
+        Ok::<_, Infallible>(sent.slice(..40)),
+        Ok(sent.slice(40..)),
+    ]));
+    assert_eq!(read(parts, 100).await.unwrap(), sent);
+}

@@ -5,6 +5,7 @@ use super::{
     schema::{AnyError, QueuedOutcome},
 };
 use crate::{
+    edge::keys::Sender,
     http::{
         error::Failure,
         path::Id,
@@ -13,7 +14,7 @@ use crate::{
     jobs::Jobs,
 };
 use axum::{
-    Json,
+    Extension, Json,
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
     http::{HeaderName, HeaderValue, StatusCode},
@@ -43,7 +44,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
     params(("id" = String, Path, description = "A queued request's id")),
     responses((status = 200, description = "The request", body = QueuedOutcome), Errors),
 )]
-pub(crate) async fn one(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Json<Value>, Failure> {
+pub(crate) async fn one(
+    State(jobs): State<Arc<Jobs>>,
+    Extension(sender): Extension<Sender>,
+    Id(id): Id,
+) -> Result<Json<Value>, Failure> {
+    check(&jobs, &id, sender).await?;
     let outcome = jobs.store.job_outcome(&id, false).await?;
     note_fetched(&jobs, &outcome);
     Ok(Json(render::outcome_json(&outcome, usize::MAX)))
@@ -63,7 +69,12 @@ pub(crate) async fn one(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Jso
         (status = "5XX", description = "The request was refused or failed", body = AnyError),
     ),
 )]
-pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Response, Failure> {
+pub(crate) async fn result(
+    State(jobs): State<Arc<Jobs>>,
+    Extension(sender): Extension<Sender>,
+    Id(id): Id,
+) -> Result<Response, Failure> {
+    check(&jobs, &id, sender).await?;
     let outcome = jobs.store.job_outcome(&id, false).await?;
     if !outcome.status.state.has_ended() {
         return Ok(keep::accepted(&outcome.status));
@@ -76,6 +87,16 @@ pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<
             Error::new(Code::NotFound, "the request ended without an answer")
         }))),
     }
+}
+
+/// Checks that the sender may see a request.
+async fn check(jobs: &Jobs, id: &str, sender: Sender) -> Result<(), Error> {
+    let owner = match sender {
+        Sender::Owner => return Ok(()),
+        Sender::Key(name) => Some(name),
+        Sender::Program => None,
+    };
+    jobs.store.check_job_owner(id, owner).await
 }
 
 /// Its answer may be removed for others now, which the runner may wait for.
@@ -130,12 +151,14 @@ enum Keep {
 )]
 pub(crate) async fn cancel(
     State(jobs): State<Arc<Jobs>>,
+    Extension(sender): Extension<Sender>,
     Id(id): Id,
     asked: Result<Query<Cancel>, QueryRejection>,
 ) -> Result<Response, Failure> {
     let Query(Cancel { keep }) = asked.map_err(|wrong| {
         Error::new(Code::BadRequest, wrong.body_text()).hint("use keep=ended, or leave it out")
     })?;
+    check(&jobs, &id, sender).await?;
     let kept = matches!(keep, Some(Keep::Ended));
     let done = jobs.store.cancel_job(&id, kept, now_ms()).await?;
     jobs.queue.break_off(&id);
@@ -164,8 +187,10 @@ pub(crate) async fn cancel(
 )]
 pub(crate) async fn events(
     State(jobs): State<Arc<Jobs>>,
+    Extension(sender): Extension<Sender>,
     Id(id): Id,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+    check(&jobs, &id, sender).await?;
     let states = States {
         changed: jobs.queue.0.changed.subscribe(),
         store: jobs.store.clone(),

@@ -18,6 +18,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::{borrow::Cow, sync::Arc, time::Duration};
@@ -69,7 +70,7 @@ async fn now_or_later(
         Some(When::Only) => {
             // What could never be answered is refused while its client still listens.
             if is_json(&parts.headers) {
-                let _: Map<String, Value> = body::parse(&bytes)?;
+                let _: Streamed = body::parse(&bytes)?;
             }
             return Ok(later.store(jobs, &bytes, None).await?);
         }
@@ -117,14 +118,20 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// Whether a client that has not named the queue understands its `202`. Readers of a stream and Ollama's clients would take it for an empty
 /// answer; they get the failure.
 fn understands(path: &str, body: &[u8]) -> bool {
-    let request = serde_json::from_slice(body).unwrap_or_default();
-    !path.starts_with("/api/") && !streams(path, &request)
+    !path.starts_with("/api/") && !streams(path, body)
+}
+
+/// A request of which nothing else is kept.
+#[derive(Deserialize, Default)]
+struct Streamed {
+    stream: Option<Value>,
 }
 
 /// Whether the request streams. Ollama's do by default.
-fn streams(path: &str, request: &Map<String, Value>) -> bool {
-    match request.get("stream") {
-        Some(stream) => *stream == Value::Bool(true),
+fn streams(path: &str, body: &[u8]) -> bool {
+    let request: Streamed = serde_json::from_slice(body).unwrap_or_default();
+    match request.stream {
+        Some(stream) => stream == Value::Bool(true),
         None => path.starts_with("/api/"),
     }
 }
@@ -204,12 +211,12 @@ pub(super) fn accepted(job: &JobStatus) -> Response {
 
 /// A queued request does not stream.
 fn unstreamed<'a>(path: &str, body: &'a [u8]) -> Cow<'a, [u8]> {
+    if !streams(path, body) {
+        return body.into();
+    }
     let Ok(mut request) = serde_json::from_slice::<Map<String, Value>>(body) else {
         return body.into();
     };
-    if !streams(path, &request) {
-        return body.into();
-    }
     request.insert("stream".to_owned(), false.into());
     // Refused without a stream.
     request.shift_remove("stream_options");

@@ -257,7 +257,7 @@ async fn send(inference: Router, claim: Claim) -> Outcome {
         Ok(body) => JobAnswer {
             status: parts.status.as_u16(),
             headers,
-            body,
+            body: body.into(),
         },
         Err(error) => {
             let message = format!("the answer cannot be kept: {}", error.message);

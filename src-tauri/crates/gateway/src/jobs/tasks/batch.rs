@@ -4,7 +4,7 @@ use super::{
     ask::{Answered, usage},
     trail::Trail,
 };
-use crate::{http::error::Failure, jobs::Jobs};
+use crate::{http::error::Failure, inference::caller::Caller, jobs::Jobs};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -100,6 +100,7 @@ where
         }
         Items::Many(many) => many,
     };
+    Caller::of_this_request().count(many.len());
     let each = |item| {
         let trail = Trail::default();
         let done = work(item, trail.clone());

@@ -17,7 +17,7 @@ use crate::{
     jobs::Jobs,
 };
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, header},
     response::Response,
@@ -111,13 +111,7 @@ pub(super) async fn brief(
     let (items, options) = if is_lines(&headers) {
         let Query(options) =
             options.map_err(|rejection| Error::new(Code::BadRequest, rejection.body_text()))?;
-        // A wrong byte spoils its own line alone.
-        let lines = String::from_utf8_lossy(&body).into_owned();
-        let lines = Lines {
-            lines: Some(lines),
-            entries: None,
-        };
-        (Items::One(lines), options)
+        (Items::One(Ok(Source::Lines(body))), options)
     } else {
         let Wanted {
             lines,
@@ -126,14 +120,15 @@ pub(super) async fn brief(
             options,
         } = body::parse(&body)?;
         let one = (lines.is_some() || entries.is_some()).then_some(Lines { lines, entries });
+        let one = one.map(Lines::source);
+        let batch = batch.map(|batch| batch.into_iter().map(Lines::source).collect());
         (
             Items::of(one, batch, "lines or entries", "batch", MOST)?,
             options,
         )
     };
-    drop(body);
     let limit = checked_words(options.words, USUAL_WORDS)?;
-    let one = |lines: Lines, trail| {
+    let one = |source: Result<Source, Error>, trail| {
         let session = Session::new(
             &jobs.inference,
             Task::Brief,
@@ -141,9 +136,14 @@ pub(super) async fn brief(
             &hints,
             trail,
         );
-        async move { write(session, lines, limit).await }
+        async move { write(session, source?, limit).await }
     };
     Ok(batch::answer(&jobs, Task::Brief, items, one).await)
+}
+
+/// Whether a request's body is lines, which are parsed one at a time.
+pub(crate) fn reads_lines(path: &str, headers: &HeaderMap) -> bool {
+    path == "/v1/brief" && is_lines(headers)
 }
 
 /// Whether the body is JSON lines, by what the client says.
@@ -162,29 +162,42 @@ fn is_lines(headers: &HeaderMap) -> bool {
     .any(|lines| kind.eq_ignore_ascii_case(lines))
 }
 
+/// Where the lines are.
+enum Source {
+    Lines(Bytes),
+    Entries(Vec<Value>),
+}
+
 impl Lines {
+    fn source(self) -> Result<Source, Error> {
+        match (self.lines, self.entries) {
+            (Some(lines), None) => Ok(Source::Lines(lines.into())),
+            (None, Some(entries)) => Ok(Source::Entries(entries)),
+            _ => Err(Error::new(Code::BadRequest, "give either lines or entries")),
+        }
+    }
+}
+
+impl Source {
     /// Counts them; also how many bytes they are, as their senders would have to send them to a cloud.
     fn counted(self) -> Result<(Aggregate, usize), Error> {
         let mut counter = Counter::default();
-        let bytes = match (self.lines, self.entries) {
-            (Some(lines), None) => {
-                lines.lines().for_each(|line| counter.line(line));
+        let bytes = match self {
+            Self::Lines(lines) => {
+                let each = lines.split(|byte| *byte == b'\n');
+                each.for_each(|line| counter.line(line));
                 lines.len()
             }
-            (None, Some(entries)) => {
+            Self::Entries(entries) => {
                 let mut bytes = 0;
                 for entry in &entries {
                     match entry {
-                        Value::String(line) => counter.line(line),
+                        Value::String(line) => counter.line(line.as_bytes()),
                         entry => counter.entry(entry),
                     }
                     bytes += entry.to_string().len();
                 }
                 bytes
-            }
-            _ => {
-                let message = "give either lines or entries";
-                return Err(Error::new(Code::BadRequest, message));
             }
         };
         let aggregate = counter.done();
@@ -201,8 +214,8 @@ impl Lines {
     }
 }
 
-async fn write(mut session: Session, lines: Lines, limit: u32) -> Result<Answered, Error> {
-    let (aggregate, bytes) = blocking("counting the entries", || lines.counted()).await?;
+async fn write(mut session: Session, source: Source, limit: u32) -> Result<Answered, Error> {
+    let (aggregate, bytes) = blocking("counting the entries", || source.counted()).await?;
     let context = session.context_tokens();
     let system = include_str!("prompts/brief.md");
     let max_tokens = (limit * 3 + 64).min(context / 2);

@@ -111,8 +111,13 @@ async fn loopback_is_open_except_for_invalid_keys() {
     assert_eq!(closed.post(CHAT, "{}").await.status(), 401);
     let key = key(&closed, "mine", json!({})).await;
     assert_eq!(chat(&closed, &key).await.status(), 200);
-    let session = format!("tierbar_session={}", closed.token.session());
-    let browser = send(&closed, "POST", CHAT, ("cookie", &session)).await;
+    let halves = crate::edge::sessions::begin(&closed.store).await.unwrap();
+    let request = Request::post(CHAT)
+        .header(header::HOST, "localhost")
+        .header("cookie", format!("tierbar_session={}", halves.cookie))
+        .header("x-tierbar-session", halves.page);
+    let body = Body::from(r#"{"model": "fast", "messages": []}"#);
+    let browser = closed.send(request.body(body).unwrap()).await;
     assert_eq!(browser.status(), 200);
 }
 
@@ -369,9 +374,7 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
     let shown = key(&bench, "greedy", json!({})).await;
     let found = bench.keys.find(&shown).unwrap();
     let mut share = bench.keys.weigh(Some(found));
-    for _ in 0..4 {
-        share.grow(32 << 20).unwrap();
-    }
+    share.grow(super::super::OF_ONE_KEY).unwrap();
     let refused = chat(&bench, &shown).await;
     assert_eq!(refused.status(), 429);
     let owner = send(&bench, "POST", CHAT, ("x-api-key", bench.token.as_str())).await;
@@ -381,7 +384,8 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
 
     let many = format!(r#"{{"messages":[],"x":[{}0]}}"#, "0,".repeat(1 << 20));
     let text = json!({"messages": [], "x": ",".repeat(2 << 20)}).to_string();
-    for (body, status) in [(many, 413), (text, 200)] {
+    let nested = format!(r#"{{"messages":[],"x":[{}0]}}"#, "[0],".repeat(100_000));
+    for (body, status) in [(many, 413), (nested, 413), (text, 200)] {
         let answer = bench.ask("POST", CHAT, body).await;
         assert_eq!(answer.status(), status);
     }
@@ -403,4 +407,61 @@ async fn keys_give_no_access_to_saved_contexts() {
     )
     .await;
     assert_eq!(owner.status(), 200);
+}
+
+#[tokio::test]
+async fn a_request_for_several_answers_counts_as_many() {
+    for (path, body) in [
+        (CHAT, json!({"model": "fast", "n": 3, "messages": []})),
+        ("/v1/triage", json!({"texts": ["a", "b", "c"]})),
+    ] {
+        let bench = Bench::new(EVERYWHERE).await;
+        bench.load(answers(json!({})));
+        let shown = key(&bench, "batch", json!({"requests_per_minute": 3})).await;
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header("x-api-key", &shown);
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        let first = bench.send(request).await;
+        assert_ne!(first.status(), 429, "{path}");
+        assert_eq!(chat(&bench, &shown).await.status(), 429, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn places_are_kept_for_the_owner() {
+    let bench = Bench::configured(HERE, |config| config.server.requests_at_once = 8).await;
+    bench.load(answers(json!({})));
+    let body = r#"{"messages": []}"#;
+    let enter = |most| {
+        bench
+            .keys
+            .enter(None, bench.keys.weigh(None), most)
+            .unwrap()
+    };
+    let mut inside: Vec<_> = (0..7).map(|_| enter(8)).collect();
+    assert_eq!(bench.post(CHAT, body).await.status(), 429);
+    assert_eq!(bench.ask("POST", CHAT, body).await.status(), 200);
+    inside.push(enter(8));
+    assert_eq!(bench.ask("POST", CHAT, body).await.status(), 429);
+    inside.truncate(6);
+    assert_eq!(bench.post(CHAT, body).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_page_of_another_app_needs_a_key() {
+    let bench = Bench::new(HERE).await;
+    bench.load(answers(json!({})));
+    let shown = key(&bench, "app", json!({})).await;
+    let app = |name: &str, value: &str| {
+        let request = Request::post(CHAT)
+            .header(header::HOST, "localhost")
+            .header(header::ORIGIN, "tauri://localhost")
+            .header(name, value);
+        let body = Body::from(r#"{"model": "fast", "messages": []}"#);
+        bench.send(request.body(body).unwrap())
+    };
+    assert_eq!(app("x-none", "").await.status(), 401);
+    assert_eq!(app("x-api-key", &shown).await.status(), 200);
+    assert_eq!(app("x-api-key", bench.token.as_str()).await.status(), 200);
 }

@@ -1,6 +1,6 @@
 //! A conversation as Anthropic's messages: the user's and the assistant's in turn, in blocks.
 
-use crate::inference::wire::ToolCall;
+use crate::{http::body, inference::wire::ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
@@ -46,6 +46,8 @@ pub(super) struct Conversation {
     /// The functions that were called in it.
     pub(super) called: Vec<String>,
     turns: Vec<(&'static str, Vec<Value>)>,
+    /// The memory of the arguments of all calls, which come as text.
+    arguments: usize,
 }
 
 const USER: &str = "user";
@@ -91,6 +93,9 @@ impl Conversation {
             "assistant" => {
                 self.append_to(ASSISTANT, blocks);
                 for call in message.tool_calls.unwrap_or_default() {
+                    let arguments = call.function.arguments.as_deref().unwrap_or_default();
+                    self.arguments += body::values_memory(arguments.as_bytes());
+                    body::check_values(self.arguments)?;
                     let (name, used) = used(call)?;
                     self.called.push(name);
                     self.append_to(ASSISTANT, vec![used]);
@@ -314,5 +319,19 @@ mod tests {
             assert_eq!(error.code, Code::BadRequest);
             assert!(error.message.contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn arguments_of_calls_are_bounded_once_parsed() {
+        let calls = |arguments: &str| {
+            let function = json!({"name": "look", "arguments": arguments});
+            let call = json!({"id": "a", "type": "function", "function": function});
+            let messages = json!([{"role": "assistant", "tool_calls": [call.clone(), call]}]);
+            Conversation::read(serde_json::from_value(messages).unwrap())
+        };
+        assert!(calls(&"x".repeat(1 << 20)).is_ok());
+        let nested = format!("{{\"a\":[{}0]}}", "[0],".repeat(80_000));
+        let error = calls(&nested).unwrap_err();
+        assert_eq!(error.code, Code::PayloadTooLarge, "{error}");
     }
 }

@@ -123,3 +123,37 @@ async fn a_revoked_keys_jobs_are_not_answered() {
         (&json!("failed"), &json!("unauthorized"))
     );
 }
+
+#[tokio::test]
+async fn a_queued_request_is_open_to_its_own_key_alone() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let (a, b) = (
+        key(&bench, "a", json!({})).await,
+        key(&bench, "b", json!({})).await,
+    );
+    let of_a = id(left(&bench, &a, &[], "{}").await).await;
+    let path = format!("/v1/queue/{of_a}");
+    let send = async |method: &str, path: &str, key: Option<&str>| {
+        let mut request = Request::builder().method(method).uri(path);
+        request = request.header(header::HOST, "localhost");
+        if let Some(key) = key {
+            request = request.header(header::AUTHORIZATION, key);
+        }
+        let answer = bench.send(request.body(Body::empty()).unwrap()).await;
+        answer.status()
+    };
+    for (method, path) in [
+        ("GET", path.clone()),
+        ("GET", format!("{path}/result")),
+        ("GET", format!("{path}/events")),
+        ("DELETE", path.clone()),
+    ] {
+        for other in [Some(&*b), None] {
+            let status = send(method, &path, other).await;
+            assert_eq!(status, 404, "{method} {path} {other:?}");
+        }
+    }
+    assert_eq!(send("GET", &path, Some(&a)).await, 200);
+    assert_eq!(bench.get(&path).await.status(), 200);
+    assert_eq!(send("DELETE", &path, Some(&a)).await, 200);
+}

@@ -1,0 +1,169 @@
+use super::*;
+use crate::testing::Bench;
+use axum::{
+    body::Body,
+    http::{Request, Response},
+};
+
+const STATUS: (&str, &str) = ("GET", "/tierbar/v1/status");
+
+async fn bench() -> Bench {
+    Bench::new("127.0.0.1:11435").await
+}
+
+/// A session's two headers.
+struct Browser {
+    cookie: String,
+    page: String,
+}
+
+impl Browser {
+    async fn sign_in(bench: &Bench) -> Self {
+        let begun = bench
+            .ask("POST", "/tierbar/v1/session", Body::empty())
+            .await;
+        assert_eq!(begun.status(), 204);
+        let header = |name: &str| begun.headers()[name].to_str().unwrap().to_owned();
+        let cookie = header("set-cookie");
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        assert!(!cookie.contains(bench.token.as_str()));
+        Self {
+            cookie: cookie.split(';').next().unwrap().to_owned(),
+            page: header("x-tierbar-session"),
+        }
+    }
+
+    async fn send(&self, bench: &Bench, route: (&str, &str), body: &str) -> Response<Body> {
+        send(bench, route, Some(&self.cookie), Some(&self.page), body).await
+    }
+
+    fn hash(&self) -> [u8; 32] {
+        let (_, cookie) = self.cookie.split_once('=').unwrap();
+        hash(cookie, &self.page)
+    }
+}
+
+async fn send(
+    bench: &Bench,
+    (method, path): (&str, &str),
+    cookie: Option<&str>,
+    page: Option<&str>,
+    body: &str,
+) -> Response<Body> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "localhost");
+    if let Some(cookie) = cookie {
+        request = request.header("cookie", cookie);
+    }
+    if let Some(page) = page {
+        request = request.header(&HALF, page);
+    }
+    let body = Body::from(body.to_owned());
+    bench.send(request.body(body).unwrap()).await
+}
+
+#[tokio::test]
+async fn a_session_needs_both_halves() {
+    let bench = bench().await;
+    let (browser, other) = (
+        Browser::sign_in(&bench).await,
+        Browser::sign_in(&bench).await,
+    );
+    assert_ne!(browser.cookie, other.cookie);
+    assert_eq!(browser.send(&bench, STATUS, "").await.status(), 200);
+    let crumbs = format!("theme=dark; {}", browser.cookie);
+    for (cookie, page, status) in [
+        (Some(&*crumbs), Some(&*browser.page), 200),
+        // What another program's port receives.
+        (Some(&*browser.cookie), None, 401),
+        (None, Some(&*browser.page), 401),
+        (Some(&*browser.cookie), Some(&*other.page), 401),
+        (Some("tierbar_session="), Some(""), 401),
+    ] {
+        let answer = send(&bench, STATUS, cookie, page, "").await;
+        assert_eq!(answer.status(), status, "{cookie:?} {page:?}");
+    }
+    let (_, secret) = browser.cookie.split_once('=').unwrap();
+    let bearer = Request::get(STATUS.1)
+        .header("host", "localhost")
+        .header("authorization", format!("Bearer {secret}"));
+    let refused = bench.send(bearer.body(Body::empty()).unwrap()).await;
+    assert_eq!(refused.status(), 401);
+}
+
+#[tokio::test]
+async fn a_session_ends_by_its_page_or_by_the_owner() {
+    let bench = bench().await;
+    let (one, two) = (
+        Browser::sign_in(&bench).await,
+        Browser::sign_in(&bench).await,
+    );
+    let end = ("DELETE", "/tierbar/v1/session");
+    assert_eq!(one.send(&bench, end, "").await.status(), 204);
+    assert_eq!(one.send(&bench, STATUS, "").await.status(), 401);
+    assert_eq!(two.send(&bench, STATUS, "").await.status(), 200);
+    let ended = bench
+        .ask("DELETE", "/tierbar/v1/sessions", Body::empty())
+        .await;
+    assert_eq!(ended.status(), 204);
+    assert_eq!(two.send(&bench, STATUS, "").await.status(), 401);
+}
+
+#[tokio::test]
+async fn a_session_lasts_while_it_is_used() {
+    let bench = bench().await;
+    let browser = Browser::sign_in(&bench).await;
+    let (hash, start) = (browser.hash(), now_ms());
+    let day = 24 * 3_600_000;
+    for days in [10, 20, 30] {
+        let used = bench.store.use_session(hash, IDLE_MS, start + days * day);
+        assert!(used.await.unwrap().is_some(), "day {days}");
+    }
+    let used = bench.store.use_session(hash, IDLE_MS, start + 45 * day);
+    assert_eq!(used.await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn only_a_new_session_widens_access() {
+    let bench = bench().await;
+    let new = Browser::sign_in(&bench).await;
+    let (cookie, page) = (random().unwrap(), random().unwrap());
+    let begun = now_ms() - FRESH_MS - 1;
+    let stored = bench.store.add_session(hash(&cookie, &page), begun);
+    stored.await.unwrap();
+    let old = Browser {
+        cookie: format!("{COOKIE}={cookie}"),
+        page,
+    };
+    let config = ("PATCH", "/tierbar/v1/config");
+    for (route, body) in [
+        (config, r#"{"server": {"network": true}}"#),
+        (config, r#"{"listen": "0.0.0.0:1"}"#),
+        (config, r#"{"allowed_origins": ["https://evil.example"]}"#),
+        (config, r#"{"log": {"prompts": true}}"#),
+        (config, r#"{"queue": {"webhook_hosts": ["evil.example"]}}"#),
+        (
+            config,
+            r#"{"tiers": {"fast": {"endpoint": {"url": "https://evil.example"}}}}"#,
+        ),
+        (("POST", "/tierbar/v1/keys"), r#"{"name": "a"}"#),
+        (("PUT", "/tierbar/v1/secrets/hub"), r#"{"value": "x"}"#),
+        (("DELETE", "/tierbar/v1/secrets/hub"), ""),
+        (("GET", "/tierbar/v1/queue/secret"), ""),
+    ] {
+        let refused = old.send(&bench, route, body).await;
+        assert_eq!(refused.status(), 403, "{route:?} {body}");
+        let passed = new.send(&bench, route, body).await;
+        assert_ne!(passed.status(), 403, "{route:?} {body}");
+    }
+    // The test services' answer to any patch.
+    let passed = old.send(&bench, config, r#"{"policy": {}}"#).await;
+    assert_eq!(passed.status(), 400);
+    // Else a session would renew itself for ever.
+    for browser in [&old, &new] {
+        let begin = ("POST", "/tierbar/v1/session");
+        assert_eq!(browser.send(&bench, begin, "").await.status(), 401);
+    }
+}
