@@ -35,11 +35,11 @@ build: ## Build tierbar, its worker and guard, and tierbar-app into target/relea
 
 check: ## Check a change in minutes: lints, types, the page, unit tests of the crates it reaches
 	@bundle/setup test
-	@$(with) tests/run format page clippy ui changed
+	@$(with) tests/run format page ui-build clippy ui changed
 
 lint: ## Check formatting, lints and types
 	@bundle/setup run
-	@$(with) tests/run format page clippy
+	@$(with) tests/run format page ui-build clippy
 
 mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on a Mac)
 	@bundle/setup run
