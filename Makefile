@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-idle bench-readings bench-cancel mutants eval stress fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-idle bench-readings bench-cancel mutants mutations eval stress fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -35,11 +35,11 @@ build: ## Build tierbar, its worker and guard, and tierbar-app into target/relea
 
 check: ## Check a change in minutes: lints, types, the page, unit tests of the crates it reaches
 	@bundle/setup test
-	@$(with) tests/run format page clippy ui changed
+	@$(with) tests/run format page ui-build clippy ui changed
 
 lint: ## Check formatting, lints and types
 	@bundle/setup run
-	@$(with) tests/run format page clippy
+	@$(with) tests/run format page ui-build clippy
 
 mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on a Mac)
 	@bundle/setup run
@@ -89,6 +89,10 @@ bench-cancel: ## Measure how long Gemma 3's image encoder computes after its cli
 mutants: ## Change the policy, queue, limits and keys line by line, and list what no test notices (FILE=)
 	@command -v cargo-mutants >/dev/null || { echo "Run \`cargo install --locked cargo-mutants\`, then try again."; exit 1; }
 	@$(with) env PROPTEST_MAX_SHRINK_ITERS=0 cargo mutants --output target $(if $(FILE),--re '^$(FILE):')
+
+mutations: ## Break fifteen lines one at a time, and check that the test named for each fails (ONLY=word)
+	@bundle/setup test
+	@$(with) tests/mutations $(ONLY)
 
 stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
 	@bundle/setup run

@@ -554,6 +554,30 @@ fn every_crate_of_ours_has_the_quick_test_profile() {
     assert_eq!(listed, ours);
 }
 
+/// `make mutations` takes long; what would break it is seen here.
+#[test]
+fn every_mutation_names_one_place_and_one_test() {
+    let list = fs::read_to_string(root().join("tests/mutations.toml")).unwrap();
+    let list: toml::Table = list.parse().unwrap();
+    let rust = [
+        sources("src-tauri/crates", &[".rs"]),
+        sources("tests", &[".rs"]),
+    ]
+    .concat();
+    for mutation in list["mutation"].as_array().unwrap() {
+        let field = |name: &str| mutation[name].as_str().unwrap();
+        let (file, from, test) = (field("file"), field("from"), field("test"));
+        assert_ne!(from, field("to"), "{file}");
+        let text = fs::read_to_string(root().join(file)).unwrap_or_default();
+        assert_eq!(text.matches(from).count(), 1, "{file}: {from}");
+        let tests = rust.iter().map(|(_, text)| {
+            let definition = format!("fn {test}()");
+            text.matches(&definition).count()
+        });
+        assert_eq!(tests.sum::<usize>(), 1, "{test}");
+    }
+}
+
 /// Each harness links all that is below it. Tests go into modules of the one that the crate has.
 #[test]
 fn a_crate_has_one_harness_of_integration_tests() {
