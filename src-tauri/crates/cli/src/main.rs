@@ -16,6 +16,7 @@ mod schedule;
 mod secret;
 mod serve;
 mod sessions;
+mod shell;
 mod status;
 mod task;
 mod tier;
@@ -88,6 +89,10 @@ enum Command {
     Bench(bench::Args),
     /// Find and save the fastest settings for a tier
     Tune(tune::Args),
+    /// Print a completion script for a shell
+    Completions(shell::Completions),
+    /// Print the manual page
+    Man,
 }
 
 fn main() -> ExitCode {
@@ -135,6 +140,11 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Schedule(command) => schedule::run(home, command).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
+        Command::Completions(args) => {
+            shell::completions(&args);
+            Ok(())
+        }
+        Command::Man => shell::man(),
     }
 }
 
