@@ -74,7 +74,7 @@ async fn a_pull_without_a_host_prints_the_verdict_and_verifies() {
     let lines: Vec<_> = stderr.lines().collect();
     assert!(lines[0].starts_with("Runs fully in memory: "), "{stderr}");
     assert!(
-        lines.iter().any(|line| line.contains(" % of 94 MiB")),
+        lines.iter().any(|line| line.contains(" % of 98 MB")),
         "{stderr}"
     );
     assert!(is_whole(&data, SMOLLM2));

@@ -12,8 +12,8 @@ use sse_stream::{Sse, SseByteStream};
 use std::{path::PathBuf, pin::Pin};
 use tierbar_core::{
     Code, Error,
-    budget::gib,
     download::{DownloadState, DownloadStatus},
+    units::file_size,
 };
 
 #[derive(Debug, clap::Args)]
@@ -92,15 +92,15 @@ fn line(download: &DownloadStatus) -> String {
     format!("{}  {}  {}", download.id, download.file, progress(download))
 }
 
-/// Returns the state and figures, such as `43 % of 4.6 GiB · 62.9 MB/s · 1 min 2 s left`.
+/// Returns the state and figures, such as `43 % of 5 GB · 62.9 MB/s · 1 min 2 s left`.
 pub(crate) fn progress(download: &DownloadStatus) -> String {
     let mut parts = Vec::new();
     match download.total_bytes {
         Some(total) if total > 0 => {
             let percent = u128::from(download.received_bytes) * 100 / u128::from(total);
-            parts.push(format!("{percent} % of {}", gib(total)));
+            parts.push(format!("{percent} % of {}", file_size(total)));
         }
-        _ => parts.push(gib(download.received_bytes)),
+        _ => parts.push(file_size(download.received_bytes)),
     }
     let state = match download.state {
         DownloadState::Downloading => None,
@@ -186,14 +186,11 @@ mod tests {
         .unwrap();
         assert_eq!(
             progress(&download),
-            "50 % of 1.0 GiB · 62.9 MB/s · 1 min 2 s left"
+            "50 % of 1.1 GB · 62.9 MB/s · 1 min 2 s left"
         );
         download.state = DownloadState::Waiting;
         download.reason = Some("no network".to_owned());
-        assert_eq!(
-            progress(&download),
-            "50 % of 1.0 GiB · waiting · no network"
-        );
+        assert_eq!(progress(&download), "50 % of 1.1 GB · waiting · no network");
         download.total_bytes = None;
         assert_eq!(progress(&download), "512 MiB · waiting · no network");
     }

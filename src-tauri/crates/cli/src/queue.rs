@@ -21,7 +21,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the newest jobs and the number in each state
+    /// List the newest requests and the number in each state
     List {
         /// State to list: waiting, running, done, failed, cancelled or expired
         #[arg(long, value_name = "STATE")]
@@ -30,12 +30,12 @@ enum Command {
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         limit: u32,
     },
-    /// Print a job and its answer as JSON
+    /// Print a request and its answer as JSON
     Show {
         /// Job ID
         id: String,
     },
-    /// Cancel a job, or delete one that has ended
+    /// Cancel a request, or delete one that has ended
     Cancel {
         /// Job ID
         id: String,

@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tempfile::TempPath;
-use tierbar_core::{Code, Error, ModelId, volume};
+use tierbar_core::{Code, Error, ModelId, units::file_size, volume};
 
 const MAGIC: [u8; 8] = *b"TIERCTX1";
 const FOOTER: u64 = 16;
@@ -70,10 +70,10 @@ impl Draft {
         Err(Error::new(
             Code::Storage,
             format!(
-                "the context needs {} MB, and its volume has {} MB free, of which {} MB must stay free",
-                bytes / 1_000_000,
-                free / 1_000_000,
-                margin / 1_000_000
+                "the context needs {}, and its volume has {} free, of which {} must stay free",
+                file_size(bytes),
+                file_size(free),
+                file_size(margin)
             ),
         )
         .hint("free up space, or delete saved contexts")

@@ -32,6 +32,7 @@ pub mod status;
 pub mod tasks;
 pub mod tier;
 pub mod tune;
+pub mod units;
 pub mod volume;
 pub mod worker;
 

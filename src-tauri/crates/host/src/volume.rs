@@ -1,7 +1,7 @@
 //! Whether a volume has room for a download.
 
 use std::path::Path;
-use tierbar_core::{Code, Error, budget::gib, volume};
+use tierbar_core::{Code, Error, units::file_size, volume};
 
 /// Above this, a solid-state disk has few free blocks, and swapping becomes slow.
 const FULL_PERCENT: u64 = 80;
@@ -48,10 +48,10 @@ impl Volume {
                 Code::Storage,
                 format!(
                     "the download needs {} on the volume of {} and {} must stay free, but {} is free",
-                    gib(bytes),
+                    file_size(bytes),
                     folder.display(),
-                    gib(margin),
-                    gib(self.free)
+                    file_size(margin),
+                    file_size(self.free)
                 ),
             )
             .hint("free up space, choose a smaller quant, or set `models_dir` to a folder on another volume")
@@ -87,7 +87,7 @@ mod tests {
         assert!(room.take(folder, 39 * GIB).unwrap().is_some());
         let error = room.take(folder, 39 * GIB + 1).unwrap_err();
         assert_eq!(error.code, Code::Storage);
-        assert!(error.message.contains("40.0 GiB is free"), "{error}");
+        assert!(error.message.contains("42.9 GB is free"), "{error}");
         let small = Volume {
             size: 10 * GIB,
             free: GIB,

@@ -4,7 +4,7 @@ use crate::{
     client::{Client, admin, read},
     output,
 };
-use tierbar_core::{Error, budget::gib, fit::Verdict};
+use tierbar_core::{Error, budget::gib, fit::Verdict, units::file_size};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -90,7 +90,7 @@ fn text(verdict: &Verdict) -> String {
         text += &format!(
             "\nBetter choice: {} ({})\n  tierbar models pull {}\n",
             instead.quant,
-            gib(instead.size_bytes),
+            file_size(instead.size_bytes),
             instead.reference
         );
     }
@@ -137,7 +137,7 @@ mod tests {
             \x20 Expected speed                   4.0–12 tok/s\n\
             \x20 Measured speed                    3.6 tok/s\n\
             \x20 Estimate error                        -10 %\n\n\
-            Better choice: IQ2_M (1.0 GiB)\n  tierbar models pull a/b:IQ2_M\n\n\
+            Better choice: IQ2_M (1.1 GB)\n  tierbar models pull a/b:IQ2_M\n\n\
             This is an estimate from published figures; the model's header has not been read.\n"
         );
     }

@@ -9,8 +9,9 @@ use serde_json::json;
 use std::path::Path;
 use tierbar_core::{
     Code, Error,
-    budget::{Placement, gib},
+    budget::Placement,
     fit::{Keeper, LibraryModel},
+    units::file_size,
 };
 
 #[derive(Debug, clap::Args)]
@@ -88,7 +89,7 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
     let width = longest.max().unwrap_or(0).min(56);
     let mut text = format!("{head}\n");
     for model in models {
-        let size = gib(model.size_bytes);
+        let size = file_size(model.size_bytes);
         let mut about = Vec::new();
         if let Some(account) = &model.account {
             about.push(format!(

@@ -6,7 +6,7 @@ use crate::{
     output,
 };
 use std::io::{IsTerminal, stdin};
-use tierbar_core::{Code, Error, budget::gib};
+use tierbar_core::{Code, Error, units::file_size};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -49,7 +49,9 @@ async fn confirmed(client: &Client, model: &str) -> Result<bool, Error> {
     let size = models
         .iter()
         .find(|known| known.id.as_str() == model || known.path == model)
-        .map_or_else(String::new, |known| format!(" ({})", gib(known.size_bytes)));
+        .map_or_else(String::new, |known| {
+            format!(" ({})", file_size(known.size_bytes))
+        });
     output::prompt(&format!("Delete {model}{size}? [y/N] "));
     let answer = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();

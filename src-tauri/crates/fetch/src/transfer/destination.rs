@@ -11,7 +11,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::Path,
 };
-use tierbar_core::{Code, Error, volume};
+use tierbar_core::{Code, Error, units::file_size, volume};
 
 /// A download in progress stops once less than this part of the margin is free, so that it need not stop for the first
 /// megabyte that others write.
@@ -101,10 +101,10 @@ pub(super) fn check_space(folder: &Path, missing: u64, margin: Option<u64>) -> R
         Code::Storage,
         format!(
             "the download needs {} more, and {} has {} free, of which {} must stay free",
-            format_size(missing),
+            file_size(missing),
             folder.display(),
-            format_size(free),
-            format_size(margin)
+            file_size(free),
+            file_size(margin)
         ),
     )
     .hint("free up space, or choose a models folder on another volume")
@@ -130,8 +130,8 @@ pub(super) fn check_remaining_space(
     let message = format!(
         "the volume of {} has only {} free, and {} must stay free",
         part.display(),
-        format_size(free),
-        format_size(least)
+        file_size(free),
+        file_size(least)
     );
     Err(Error::new(Code::Storage, message)
         .hint("free up space, then resume the download; the partial file is kept")
@@ -143,14 +143,6 @@ fn free_and_margin(stat: &StatVfs, margin: Option<u64>) -> (u64, u64) {
     let size = stat.f_blocks * stat.f_frsize;
     let margin = margin.unwrap_or_else(|| volume::margin(size));
     (stat.f_bavail * stat.f_frsize, margin)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
-fn format_size(bytes: u64) -> String {
-    match bytes {
-        0..0x4000_0000 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
-        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
-    }
 }
 
 /// Renames the verified file to `dest`, which must not exist, so that it survives a power cut. `sync` is
