@@ -1,11 +1,14 @@
 //! A client of model servers that the user configured. An answer may take minutes.
 
-use crate::web::{display_url, root_cause};
+use crate::{
+    platform::LOCAL_NETWORK,
+    web::{display_url, root_cause},
+};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use secrecy::{ExposeSecret, SecretString};
-use std::{fmt, net::IpAddr, time::Duration};
+use std::{fmt, io, net::IpAddr, time::Duration};
 use tierbar_core::{Code, Error};
 use url::{Host, Url};
 
@@ -141,7 +144,8 @@ async fn send(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> 
         if error.is_timeout() && !error.is_connect() {
             "was silent for too long".to_owned()
         } else {
-            format!("cannot be reached ({cause})")
+            let refused = error.url().is_some_and(is_near) && is_host_unreachable(&error);
+            unreachable(&cause, LOCAL_NETWORK.filter(|_| refused))
         }
     })?;
     if answer.status().is_redirection() {
@@ -161,6 +165,19 @@ async fn send(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> 
     Ok(http::Response::from_parts(head, body.boxed_unsync()))
 }
 
+fn is_host_unreachable(error: &(dyn std::error::Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |error| error.source())
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::HostUnreachable)
+}
+
+fn unreachable(cause: &str, remedy: Option<&str>) -> String {
+    match remedy {
+        Some(remedy) => format!("cannot be reached ({cause}; if it is running, {remedy})"),
+        None => format!("cannot be reached ({cause})"),
+    }
+}
+
 /// Returns whether the URL is on this machine or network, judging by its address.
 fn is_near(url: &Url) -> bool {
     let near = |ip: IpAddr| match ip {
@@ -172,5 +189,24 @@ fn is_near(url: &Url) -> bool {
         Some(Host::Ipv6(ip)) => near(ip.into()),
         Some(Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
         None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_the_system_hides_is_named_with_the_remedy() {
+        let hidden = io::Error::other(io::Error::from(io::ErrorKind::HostUnreachable));
+        assert!(is_host_unreachable(&hidden));
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert!(!is_host_unreachable(&refused));
+        let text = unreachable("No route to host", Some("allow Tierbar"));
+        assert_eq!(
+            text,
+            "cannot be reached (No route to host; if it is running, allow Tierbar)"
+        );
+        assert_eq!(unreachable("refused", None), "cannot be reached (refused)");
     }
 }

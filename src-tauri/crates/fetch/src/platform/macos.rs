@@ -6,6 +6,10 @@ use rustix::{
 };
 use std::{fs::File, io};
 
+/// Without the user's permission, servers of the local network are as if they were gone (Apple's TN3179).
+pub(crate) const LOCAL_NETWORK: Option<&str> =
+    Some("allow Tierbar in System Settings → Privacy & Security → Local Network");
+
 /// Returns once a file's bytes and length, or a folder's names, outlive a power cut.
 ///
 /// The standard library asks for `F_FULLFSYNC`, which network volumes and some external disks do not support:

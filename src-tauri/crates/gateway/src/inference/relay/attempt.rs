@@ -28,6 +28,8 @@ use tokio::time::timeout;
 
 /// The timeout for a lease's reason once its worker has ended. The process is dead or about to be killed.
 const REASON_DEADLINE: Duration = Duration::from_secs(3);
+/// The Keychain may ask the user first, who may not be there.
+const KEY_DEADLINE: Duration = Duration::from_secs(30);
 /// Bytes. The longest answer that a context can hold is a fraction of it.
 pub(super) const ANSWER_LIMIT: usize = 64 << 20;
 
@@ -232,7 +234,16 @@ async fn key(inference: &Inference, lease: &dyn Lease) -> Result<Option<SecretSt
     };
     let name = Name::of_server(url);
     let secrets = inference.secrets.clone();
-    blocking("the endpoint's key", move || secrets.get(&name)).await
+    let read = blocking("the endpoint's key", move || secrets.get(&name));
+    match timeout(KEY_DEADLINE, read).await {
+        Ok(read) => read,
+        Err(_) => {
+            let seconds = KEY_DEADLINE.as_secs();
+            let message = format!("the endpoint's key could not be read within {seconds} s");
+            Err(Error::new(Code::Storage, message)
+                .hint("answer the prompt of the Keychain on the Mac's screen, then try again"))
+        }
+    }
 }
 
 /// With a status of 401, a client would take it for a refusal of our own token.
