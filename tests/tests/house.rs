@@ -455,12 +455,13 @@ const INFERENCE: [&str; 23] = [
     "chain",
     "dispatch",
 ];
-const EDGE: [&str; 7] = [
+const EDGE: [&str; 8] = [
     "openapi",
     "paused",
     "request_id",
     "token",
     "ui",
+    "sessions",
     "origin",
     "keys",
 ];

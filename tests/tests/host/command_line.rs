@@ -138,6 +138,10 @@ async fn a_path_is_relative_to_the_shells_folder() {
     let folder = data.path().join("home");
     fs::copy(binaries::model(SMOLLM2), folder.join("mine.gguf")).unwrap();
     let host = data.serve().await;
+    // Only models of the library are verified.
+    let import = json!({"path": folder});
+    host.ask(Method::POST, "/tierbar/v1/models/import", Some(import))
+        .await;
     for name in ["mine.gguf", "./mine.gguf", "../home/mine.gguf"] {
         for command in ["fit", "verify"] {
             let mut command = data.tierbar(&["models", command, name]);

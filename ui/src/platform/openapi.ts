@@ -423,7 +423,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Streams the events of a turn from a number on, to its last. */
+        /** Streams the events of a turn from a number on, to its last. A turn that ended a while ago has one, with its message. */
         get: operations["turnEvents"];
         put?: never;
         post?: never;
@@ -906,10 +906,27 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchanges the token for a cookie. */
+        /** Exchanges the token for a session: a cookie, and a header whose value the page keeps and sends. */
         post: operations["beginSession"];
-        /** Removes the cookie. */
+        /** Ends the browser's session. */
         delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Ends the sessions of all browsers. */
+        delete: operations["endSessions"];
         options?: never;
         head?: never;
         patch?: never;
@@ -4343,11 +4360,25 @@ export interface components {
             type: "started";
             why: string | null;
         } | {
+            /** Format: int64 */
+            decode_ms: number;
             text: string;
+            /** Format: int32 */
+            tokens: number;
             /** @enum {string} */
             type: "reasoning";
         } | {
+            /**
+             * Format: int64
+             * @description The time since the first token, in milliseconds.
+             */
+            decode_ms: number;
             text: string;
+            /**
+             * Format: int32
+             * @description Tokens so far, with those of the reasoning.
+             */
+            tokens: number;
             /** @enum {string} */
             type: "text";
         } | {
@@ -4364,21 +4395,17 @@ export interface components {
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
-            /** @default null */
             model?: string | null;
-            /**
-             * @description Further fields of the request in OpenAI's form, such as `temperature` and `think`.
-             * @default {}
-             */
+            /** @description Further fields of the request in OpenAI's form, such as `temperature` and `think`. */
             options?: {
                 [key: string]: unknown;
             };
             /**
              * Format: int64
-             * @default null
+             * @description The message before the question; `null` for a question that begins a branch of its own. Without the field, the last message of
+             *     the shown branch.
              */
             parent?: number | null;
-            /** @default null */
             text?: string | null;
         };
         /** @enum {string} */
@@ -6272,7 +6299,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The cookie is set */
+            /** @description The session has begun */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -6292,7 +6319,27 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The cookie is removed */
+            /** @description The session has ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    endSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All sessions have ended */
             204: {
                 headers: {
                     [name: string]: unknown;

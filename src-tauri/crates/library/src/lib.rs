@@ -298,7 +298,8 @@ impl Library {
         let (path, listed) = self.listed(spec)?;
         let model = listed.ok_or_else(|| {
             let message = format!("{} is not a model of the library", path.display());
-            Error::new(Code::ModelMissing, message).hint("`tierbar models list` lists the models")
+            Error::new(Code::ModelMissing, message)
+                .hint("add its folder with `tierbar models import FOLDER`, then try again")
         })?;
         checksums::verify(&model.parts, model.keeper, progress, cancel)
     }

@@ -109,7 +109,7 @@ async fn a_database_without_a_log_gets_one() {
     let fixture = Fixture::of_november_2026();
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
-        .execute_batch("DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; DROP TABLE sessions; PRAGMA user_version = 2;")
+        .execute_batch("DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; PRAGMA user_version = 2;")
         .unwrap();
     before.close().unwrap();
     let store = fixture.store();

@@ -381,7 +381,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 7)"),
+            .contains("newer Tierbar (schema 99; this one knows 9)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);
@@ -529,7 +529,7 @@ async fn a_database_without_minutes_keeps_its_chats() {
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
         .execute_batch(
-            "DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; DROP TABLE sessions; DROP TABLE minutes; PRAGMA user_version = 1;",
+            "DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; DROP TABLE minutes; PRAGMA user_version = 1;",
         )
         .unwrap();
     before.close().unwrap();

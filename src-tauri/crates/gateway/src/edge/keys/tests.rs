@@ -59,14 +59,14 @@ async fn a_refused_request_takes_no_place() {
 }
 
 #[tokio::test]
-async fn one_key_may_use_a_quarter_of_body_memory() {
+async fn one_key_may_use_half_of_the_memory() {
     let (keys, _folder) = keys().await;
     let greedy = key(&keys, "greedy", KeyLimits::default()).await;
     let mut share = keys.weigh(Some(greedy));
-    share.grow(128 * MIB).unwrap();
+    share.grow(256 * MIB).unwrap();
     assert!(share.grow(1).is_err());
     let mut others = keys.weigh(None);
-    others.grow(384 * MIB).unwrap();
+    others.grow(256 * MIB).unwrap();
     assert!(others.grow(1).is_err());
 }
 
