@@ -192,6 +192,6 @@ mod tests {
         download.reason = Some("no network".to_owned());
         assert_eq!(progress(&download), "50 % of 1.1 GB · waiting · no network");
         download.total_bytes = None;
-        assert_eq!(progress(&download), "512 MiB · waiting · no network");
+        assert_eq!(progress(&download), "537 MB · waiting · no network");
     }
 }

@@ -196,10 +196,26 @@ fn is_near(url: &Url) -> bool {
 mod tests {
     use super::*;
 
+    /// An error of a layer above the connection.
+    #[derive(Debug)]
+    struct Connecting(io::Error);
+
+    impl fmt::Display for Connecting {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("client error (Connect)")
+        }
+    }
+
+    impl std::error::Error for Connecting {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+
     #[test]
     fn a_host_that_the_system_hides_is_named_with_the_remedy() {
-        let hidden = io::Error::other(io::Error::from(io::ErrorKind::HostUnreachable));
-        assert!(is_host_unreachable(&hidden));
+        let hidden = io::Error::from(io::ErrorKind::HostUnreachable);
+        assert!(is_host_unreachable(&Connecting(hidden)));
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         assert!(!is_host_unreachable(&refused));
         let text = unreachable("No route to host", Some("allow Tierbar"));

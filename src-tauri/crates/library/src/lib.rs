@@ -330,10 +330,14 @@ impl Library {
     fn listed(&self, spec: &str) -> Result<(PathBuf, Option<Found>), Error> {
         let inventory = self.inventory();
         let path = resolve::resolve(&self.options.models_dir, spec, || inventory.clone())?;
+        // The same file may be named by way of another folder.
+        let real = path.canonicalize().ok();
+        let is_it =
+            |part: &PathBuf| *part == path || (real.is_some() && part.canonicalize().ok() == real);
         let listed = inventory
             .models
             .into_iter()
-            .find(|model| model.parts.contains(&path));
+            .find(|model| model.parts.iter().any(is_it));
         Ok((path, listed))
     }
 }
