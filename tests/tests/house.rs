@@ -579,6 +579,21 @@ fn every_mutation_names_one_place_and_one_test() {
     }
 }
 
+/// A longer name is a sentence with two subjects (STYLE.md).
+#[test]
+fn names_of_functions_have_at_most_60_characters() {
+    let files = [sources("src-tauri", &[".rs"]), sources("tests", &[".rs"])].concat();
+    for (path, text) in &files {
+        for (at, start) in text.match_indices("fn ") {
+            let name = text[at + start.len()..].chars();
+            let length = name
+                .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+                .count();
+            assert!(length <= 60, "{path}: {}", &text[at..at + length + 3]);
+        }
+    }
+}
+
 /// Each harness links all that is below it. Tests go into modules of the one that the crate has.
 #[test]
 fn a_crate_has_one_harness_of_integration_tests() {

@@ -40,7 +40,7 @@ fn copied(to: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_model_is_listed_with_its_tiers_and_the_verdict_for_their_context() {
+async fn a_listed_model_has_the_verdict_for_its_tiers_context() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let models = listed(&host).await;

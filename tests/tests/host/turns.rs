@@ -235,7 +235,7 @@ async fn another_window_learns_at_once_of_a_turn_and_joins_it() {
 }
 
 #[tokio::test]
-async fn ctrl_c_in_a_terminal_stops_the_turn_and_the_conversation_goes_on() {
+async fn ctrl_c_stops_the_turn_and_the_conversation_goes_on() {
     let data = Data::new(&FAST.replace("2048", "512"));
     let host = data.serve().await;
     let mut command = data.tierbar(&["chat", "--tier", "fast"]);

@@ -59,7 +59,7 @@ async fn a_worker_is_not_given_the_hosts_environment() {
 }
 
 #[tokio::test]
-async fn leases_on_one_tier_are_shared_and_it_is_busy_until_the_last_ends() {
+async fn a_tier_is_busy_until_its_last_lease_ends() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let (one, two) = tokio::join!(bench.lease("fast"), bench.lease("fast"));
     let (one, two) = (one.unwrap(), two.unwrap());

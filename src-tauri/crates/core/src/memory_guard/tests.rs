@@ -65,7 +65,7 @@ fn critical_pressure_holds_then_evicts_idle_then_leased() {
 }
 
 #[test]
-fn too_little_available_is_critical_unless_the_kernel_calls_it_normal() {
+fn little_available_memory_is_critical_unless_called_normal() {
     let at = |pressure, available| Shown::new().sees(reading(pressure, available, 0));
     assert_eq!(at(Warning, TOTAL * 39 / 1000), Alarm::Hold);
     assert_eq!(at(Warning, TOTAL * 41 / 1000), Alarm::None);

@@ -108,7 +108,7 @@ fn nothing_happens_without_a_request() {
 }
 
 #[test]
-fn a_stopped_tier_starts_for_its_first_waiter_and_grants_when_ready() {
+fn a_stopped_tier_starts_for_its_first_waiter() {
     let at = |phase| state(1, vec![tier("a", phase, 5)], &["a", "a"]);
     assert_eq!(plan(&at(Stopped)), [start("a")]);
     assert_eq!(plan(&at(Starting)), []);
@@ -144,7 +144,7 @@ fn an_older_waiter_evicts_a_tier_with_a_newer_waiter() {
 }
 
 #[test]
-fn an_idle_tier_with_a_younger_waiter_leaves_before_a_leased_one() {
+fn an_idle_tier_leaves_before_a_leased_one() {
     let tiers = vec![
         used(2, tier("a", Ready, 5)),
         used(1, leased("b", 5)),

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_synced_before_its_rename_and_the_journal_goes_last() {
+    fn a_file_is_synced_then_renamed_then_loses_its_journal() {
         let folder = tempfile::tempdir().unwrap();
         let dest = folder.path().join("model.gguf");
         let paths = Paths::of(&dest);

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_load_goes_to_a_tier_of_its_model_and_is_refused_without_one() {
+    async fn a_context_loads_into_a_tier_of_its_model() {
         let bench = Bench::new("127.0.0.1:11435").await;
         bench.load(worker());
         save(&bench, "mine", "small");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_prefers_a_tier_with_its_kv_type_and_room_for_its_tokens() {
+    fn a_context_prefers_a_tier_with_its_kv_type_and_room() {
         let saved: Saved = serde_json::from_value(json!({
             "name": "talk", "model": "small", "tokens": 2000, "created": 0,
             "key": {"model": "m", "template": "t", "kv_cache": "q8_0", "engine": "e"},

@@ -42,7 +42,7 @@ fn own(root: &tempfile::TempDir) -> Vec<String> {
 }
 
 #[test]
-fn the_models_folder_is_read_one_folder_deep_and_an_added_one_four() {
+fn the_models_folder_is_read_one_deep_an_added_one_four() {
     let root = folder(&[
         "own/b.gguf",
         "own/a.GGUF",

@@ -28,7 +28,7 @@ async fn a_download_is_done_once_the_callback_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_callback_fails_the_download_and_a_retry_fetches_nothing() {
+async fn a_retry_after_a_failed_callback_fetches_nothing() {
     let mut stage = Stage::new(1);
     let (refuse, answer) = oneshot::channel();
     stage.cues.callback_answers.lock().push(answer);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_content_is_a_block_that_is_closed_before_the_next() {
+    fn each_content_block_is_closed_before_the_next() {
         let call = |index, id: Option<&str>, arguments| {
             delta(
                 json!({"tool_calls": [{"index": index, "id": id, "function": {"name": id, "arguments": arguments}}]}),

@@ -7,7 +7,7 @@ fn messages(role: &str, blocks: Value) -> Result<Vec<Value>, Error> {
 }
 
 #[test]
-fn results_of_tools_come_first_and_their_images_with_what_is_said() {
+fn tool_results_come_first_and_their_images_with_the_text() {
     let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
     let blocks = json!([
         {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "4"}, image]},

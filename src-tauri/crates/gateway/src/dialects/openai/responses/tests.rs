@@ -107,7 +107,7 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
 }
 
 #[tokio::test]
-async fn a_request_of_an_input_alone_leaves_the_worker_its_own_settings() {
+async fn a_bare_input_leaves_the_worker_its_own_settings() {
     let (bench, asked) = bench(whole).await;
     let reply = json(ask(&bench, &json!({"input": "Hi"})).await).await;
     assert_eq!(

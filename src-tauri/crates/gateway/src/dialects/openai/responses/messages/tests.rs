@@ -20,7 +20,7 @@ fn chat_call(id: &str) -> Value {
 }
 
 #[test]
-fn a_turn_of_the_models_is_one_message_however_many_items_it_has() {
+fn a_models_turn_of_several_items_is_one_message() {
     let (list, left_out) = read(json!([
         {"role": "user", "content": "Look."},
         {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
