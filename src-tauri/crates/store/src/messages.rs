@@ -112,6 +112,14 @@ pub(crate) fn is_of_chat(connection: &Connection, id: u64, chat: &str) -> rusqli
         .exists(params![id, chat])
 }
 
+/// The message that a turn writes; `None` if it is gone with its chat. Its number may be another message's by then.
+pub(crate) fn written_by(connection: &Connection, turn: &str) -> rusqlite::Result<Option<u64>> {
+    connection
+        .prepare_cached("SELECT id FROM messages WHERE turn = ?1")?
+        .query_row([turn], |row| row.get(0))
+        .optional()
+}
+
 /// Adds what has arrived of an answer to it. It may be gone with its chat.
 pub(crate) fn append(
     connection: &Connection,

@@ -72,28 +72,36 @@ impl Store {
             .await
     }
 
-    /// Adds what has arrived of an answer since the last call. After the chat's deletion, nothing is added.
+    /// Adds what has arrived of a turn's answer since the last call. After the chat's deletion, nothing is added.
     pub async fn append_answer(
         &self,
-        id: u64,
+        turn: &str,
         pieces: Vec<Part>,
         answer: AnswerFacts,
     ) -> Result<(), Error> {
+        let turn = turn.to_owned();
         self.call(move |database| {
-            database.write(|change| messages::append(change, id, &pieces, &answer))
+            database.write(|change| match messages::written_by(change, &turn)? {
+                Some(id) => messages::append(change, id, &pieces, &answer),
+                None => Ok(()),
+            })
         })
         .await
     }
 
-    /// Writes an answer in place of its pieces; with a `finish` it is whole. The message; `None` if the chat has been deleted.
+    /// Writes a turn's answer in place of its pieces; with a `finish` it is whole. The message; `None` if the chat has been deleted.
     pub async fn write_answer(
         &self,
-        id: u64,
+        turn: &str,
         parts: Vec<Part>,
         answer: AnswerFacts,
     ) -> Result<Option<ChatMessage>, Error> {
+        let turn = turn.to_owned();
         self.call(move |database| {
-            database.write(|change| messages::write(change, id, &parts, &answer))
+            database.write(|change| match messages::written_by(change, &turn)? {
+                Some(id) => messages::write(change, id, &parts, &answer),
+                None => Ok(None),
+            })
         })
         .await
     }
@@ -111,10 +119,16 @@ impl Store {
         .await
     }
 
-    /// Removes an answer of which nothing has arrived.
-    pub async fn discard_answer(&self, id: u64) -> Result<(), Error> {
-        self.call(move |database| database.write(|change| messages::discard(change, id)))
-            .await
+    /// Removes a turn's answer of which nothing has arrived.
+    pub async fn discard_answer(&self, turn: &str) -> Result<(), Error> {
+        let turn = turn.to_owned();
+        self.call(move |database| {
+            database.write(|change| match messages::written_by(change, &turn)? {
+                Some(id) => messages::discard(change, id),
+                None => Ok(()),
+            })
+        })
+        .await
     }
 }
 

@@ -209,7 +209,10 @@ export class Conversation {
     const { turn } = summary;
     // The message that a running turn writes is shown as it comes.
     const written =
-      turn === null ? undefined : messages.find(({ id, finish }) => id === leaf && finish === null);
+      turn === null
+        ? undefined
+        : (messages.find(({ id, finish }) => id === leaf && finish === null) ??
+          messages.findLast(({ role, finish }) => role === 'assistant' && finish === null));
     this.leaf = written ? written.parent : leaf;
     this.messages = messages.filter((message) => message !== written).map(shownMessage);
     if (turn !== null) void this.#join(turn);
@@ -299,7 +302,9 @@ export class Conversation {
     if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;
     const { tier } = answer;
     const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
-    this.messages = [...this.messages, { ...shownMessage(answer), parent: this.leaf, loadMs }];
+    const shown = shownMessage(answer);
+    const others = this.messages.filter(({ id }) => id !== shown.id);
+    this.messages = [...others, { ...shown, parent: shown.parent ?? this.leaf, loadMs }];
     this.leaf = answer.id;
   }
 

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
-    chat::{TurnBegun, TurnEvent},
+    chat::{ChatMessage, Finish, TurnBegun, TurnEvent},
 };
 
 /// Often enough for proxies, and for a dead connection to be noticed.
@@ -104,9 +104,8 @@ pub(crate) async fn events(
         Ok(running) => (Some(running), VecDeque::new()),
         Err(gone) => {
             let stored = admin.store.answer_of_turn(&chat, &turn).await?;
-            let message = stored.ok_or(gone)?;
-            let last = (after.saturating_add(1), TurnEvent::Finished { message });
-            (None, VecDeque::from([last]))
+            let last = last_event(stored.ok_or(gone)?);
+            (None, VecDeque::from([(after.saturating_add(1), last)]))
         }
     };
     let following = Following { turn, after, ready };
@@ -119,6 +118,19 @@ pub(crate) async fn events(
     let closing = admin.inference.closing.clone().cancelled_owned();
     let events = events.take_until(closing);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// The end of a turn whose events are gone. Why it failed was in them.
+fn last_event(message: ChatMessage) -> TurnEvent {
+    if message.answer.finish != Some(Finish::Error) {
+        return TurnEvent::Finished { message };
+    }
+    TurnEvent::Failed {
+        code: Code::Internal.as_str().to_owned(),
+        message: "the answer broke off".to_owned(),
+        hint: Some("ask again, or see the event log for the reason".to_owned()),
+        answer: Some(message),
+    }
 }
 
 /// A follower's place in a turn.

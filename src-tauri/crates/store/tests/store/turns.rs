@@ -21,13 +21,14 @@ async fn chat(store: &Store) -> String {
 
 /// A turn that is answered at once.
 async fn answered(store: &Store, chat: &str, turn: NewTurn, answer: &str) -> OpenedTurn {
+    let id = turn.id.clone();
     let opened = store.open_turn(chat, turn).await.unwrap();
     let facts = AnswerFacts {
         finish: Some(Finish::Stop),
         ..AnswerFacts::default()
     };
     let parts = text_parts(answer.to_owned());
-    let written = store.write_answer(opened.answer, parts, facts).await;
+    let written = store.write_answer(&id, parts, facts).await;
     assert_eq!(written.unwrap().unwrap().text(), answer);
     opened
 }
@@ -183,14 +184,14 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
 async fn what_was_added_behind_a_discarded_answer_stays_in_the_branch() {
     let store = Fixture::new().store();
     let id = chat(&store).await;
-    let opened = store.open_turn(&id, turn("a", "?")).await.unwrap();
+    store.open_turn(&id, turn("a", "?")).await.unwrap();
     let message = NewMessage {
         role: Role::User,
         content: "added".into(),
         answer: AnswerFacts::default(),
     };
     store.add_message(&id, message).await.unwrap();
-    store.discard_answer(opened.answer).await.unwrap();
+    store.discard_answer("a").await.unwrap();
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["?", "added"]);
 }
 
@@ -215,10 +216,10 @@ async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
     let (kept, empty) = {
         let store = fixture.store();
         let (kept, empty) = (chat(&store).await, chat(&store).await);
-        let opened = store.open_turn(&kept, turn("a", "Why?")).await.unwrap();
+        store.open_turn(&kept, turn("a", "Why?")).await.unwrap();
         let parts = text_parts("Beca".to_owned());
         let unfinished = AnswerFacts::default();
-        let written = store.write_answer(opened.answer, parts, unfinished).await;
+        let written = store.write_answer("a", parts, unfinished).await;
         assert_eq!(written.unwrap().unwrap().answer.finish, None);
         store.open_turn(&empty, turn("b", "How?")).await.unwrap();
         (kept, empty)
@@ -237,9 +238,8 @@ async fn the_pieces_of_an_answer_are_its_message_once_it_ends() {
     let store = fixture.store();
     let (whole, killed, empty) = (chat(&store).await, chat(&store).await, chat(&store).await);
     let thought = |text: &str| Part::Reasoning { text: text.into() };
-    let mut answers = Vec::new();
     for id in [&whole, &killed] {
-        let answer = store.open_turn(id, turn(id, "Why?")).await.unwrap().answer;
+        store.open_turn(id, turn(id, "Why?")).await.unwrap();
         for (reasoning, text) in [("H", ""), ("m", "Be"), ("", "cause")] {
             let mut pieces = text_parts(text.to_owned());
             pieces.extend((!reasoning.is_empty()).then(|| thought(reasoning)));
@@ -247,9 +247,8 @@ async fn the_pieces_of_an_answer_are_its_message_once_it_ends() {
                 tier: Some("fast".into()),
                 ..AnswerFacts::default()
             };
-            store.append_answer(answer, pieces, facts).await.unwrap();
+            store.append_answer(id, pieces, facts).await.unwrap();
         }
-        answers.push(answer);
     }
     store.open_turn(&empty, turn("e", "How?")).await.unwrap();
     let parts = [
@@ -271,10 +270,7 @@ async fn the_pieces_of_an_answer_are_its_message_once_it_ends() {
         ..AnswerFacts::default()
     };
     let written = text_parts("Because.".to_owned());
-    store
-        .write_answer(answers[0], written, facts)
-        .await
-        .unwrap();
+    store.write_answer(&whole, written, facts).await.unwrap();
     drop(store);
     let store = fixture.store();
     let message = read(&store, &whole).await;
@@ -289,7 +285,7 @@ async fn the_pieces_of_an_answer_are_its_message_once_it_ends() {
 
     store.delete_chat(&killed).await.unwrap();
     let late = text_parts("late".to_owned());
-    let appended = store.append_answer(answers[1], late, AnswerFacts::default());
+    let appended = store.append_answer(&killed, late, AnswerFacts::default());
     appended.await.unwrap();
 }
 
@@ -299,12 +295,17 @@ async fn the_answer_of_a_deleted_chat_is_not_written() {
     let id = chat(&store).await;
     let opened = store.open_turn(&id, turn("a", "?")).await.unwrap();
     store.delete_chat(&id).await.unwrap();
+    // Another turn's answer gets its number.
+    let other = chat(&store).await;
+    let begun = store.open_turn(&other, turn("b", "?")).await.unwrap();
+    assert_eq!(begun.answer, opened.answer);
     let parts = text_parts("late".to_owned());
-    let written = store
-        .write_answer(opened.answer, parts, AnswerFacts::default())
-        .await;
+    let written = store.write_answer("a", parts, AnswerFacts::default()).await;
     assert_eq!(written.unwrap(), None);
-    store.discard_answer(opened.answer).await.unwrap();
+    store.discard_answer("a").await.unwrap();
+    let chat = store.chat(&other).await.unwrap();
+    assert_eq!(chat.messages.len(), 2);
+    assert_eq!(chat.messages[1].text(), "");
 }
 
 /// The database of the version before messages had parts: `tests/fixtures/data-2026-11`.

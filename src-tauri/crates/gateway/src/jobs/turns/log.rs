@@ -98,7 +98,8 @@ impl Log {
         let kept = self.kept.lock();
         let start = usize::try_from(number).unwrap_or(usize::MAX);
         let mut events: Vec<(u64, TurnEvent)> = Vec::new();
-        for (number, entry) in (1..).zip(&kept.events).skip(start) {
+        let new = kept.events.get(start..).unwrap_or_default();
+        for (number, entry) in (number.saturating_add(1)..).zip(new) {
             let event = match entry {
                 Entry::Text(piece) => TurnEvent::Text {
                     text: kept.text[piece.bytes.clone()].to_owned(),

@@ -242,7 +242,7 @@ impl Writing {
         let pieces = answer_parts(text, reasoning);
         let appended = self
             .store
-            .append_answer(self.turn.answer, pieces, self.facts.clone());
+            .append_answer(&self.turn.id, pieces, self.facts.clone());
         appended.await?;
         self.stored = stored;
         Ok(())
@@ -274,14 +274,14 @@ impl Writing {
 
     /// The stored message; `None` if nothing was worth storing or the chat is gone.
     async fn store_whole(&self, finish: Finish) -> Result<Option<ChatMessage>, Error> {
-        let (answer, parts) = (self.turn.answer, self.parts());
+        let (turn, parts) = (&self.turn.id, self.parts());
         let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
         if parts.is_empty() && broke_off {
-            self.store.discard_answer(answer).await?;
+            self.store.discard_answer(turn).await?;
             return Ok(None);
         }
         self.store
-            .write_answer(answer, parts, self.facts.clone())
+            .write_answer(turn, parts, self.facts.clone())
             .await
     }
 
