@@ -4,6 +4,7 @@ mod bench;
 mod chat;
 mod client;
 mod costs;
+mod doctor;
 mod downloads;
 mod key;
 mod log;
@@ -89,6 +90,8 @@ enum Command {
     Bench(bench::Args),
     /// Find and save the fastest settings for a tier
     Tune(tune::Args),
+    /// Find what keeps Tierbar from working, and what to do about it
+    Doctor,
     /// Print a completion script for a shell
     Completions(shell::Completions),
     /// Print the manual page
@@ -140,6 +143,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Schedule(command) => schedule::run(home, command).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
+        Command::Doctor => doctor::run(home).await,
         Command::Completions(args) => {
             shell::completions(&args);
             Ok(())

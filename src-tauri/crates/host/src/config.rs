@@ -11,7 +11,8 @@ mod watch;
 pub(crate) use watch::{Watching, watch};
 
 use parking_lot::Mutex;
-use read::{Parsed, parse};
+use read::Parsed;
+pub(crate) use read::parse;
 use serde_json::{Map, Value};
 use std::{
     fs,

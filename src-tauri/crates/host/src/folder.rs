@@ -48,6 +48,11 @@ impl Folder {
         Ok(folder)
     }
 
+    /// The folder as it is; nothing is created.
+    pub(crate) fn at(home: PathBuf) -> Self {
+        Self(home)
+    }
+
     pub(crate) fn home(&self) -> &Path {
         &self.0
     }

@@ -8,6 +8,7 @@ mod awake;
 mod blocking;
 mod config;
 mod conversations;
+mod examine;
 mod folder;
 mod history;
 mod journal;
@@ -33,6 +34,7 @@ mod tls;
 mod volume;
 mod worker;
 
+pub use examine::{Finding, examine};
 pub use folder::data_folder;
 pub use journal::past_log;
 pub use log::log_to_folder;

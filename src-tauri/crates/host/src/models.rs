@@ -199,7 +199,7 @@ impl Models {
 }
 
 /// Returns where to look for models.
-fn options(folder: &Folder, config: &Config) -> LibraryOptions {
+pub(crate) fn options(folder: &Folder, config: &Config) -> LibraryOptions {
     let home = set("HOME").unwrap_or_default();
     LibraryOptions::new(
         folder.models_dir(&config.models_dir),

@@ -6,6 +6,7 @@
 )]
 
 use super::Listener;
+use crate::examine::Finding;
 use objc2_core_foundation::CFString;
 use objc2_foundation::{
     NSActivityOptions, NSNumber, NSProcessInfo, NSString, NSURL, NSURLIsExcludedFromBackupKey,
@@ -21,6 +22,68 @@ use std::{
 
 pub(crate) fn data_folder(home: &Path) -> PathBuf {
     home.join("Library/Application Support/Tierbar")
+}
+
+/// Looks at what macOS does to a program: translation, translocation and quarantine.
+pub(crate) fn examine() -> Vec<Finding> {
+    let Ok(program) = std::env::current_exe() else {
+        return Vec::new();
+    };
+    let translated = output_of("/usr/sbin/sysctl", &["-n", "sysctl.proc_translated"]);
+    let mut findings = Vec::new();
+    if translated.trim() == "1" {
+        findings.push(Finding::bad(
+            "Tierbar runs under Rosetta, several times slower than it could",
+            "install the version for Apple silicon",
+        ));
+    }
+    if let Some(bundle) = bundle_of(&program) {
+        let path = bundle.display();
+        if bundle
+            .components()
+            .any(|part| part.as_os_str() == "AppTranslocation")
+        {
+            findings.push(Finding::bad(
+                "macOS runs Tierbar from a temporary place",
+                "move Tierbar to the Applications folder, and open it there",
+            ));
+        } else if !output_of(
+            "/usr/bin/xattr",
+            &["-p", "com.apple.quarantine", &path.to_string()],
+        )
+        .is_empty()
+        {
+            findings.push(Finding::bad(
+                format!("{path} is quarantined, as everything that a browser downloads"),
+                "open it once in the Finder and confirm that you trust it",
+            ));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good(
+            "macOS runs Tierbar as it is, from where it is",
+        ));
+    }
+    findings
+}
+
+/// The app that a program belongs to.
+fn bundle_of(program: &Path) -> Option<&Path> {
+    program
+        .ancestors()
+        .find(|folder| folder.extension().is_some_and(|ending| ending == "app"))
+}
+
+/// What a program of the system prints; nothing if it fails.
+fn output_of(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default()
 }
 
 /// Keeps App Nap away for the rest of the process's life: an app without windows counts as idle, and App Nap would slow

@@ -1,0 +1,96 @@
+//! `tierbar doctor`: finds what keeps Tierbar from working, and says what to do. It changes nothing.
+
+use crate::{
+    client::{Client, read},
+    output,
+};
+use std::path::PathBuf;
+use tierbar_core::{Code, Error, TierState, status::Status};
+use tierbar_host::{Finding, examine};
+
+pub(crate) async fn run(home: Option<PathBuf>) -> Result<(), Error> {
+    let folder = home.clone();
+    let examined = tokio::task::spawn_blocking(move || examine(folder.as_deref()));
+    let mut findings = examined.await.map_err(|ended| {
+        let message = format!("the examination ended early: {ended}");
+        Error::new(Code::Internal, message)
+    })?;
+    if let Ok(client) = Client::running(home.as_ref()) {
+        findings.extend(of_the_host(&client).await);
+    }
+    output::write(&text(&findings));
+    match findings
+        .iter()
+        .filter(|finding| finding.remedy.is_some())
+        .count()
+    {
+        0 => Ok(()),
+        1 => Err(Error::new(Code::NotFound, "one thing needs your attention")),
+        several => Err(Error::new(
+            Code::NotFound,
+            format!("{several} things need your attention"),
+        )),
+    }
+}
+
+/// What the running host says of itself.
+async fn of_the_host(client: &Client) -> Vec<Finding> {
+    let status = client.get("/tierbar/v1/status").await;
+    let status: Status = match status.and_then(read) {
+        Ok(status) => status,
+        Err(error) => {
+            let remedy = error
+                .hint
+                .unwrap_or_else(|| "quit Tierbar and start it again".to_owned());
+            return vec![Finding {
+                what: error.message,
+                remedy: Some(remedy),
+            }];
+        }
+    };
+    let failed = status
+        .tiers
+        .into_iter()
+        .filter(|tier| tier.state == TierState::Failed);
+    let failed = failed.map(|tier| Finding {
+        what: format!(
+            "the tier {} failed: {}",
+            tier.id,
+            tier.reason.unwrap_or_default()
+        ),
+        remedy: Some(format!("run: tierbar log --tier {}", tier.id)),
+    });
+    failed.collect()
+}
+
+fn text(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        match &finding.remedy {
+            None => text += &format!("✓ {}\n", finding.what),
+            Some(remedy) => text += &format!("✗ {}\n  {remedy}\n", finding.what),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_below_its_finding() {
+        let finding = |what: &str, remedy: Option<&str>| Finding {
+            what: what.to_owned(),
+            remedy: remedy.map(str::to_owned),
+        };
+        let found = [
+            finding("all is well", None),
+            finding("a port is taken", Some("quit it")),
+        ];
+        assert_eq!(
+            text(&found),
+            "✓ all is well\n✗ a port is taken\n  quit it\n"
+        );
+    }
+}
