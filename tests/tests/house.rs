@@ -443,8 +443,8 @@ const INFERENCE: [&str; 23] = [
     "endpoints",
     "models",
     "speed",
-    "owed",
-    "tap",
+    "charge",
+    "stream_meter",
     "request",
     "route",
     "upstream",
@@ -465,6 +465,30 @@ const EDGE: [&str; 8] = [
     "origin",
     "keys",
 ];
+const ADMIN: [&str; 22] = [
+    "models",
+    "tiers",
+    "events",
+    "chains",
+    "chats",
+    "config",
+    "costs",
+    "downloads",
+    "history",
+    "hub",
+    "keys",
+    "log",
+    "measures",
+    "metrics",
+    "pause",
+    "queue",
+    "route",
+    "schedules",
+    "secrets",
+    "session",
+    "status",
+    "turns",
+];
 const DIALECTS: [&str; 5] = ["respond", "openai", "anthropic", "ollama", "contexts"];
 
 #[test]
@@ -475,6 +499,10 @@ fn the_modules_of_a_storey_import_downwards() {
         ("inference", inference),
         ("edge", EDGE.to_vec()),
         ("dialects", DIALECTS.to_vec()),
+        ("jobs", vec!["tasks", "turns", "queue"]),
+        ("metrics", vec!["machine", "answer", "requests", "later"]),
+        ("services", vec!["schedules", "measures", "models"]),
+        ("admin", ADMIN.to_vec()),
     ];
     let mut upwards = Vec::new();
     for (storey, order) in storeys {

@@ -1,13 +1,14 @@
 //! From a request in OpenAI's form to its answer. [`Inference::ask`] is the way for everything inside the host.
 //!
 //! `request` and `content` are read once; `dispatch` finds who answers, by `route`, `auto` and `chain`; `relay` holds the lease, calls
-//! the worker through `send`, and passes its stream on, which `tap` counts as it passes; `ask` turns the same stream into `events`.
+//! the worker through `send`, and passes its stream on, which `stream_meter` counts as it passes; `ask` turns the same stream into `events`.
 
 pub(crate) mod ask;
 pub(crate) mod auto;
 pub(crate) mod caller;
 pub(crate) mod calls;
 pub(crate) mod chain;
+pub(crate) mod charge;
 pub(crate) mod clouds;
 pub(crate) mod content;
 pub(crate) mod dispatch;
@@ -17,7 +18,6 @@ pub(crate) mod hints;
 mod limits;
 pub(crate) mod lines;
 pub(crate) mod models;
-pub(crate) mod owed;
 mod prompts;
 pub(crate) mod relay;
 pub(crate) mod request;
@@ -25,7 +25,7 @@ pub(crate) mod route;
 mod send;
 pub(crate) mod source;
 pub(crate) mod speed;
-mod tap;
+mod stream_meter;
 pub(crate) mod upstream;
 pub(crate) mod wire;
 

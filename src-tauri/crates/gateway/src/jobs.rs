@@ -8,7 +8,7 @@ use crate::{
     edge::keys::Keys,
     inference::{Inference, caller::Accounts},
 };
-use queue::Queue;
+use queue::JobQueue;
 use std::sync::Arc;
 use tierbar_store::Store;
 use turns::Turns;
@@ -22,6 +22,6 @@ pub(crate) struct Jobs {
     /// Admits turns.
     pub(crate) keys: Arc<Keys>,
     pub(crate) store: Store,
-    pub(crate) queue: Queue,
+    pub(crate) queue: JobQueue,
     pub(crate) turns: Turns,
 }

@@ -37,7 +37,7 @@ pub use inference::{
     source::Source,
     speed::{SpeedHistory, SpeedMeter},
 };
-pub use jobs::queue::{Queue, Runner};
+pub use jobs::queue::{JobQueue, QueueRunner};
 pub use metrics::Metrics;
 pub use services::{
     Services,
@@ -81,7 +81,7 @@ pub struct Gateway {
     /// The client for endpoints.
     pub remote: Remote,
     pub store: Store,
-    pub queue: Queue,
+    pub queue: JobQueue,
     pub contexts: Contexts,
     pub speed: SpeedMeter,
     pub auto: Auto,
@@ -97,13 +97,13 @@ pub struct Gateway {
 
 impl Gateway {
     /// Returns the whole API as one service, and the runner of queued requests, to run beside it.
-    pub fn parts(self) -> (Router, Runner) {
+    pub fn parts(self) -> (Router, QueueRunner) {
         let (router, runner, _) = self.described();
         (router, runner)
     }
 
     /// As [`Self::parts`], with the OpenAPI description of the routes.
-    fn described(self) -> (Router, Runner, openapi::OpenApi) {
+    fn described(self) -> (Router, QueueRunner, openapi::OpenApi) {
         let contexts = self.contexts.clone();
         let (inference, jobs, edge, admin) = self.states();
         let token = || middleware::from_fn_with_state(Arc::clone(&edge), require_token);
@@ -114,7 +114,7 @@ impl Gateway {
             .with_state(Arc::clone(&inference))
             .merge(jobs::tasks::routes().with_state(Arc::clone(&jobs)));
         let asked = Router::from(may_wait.clone()).layer(in_form.clone());
-        let runner = Runner::new(Arc::clone(&jobs), asked);
+        let runner = QueueRunner::new(Arc::clone(&jobs), asked);
         let keep = middleware::from_fn_with_state(Arc::clone(&jobs), jobs::queue::keep);
         let services = Arc::clone(&edge.services);
         let until = middleware::from_fn_with_state(services, edge::paused::until);

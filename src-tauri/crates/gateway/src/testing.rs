@@ -3,8 +3,8 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Keys, Listed, Metrics, Models, Pull,
-    Queue, Runner, Schedules, Services, SpeedMeter, Token, Verified,
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, JobQueue, Keys, Listed, Metrics, Models,
+    Pull, QueueRunner, Schedules, Services, SpeedMeter, Token, Verified,
 };
 use axum::{
     Router,
@@ -348,7 +348,7 @@ pub(crate) struct Bench {
     /// The OpenAPI description of the routes.
     pub(crate) api: Option<OpenApi>,
     /// Not run by itself.
-    pub(crate) runner: Option<Runner>,
+    pub(crate) runner: Option<QueueRunner>,
     sockets: TempDir,
 }
 
@@ -419,7 +419,7 @@ impl Bench {
                 config: Arc::clone(&config),
             }),
             store: store.clone(),
-            queue: Queue::default(),
+            queue: JobQueue::default(),
             contexts: contexts.clone(),
             speed: speed.clone(),
             auto: crate::Auto::default(),

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The parts of the host that a measurement uses.
 #[derive(Debug)]
-pub(crate) struct Rig {
+pub(crate) struct HostParts {
     pub(crate) config: Arc<LiveConfig>,
     pub(crate) board: Arc<StatusBoard>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Rig {
 /// The host's measurements, one at a time: two would distort each other.
 #[derive(Debug)]
 pub(crate) struct Measuring {
-    rig: Arc<Rig>,
+    parts: Arc<HostParts>,
     /// The tier that is being measured.
     running: Arc<Mutex<Option<TierId>>>,
 }
@@ -50,9 +50,9 @@ impl Drop for Turn {
 }
 
 impl Measuring {
-    pub(crate) fn new(rig: Arc<Rig>) -> Self {
+    pub(crate) fn new(parts: Arc<HostParts>) -> Self {
         Self {
-            rig,
+            parts,
             running: Arc::default(),
         }
     }
@@ -74,7 +74,7 @@ impl Measuring {
         &self,
         kind: Kind,
         tier: TierId,
-        work: impl FnOnce(Arc<Rig>, TierId, ProgressSender) -> F,
+        work: impl FnOnce(Arc<HostParts>, TierId, ProgressSender) -> F,
     ) -> Result<Measurement, Error>
     where
         T: Serialize + Send + Sync + 'static,
@@ -84,9 +84,9 @@ impl Measuring {
         let (events, receiver) = unbounded_channel();
         let cancel = CancellationToken::new();
         let progress = ProgressSender(events.clone());
-        let rig = Arc::clone(&self.rig);
+        let parts = Arc::clone(&self.parts);
         let called_off = cancel.clone();
-        let work = work(Arc::clone(&rig), tier.clone(), progress);
+        let work = work(Arc::clone(&parts), tier.clone(), progress);
         tokio::spawn(async move {
             // A nested task, so that a panic in it does not leave the tier with trial settings.
             let mut working = tokio::spawn(work);
@@ -101,11 +101,11 @@ impl Measuring {
                     Err(Error::new(Code::Cancelled, "the measurement was cancelled"))
                 }
             };
-            rig.config.end_trial(&tier).await;
+            parts.config.end_trial(&tier).await;
             let last = match outcome {
                 Ok(report) => {
                     let json = serde_json::to_value(&report).unwrap_or_default();
-                    keep(&rig, kind, &tier, report).await;
+                    keep(&parts, kind, &tier, report).await;
                     MeasureEvent::Report(json)
                 }
                 Err(error) => {
@@ -128,7 +128,7 @@ impl Measuring {
         kind: Kind,
         tier: TierId,
     ) -> Result<Option<T>, Error> {
-        let path = self.rig.config.folder.measured(kind.as_str(), &tier);
+        let path = self.parts.config.folder.measured(kind.as_str(), &tier);
         let read = spawn_blocking(move || measured::read::<Option<T>>(&path)).await;
         Ok(read.ok().flatten())
     }
@@ -149,8 +149,13 @@ impl Kind {
     }
 }
 
-async fn keep<T: Serialize + Send + 'static>(rig: &Rig, kind: Kind, tier: &TierId, report: T) {
-    let path = rig.config.folder.measured(kind.as_str(), tier);
+async fn keep<T: Serialize + Send + 'static>(
+    parts: &HostParts,
+    kind: Kind,
+    tier: &TierId,
+    report: T,
+) {
+    let path = parts.config.folder.measured(kind.as_str(), tier);
     // A panic in it would only lose a measurement.
     let _ = spawn_blocking(move || {
         if let Some(folder) = path.parent()
@@ -166,14 +171,14 @@ async fn keep<T: Serialize + Send + 'static>(rig: &Rig, kind: Kind, tier: &TierI
 
 impl Measures for Measuring {
     fn bench(&self, tier: TierId, request: BenchRequest) -> Result<Measurement, Error> {
-        self.begin(Kind::Bench, tier, |rig, tier, progress| {
-            bench::bench(rig, tier, request, progress)
+        self.begin(Kind::Bench, tier, |parts, tier, progress| {
+            bench::bench(parts, tier, request, progress)
         })
     }
 
     fn tune(&self, tier: TierId, request: TuneRequest) -> Result<Measurement, Error> {
-        self.begin(Kind::Tune, tier, |rig, tier, progress| {
-            tune::tune(rig, tier, request, progress)
+        self.begin(Kind::Tune, tier, |parts, tier, progress| {
+            tune::tune(parts, tier, request, progress)
         })
     }
 
@@ -214,8 +219,8 @@ impl ProgressSender {
 
 /// # Errors
 /// `Overloaded` if memory pressure is at `limit` or higher.
-fn spared(rig: &Rig, limit: Pressure) -> Result<(), Error> {
-    if rig.board.now().ram.pressure < limit {
+fn spared(parts: &HostParts, limit: Pressure) -> Result<(), Error> {
+    if parts.board.now().ram.pressure < limit {
         return Ok(());
     }
     let message = "the measurement stopped because memory is short";
@@ -226,8 +231,8 @@ fn spared(rig: &Rig, limit: Pressure) -> Result<(), Error> {
 ///
 /// # Errors
 /// `TierStopped` if it is to end.
-fn wanted(rig: &Rig, tier: &TierId) -> Result<(), Error> {
-    let tiers = rig.config.supervisor.snapshot();
+fn wanted(parts: &HostParts, tier: &TierId) -> Result<(), Error> {
+    let tiers = parts.config.supervisor.snapshot();
     let stopping = |status: &TierStatus| status.id == *tier && status.state == TierState::Stopping;
     if tiers.iter().any(stopping) {
         let message = format!("{tier} was stopped during the measurement");

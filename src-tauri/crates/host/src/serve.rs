@@ -2,7 +2,7 @@
 //! blocks the others. A streaming answer may take any time while its client reads it.
 
 mod body;
-mod seats;
+mod slots;
 
 use axum::{Json, Router, response::IntoResponse};
 use body::{Answer, Arriving};
@@ -11,7 +11,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use seats::{Seats, Taken};
+use slots::{ConnectionSlots, Taken};
 use std::{
     convert::Infallible,
     io,
@@ -86,7 +86,7 @@ pub(crate) struct ServeOptions {
 /// Serves until `closing`, and then until running requests are answered. Dropping it ends every connection.
 pub(crate) async fn serve(listener: TcpListener, options: ServeOptions) {
     allow_files(FILES + 2 * options.limits.connections);
-    let seats = Arc::new(Seats::new(options.limits.connections));
+    let slots = Arc::new(ConnectionSlots::new(options.limits.connections));
     let options = Arc::new(options);
     let mut connections = JoinSet::new();
     loop {
@@ -95,8 +95,8 @@ pub(crate) async fn serve(listener: TcpListener, options: ServeOptions) {
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             stream = next(&listener) => stream,
         };
-        // While running requests take all seats, new connections wait in the system's queue.
-        let Some(taken) = options.closing.run_until_cancelled(seats.take()).await else {
+        // While running requests take all slots, new connections wait in the system's queue.
+        let Some(taken) = options.closing.run_until_cancelled(slots.take()).await else {
             break;
         };
         connections.spawn(attend(stream, taken, Arc::clone(&options)));
@@ -122,7 +122,7 @@ async fn next(listener: &TcpListener) -> TcpStream {
 async fn attend(stream: TcpStream, taken: Taken, options: Arc<ServeOptions>) {
     let taken = Arc::new(taken);
     tokio::select! {
-        // Another client needs the seat, and this one has sent no request yet.
+        // Another client needs the slot, and this one has sent no request yet.
         () = taken.given_up() => {}
         () = detect_tls(stream, Arc::clone(&taken), options) => {}
     }

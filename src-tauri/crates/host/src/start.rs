@@ -10,7 +10,7 @@ use crate::{
     history::PastReadings,
     library::{Downloads, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
-    measure::{Measuring, Rig},
+    measure::{HostParts, Measuring},
     measured,
     notices::Notices,
     ollama, platform,
@@ -217,7 +217,7 @@ impl Assembly {
     }
 
     fn gateway(&self) -> Gateway {
-        let rig = Rig {
+        let parts = HostParts {
             config: Arc::clone(&self.config),
             board: Arc::clone(&self.board),
         };
@@ -225,12 +225,12 @@ impl Assembly {
             tiers: Arc::new(self.workers.supervisor.clone()),
             services: Arc::clone(&self.admin) as _,
             models: Arc::clone(&self.models) as _,
-            measures: Arc::new(Measuring::new(Arc::new(rig))),
+            measures: Arc::new(Measuring::new(Arc::new(parts))),
             schedules: Arc::clone(&self.schedules) as _,
             secrets: self.data.secrets.clone(),
             remote: self.remote.clone(),
             store: self.data.store.clone(),
-            queue: tierbar_gateway::Queue::default(),
+            queue: tierbar_gateway::JobQueue::default(),
             contexts: self.workers.contexts.clone(),
             speed: self.workers.speed.clone(),
             auto: Auto::default(),
@@ -263,7 +263,7 @@ impl Assembly {
     fn spawn_servers(
         &mut self,
         options: ServeOptions,
-        queue: Option<tierbar_gateway::Runner>,
+        queue: Option<tierbar_gateway::QueueRunner>,
     ) -> JoinHandle<()> {
         let config = Arc::clone(&self.config);
         let as_ollama = ServeOptions {

@@ -6,7 +6,7 @@ use crate::{
     blocking::blocking,
     http::{body, error::Failure, routes::routes, schema::Errors},
     inference::{
-        Inference, caller::Caller, content::Content, dispatch, hints::Hints, owed::Owed, relay,
+        Inference, caller::Caller, charge::Charge, content::Content, dispatch, hints::Hints, relay,
         route,
     },
 };
@@ -131,7 +131,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
         why: None,
         request: relay::UpstreamRequest {
             path: LOAD,
-            owed: Owed::new(Caller::of_this_request(), content.bytes().len()),
+            charge: Charge::new(Caller::of_this_request(), content.bytes().len()),
             content,
             stream: false,
             keep_alive: None,

@@ -6,10 +6,9 @@ use super::{
     Inference, TOKENS, auto,
     caller::Caller,
     chain::{self, Steps},
+    charge::Charge,
     hints::Hints,
-    models,
-    owed::Owed,
-    prompts,
+    models, prompts,
     relay::{
         UpstreamRequest,
         attempt::{self, Sent},
@@ -129,7 +128,7 @@ pub(crate) async fn begin(
         stream,
         keep_alive,
         arrived,
-        owed: Owed::new(caller, prompt_bytes),
+        charge: Charge::new(caller, prompt_bytes),
         content,
     };
     if let Some(chain) = chain::find(inference, model, &hints, generated)? {

@@ -10,7 +10,7 @@ pub(crate) mod gathered;
 pub(crate) mod streaming;
 pub(crate) mod unstreamed;
 
-use super::{content::Content, owed::Owed, source::Source};
+use super::{charge::Charge, content::Content, source::Source};
 use axum::http::HeaderMap;
 use std::time::Instant;
 use tierbar_core::{ModelId, TierId, lease::KeepAlive};
@@ -24,7 +24,7 @@ pub(crate) struct UpstreamRequest {
     pub(crate) stream: bool,
     pub(crate) keep_alive: Option<KeepAlive>,
     pub(crate) arrived: Instant,
-    pub(crate) owed: Owed,
+    pub(crate) charge: Charge,
 }
 
 pub(crate) fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {

@@ -15,7 +15,7 @@ mod webhook;
 
 pub(crate) use keep::keep;
 pub(crate) use render::status_json;
-pub use run::Runner;
+pub use run::QueueRunner;
 pub(crate) use webhook::secret;
 
 use super::Jobs;
@@ -39,7 +39,7 @@ const CHANGES: usize = 256;
 
 /// What storing, running and reporting jobs share. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct Queue(Arc<Shared>);
+pub struct JobQueue(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -67,7 +67,7 @@ impl Default for Shared {
     }
 }
 
-impl Queue {
+impl JobQueue {
     /// Notifies watchers and the runner of a change.
     fn changed(&self, id: &str) {
         // Nobody may be watching.
@@ -100,7 +100,7 @@ impl Queue {
 
 /// Listed among what runs for as long as it lives.
 struct Running {
-    queue: Queue,
+    queue: JobQueue,
     id: String,
     broken_off: CancellationToken,
 }

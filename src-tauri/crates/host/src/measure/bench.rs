@@ -1,7 +1,7 @@
 //! Measures prefill and decode of a loaded tier, at several depths of its context.
 
 use super::{
-    ProgressSender, Rig, spared, wanted,
+    HostParts, ProgressSender, spared, wanted,
     worker::{Timed, Worker},
 };
 use crate::models::refuse_measuring;
@@ -33,16 +33,16 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Measures the tier with its configured settings. The tier is leased meanwhile, and so not unloaded; other requests are
 /// answered as usual, and runs beside them are repeated.
 pub(super) async fn bench(
-    rig: Arc<Rig>,
+    parts: Arc<HostParts>,
     tier: TierId,
     request: BenchRequest,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
-    let settings = configured(&rig, &tier)?;
+    let settings = configured(&parts, &tier)?;
     let steps = request.depths.len() * steps(&request);
     progress.progress(0, steps, "loading");
-    let (worker, load_ms) = lease(&rig, &tier).await?;
-    let mut meter = Meter::new(&rig, &tier, &worker, &request, Pressure::Critical).await?;
+    let (worker, load_ms) = lease(&parts, &tier).await?;
+    let mut meter = Meter::new(&parts, &tier, &worker, &request, Pressure::Critical).await?;
     let mut rows = Vec::new();
     for (at, &depth) in request.depths.iter().enumerate() {
         let row = match request.beyond(depth, meter.context_tokens) {
@@ -62,7 +62,7 @@ pub(super) async fn bench(
         rows.push(row);
     }
     progress.progress(steps, steps, "done");
-    let memory = memory(&rig, &tier, &worker).await?;
+    let memory = memory(&parts, &tier, &worker).await?;
     Ok(BenchReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
@@ -88,8 +88,8 @@ pub(super) fn now() -> String {
         .to_string()
 }
 
-pub(super) fn configured(rig: &Rig, tier: &TierId) -> Result<Settings, Error> {
-    let config = rig.config.models.config();
+pub(super) fn configured(parts: &HostParts, tier: &TierId) -> Result<Settings, Error> {
+    let config = parts.config.models.config();
     let tier_config = config.tiers.get(tier).ok_or_else(|| {
         let gone = format!("{tier} was removed from the configuration");
         Error::new(Code::TierUnknown, gone)
@@ -100,9 +100,12 @@ pub(super) fn configured(rig: &Rig, tier: &TierId) -> Result<Settings, Error> {
 }
 
 /// Leases the tier; returns how long its worker took to load, if it was loaded for this.
-pub(super) async fn lease(rig: &Rig, tier: &TierId) -> Result<(Worker, Option<f64>), Error> {
-    let mut states = rig.config.supervisor.watch();
-    let leasing = rig.config.supervisor.lease(tier);
+pub(super) async fn lease(
+    parts: &HostParts,
+    tier: &TierId,
+) -> Result<(Worker, Option<f64>), Error> {
+    let mut states = parts.config.supervisor.watch();
+    let leasing = parts.config.supervisor.lease(tier);
     tokio::pin!(leasing);
     let mut begun = None;
     loop {
@@ -126,12 +129,12 @@ pub(super) async fn lease(rig: &Rig, tier: &TierId) -> Result<(Worker, Option<f6
 }
 
 pub(super) async fn memory(
-    rig: &Rig,
+    parts: &HostParts,
     tier: &TierId,
     worker: &Worker,
 ) -> Result<BenchMemory, Error> {
     let props = worker.props().await?;
-    let tiers = rig.config.supervisor.snapshot();
+    let tiers = parts.config.supervisor.snapshot();
     let pid = tiers
         .iter()
         .find(|status| status.id == *tier)
@@ -180,7 +183,7 @@ fn row(depth: u32, runs: &Runs) -> BenchRow {
 
 /// Runs measurements on one worker.
 pub(super) struct Meter<'a> {
-    rig: &'a Rig,
+    parts: &'a HostParts,
     tier: &'a TierId,
     worker: &'a Worker,
     requested: &'a BenchRequest,
@@ -203,7 +206,7 @@ enum Counted {
 
 impl<'a> Meter<'a> {
     pub(super) async fn new(
-        rig: &'a Rig,
+        parts: &'a HostParts,
         tier: &'a TierId,
         worker: &'a Worker,
         requested: &'a BenchRequest,
@@ -221,7 +224,7 @@ impl<'a> Meter<'a> {
             ));
         }
         Ok(Self {
-            rig,
+            parts,
             tier,
             worker,
             requested,
@@ -308,8 +311,8 @@ impl<'a> Meter<'a> {
     async fn quiet(&self) -> Result<u64, Error> {
         let begun = Instant::now();
         loop {
-            spared(self.rig, self.limit)?;
-            wanted(self.rig, self.tier)?;
+            spared(self.parts, self.limit)?;
+            wanted(self.parts, self.tier)?;
             let generations = self.worker.props().await?.generations;
             if generations.running == 0 || begun.elapsed() > QUIET {
                 return Ok(generations.ended());

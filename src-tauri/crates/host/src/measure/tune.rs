@@ -1,7 +1,7 @@
 //! The search for a tier's fastest settings on the real worker: each candidate is loaded, measured and reported.
 
 use super::{
-    ProgressSender, Rig,
+    HostParts, ProgressSender,
     bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
     spared,
 };
@@ -17,27 +17,30 @@ use tierbar_core::{
 
 /// Tries settings one after another; the configuration changes only at the end, if at all.
 pub(super) async fn tune(
-    rig: Arc<Rig>,
+    parts: Arc<HostParts>,
     tier: TierId,
     request: TuneRequest,
     progress: ProgressSender,
 ) -> Result<TuneReport, Error> {
-    let before = configured(&rig, &tier)?;
+    let before = configured(&parts, &tier)?;
     let (limits, context) = {
-        let (rig, tier) = (Arc::clone(&rig), tier.clone());
-        blocking("reading the model", move || rig.config.models.limits(&tier)).await?
+        let (parts, tier) = (Arc::clone(&parts), tier.clone());
+        blocking("reading the model", move || {
+            parts.config.models.limits(&tier)
+        })
+        .await?
     };
     let request = request.fitting(context);
     let mut search = Search::new(request.clone(), before, limits);
     let mut seen = Seen::default();
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
-        unchanged(&rig, &tier, before)?;
+        unchanged(&parts, &tier, before)?;
         // Each candidate is a load, so do not start while memory is short.
-        spared(&rig, Pressure::Warning)?;
+        spared(&parts, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
-        rig.config.try_settings(&tier, settings).await;
-        let measured = candidate(&rig, &tier, &request, &mut seen).await;
+        parts.config.try_settings(&tier, settings).await;
+        let measured = candidate(&parts, &tier, &request, &mut seen).await;
         match &measured {
             Err(error) if knob == Knob::Start || ends_it(error) => return Err(error.clone()),
             _ => {}
@@ -50,7 +53,8 @@ pub(super) async fn tune(
     }
     let (rows, after, gain) = search.finish();
     progress.progress(done, done, "done");
-    let written = after != before && !request.dry_run && write(&rig, &tier, before, after).await?;
+    let written =
+        after != before && !request.dry_run && write(&parts, &tier, before, after).await?;
     Ok(TuneReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
@@ -81,14 +85,14 @@ struct Seen {
 
 /// Loads the tier with a candidate's settings, and measures it.
 async fn candidate(
-    rig: &Rig,
+    parts: &HostParts,
     tier: &TierId,
     request: &TuneRequest,
     seen: &mut Seen,
 ) -> Result<Measured, Error> {
-    let (worker, load_ms) = lease(rig, tier).await?;
+    let (worker, load_ms) = lease(parts, tier).await?;
     let measurement = request.measurement();
-    let mut meter = Meter::new(rig, tier, &worker, &measurement, Pressure::Critical).await?;
+    let mut meter = Meter::new(parts, tier, &worker, &measurement, Pressure::Critical).await?;
     seen.model = Some(worker.lease().model().clone());
     seen.context_tokens = meter.context_tokens;
     let runs = meter.at(request.depth, |_, _| {}).await;
@@ -110,7 +114,7 @@ async fn candidate(
         decode: median(runs.decode.iter().map(decode_rate).collect()),
         threads_used,
         load_ms,
-        memory: memory(rig, tier, &worker).await?,
+        memory: memory(parts, tier, &worker).await?,
     })
 }
 
@@ -124,8 +128,8 @@ fn ends_it(error: &Error) -> bool {
 
 /// # Errors
 /// `ConfigInvalid` if the tier's configuration was changed meanwhile; that change takes precedence.
-fn unchanged(rig: &Rig, tier: &TierId, before: Settings) -> Result<(), Error> {
-    if configured(rig, tier)? == before {
+fn unchanged(parts: &HostParts, tier: &TierId, before: Settings) -> Result<(), Error> {
+    if configured(parts, tier)? == before {
         return Ok(());
     }
     Err(Error::new(
@@ -136,9 +140,15 @@ fn unchanged(rig: &Rig, tier: &TierId, before: Settings) -> Result<(), Error> {
 }
 
 /// Writes the best settings to the configuration; returns `false` if the tier was changed meanwhile.
-async fn write(rig: &Rig, tier: &TierId, before: Settings, after: Settings) -> Result<bool, Error> {
+async fn write(
+    parts: &HostParts,
+    tier: &TierId,
+    before: Settings,
+    after: Settings,
+) -> Result<bool, Error> {
     let mut same = false;
-    rig.config
+    parts
+        .config
         .change_config(|config: &Config| {
             same = config.tiers.get(tier).map(Settings::of) == Some(before);
             if same {

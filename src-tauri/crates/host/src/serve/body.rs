@@ -1,6 +1,6 @@
-//! Bodies that update their connection's seat.
+//! Bodies that update their connection's slot.
 
-use super::seats::Taken;
+use super::slots::Taken;
 use axum::body::{Body as AxumBody, Bytes};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;

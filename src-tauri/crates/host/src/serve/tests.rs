@@ -70,9 +70,9 @@ async fn partial_requests_do_not_block_other_clients() {
             assert!(pinged(address).await.ends_with("pong"));
         }
     }
-    // The first client has lost its seat without an answer.
+    // The first client has lost its slot without an answer.
     assert_eq!(rest(slow.remove(0)).await, "");
-    // The last still has its seat.
+    // The last still has its slot.
     let mut last = slow.pop().unwrap();
     last.write_all(&[b'a'; 99]).await.unwrap();
     let mut answer = [0; 12];

@@ -119,7 +119,7 @@ fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamReque
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{TEXT, caller::Caller, content::Content, owed::Owed};
+    use crate::inference::{TEXT, caller::Caller, charge::Charge, content::Content};
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
         let request = UpstreamRequest {
@@ -127,7 +127,7 @@ mod tests {
             content: Content::read(body.into()).unwrap().0,
             stream: true,
             keep_alive: None,
-            owed: Owed::new(Caller::default(), 0),
+            charge: Charge::new(Caller::default(), 0),
             arrived: std::time::Instant::now(),
         };
         let event = first_event(json!("m"), json!({}), marked, &request);

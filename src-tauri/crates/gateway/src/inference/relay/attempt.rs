@@ -6,7 +6,7 @@ use crate::{
     http::{body, error::for_seconds},
     inference::{
         Inference, auto, limits, send,
-        tap::{self, Tap},
+        stream_meter::{self, StreamMeter},
         upstream::Broken,
         wire,
     },
@@ -93,7 +93,7 @@ pub(crate) async fn send(
     let answering = inference.speed.begin(lease.model());
     let mut counted = inference.metrics.answer(lease.tier(), request.arrived);
     let key = key(inference, &*lease).await?;
-    let mut owed = request.owed.attempt();
+    let mut charge = request.charge.attempt();
     let posted = send::send(
         lease.endpoint(),
         request.path,
@@ -104,7 +104,7 @@ pub(crate) async fn send(
     let mut upstream = match unless_cut(&*lease, posted).await? {
         Ok(upstream) => upstream,
         Err(broken) => {
-            owed.void();
+            charge.void();
             return Err(reason(&*lease, &broken).await.into());
         }
     };
@@ -113,12 +113,12 @@ pub(crate) async fn send(
         counted.begins();
         return Ok(Sent::Streaming(Box::new(Answer::new(
             upstream.without_head(),
-            Tap::new(answering, counted, owed),
+            StreamMeter::new(answering, counted, charge),
             lease,
         ))));
     }
     if !status.is_success() {
-        owed.void();
+        charge.void();
     }
     let outcome = limits::outcome(status, &upstream.head.headers);
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
@@ -129,11 +129,11 @@ pub(crate) async fn send(
         if !matches!(lease.endpoint(), Endpoint::Unix(_))
             && let Some(fault) = answered::fault(request.path, &upstream.head, &body)
         {
-            owed.void();
+            charge.void();
             return Err(fault.of(lease.tier()));
         }
         counted.begins();
-        tap::whole(&answering, &mut counted, owed, &body);
+        stream_meter::whole(&answering, &mut counted, charge, &body);
     }
     if is_remote(&*lease) {
         let error = match status {

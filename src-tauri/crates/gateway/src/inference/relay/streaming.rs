@@ -9,7 +9,7 @@ use crate::{
     http::error,
     inference::{
         endpoints::Trial,
-        tap::Tap,
+        stream_meter::StreamMeter,
         upstream::{Broken, Upstream},
         wire,
     },
@@ -44,7 +44,7 @@ const MOST_HELD: usize = 1 << 20;
 /// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
 pub(crate) struct Answer {
     upstream: Upstream,
-    tap: Tap,
+    meter: StreamMeter,
     /// What comes before the rest: what has arrived and was not to pass yet.
     held: Vec<u8>,
     /// The last bytes that have passed.
@@ -55,10 +55,10 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(upstream: Upstream, tap: Tap, lease: Box<dyn Lease>) -> Self {
+    pub(super) fn new(upstream: Upstream, meter: StreamMeter, lease: Box<dyn Lease>) -> Self {
         Self {
             upstream,
-            tap,
+            meter,
             held: Vec::new(),
             tail: Vec::new(),
             trial: None,
@@ -76,7 +76,7 @@ impl Answer {
 
     /// It ends after its first token: as its server reports, or else as it broke off.
     pub(crate) fn ends(&mut self, broken: Option<&Error>) {
-        let outcome = match (self.tap.failure(), broken) {
+        let outcome = match (self.meter.failure(), broken) {
             (Some(error), _) => answered::failure(error).outcome,
             (None, Some(error)) => Failed::from(error.clone()).outcome,
             (None, None) => Outcome::Answered,
@@ -88,12 +88,12 @@ impl Answer {
 
     /// It ends with an error of ours.
     pub(crate) fn broke(&self, code: Code) {
-        self.tap.broke(code);
+        self.meter.broke(code);
     }
 
     /// Its server has sent the last event.
     pub(crate) fn is_over(&self) -> bool {
-        self.tap.has_ended()
+        self.meter.has_ended()
     }
 
     /// Has these bytes come before what is held.
@@ -107,18 +107,18 @@ impl Answer {
     /// # Errors
     /// If it ends with an error before.
     pub(crate) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
-        let silent = |tap: &Tap| !tap.has_spoken() && !tap.has_ended();
-        while silent(&self.tap) && self.held.len() <= MOST_HELD {
+        let silent = |meter: &StreamMeter| !meter.has_spoken() && !meter.has_ended();
+        while silent(&self.meter) && self.held.len() <= MOST_HELD {
             match self.arriving(false).await {
                 Ok(bytes) => self.held.extend_from_slice(&bytes),
                 Err(Some(error)) => return Err(error.into()),
                 Err(None) => break,
             }
         }
-        if let Some(error) = self.tap.failure().filter(|_| !self.tap.has_spoken()) {
+        if let Some(error) = self.meter.failure().filter(|_| !self.meter.has_spoken()) {
             return Err(answered::failure(error));
         }
-        if self.tap.has_ended() && !self.tap.has_answered() {
+        if self.meter.has_ended() && !self.meter.has_answered() {
             let what = "events without an answer".to_owned();
             return Err(Fault::NoAnswer(what).of(self.lease.tier()));
         }
@@ -163,14 +163,14 @@ impl Answer {
             };
             match arrived? {
                 Ok(Some(arrived)) => {
-                    let passing = self.tap.pass(arrived);
+                    let passing = self.meter.pass(arrived);
                     if !passing.is_empty() {
                         return Ok(passing);
                     }
                 }
-                _ if self.tap.has_ended() => return Err(None),
+                _ if self.meter.has_ended() => return Err(None),
                 Ok(None) => {
-                    if let Some(last) = self.tap.end() {
+                    if let Some(last) = self.meter.end() {
                         return Ok(last);
                     }
                     let broken = Broken::early();

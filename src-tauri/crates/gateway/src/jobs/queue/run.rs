@@ -31,13 +31,13 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// The task that runs queued requests. There is one for each data folder.
 #[derive(Debug)]
-pub struct Runner {
+pub struct QueueRunner {
     pub(super) jobs: Arc<Jobs>,
     /// Without what is around them: a request of the queue's is not queued again.
     inference: Router,
 }
 
-impl Runner {
+impl QueueRunner {
     pub(crate) fn new(jobs: Arc<Jobs>, inference: Router) -> Self {
         Self { jobs, inference }
     }
@@ -53,7 +53,7 @@ impl Runner {
         while let Err(error) = self.jobs.store.recover_jobs(now_ms()).await {
             tracing::error!("the queue cannot start: {error}");
             if closing.run_until_cancelled(sleep(AGAIN)).await.is_none() {
-                return;
+                return self.jobs.turns.drain().await;
             }
         }
         tokio::join!(self.attempts(), webhook::deliver(&self.jobs));

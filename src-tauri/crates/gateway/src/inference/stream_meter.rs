@@ -1,6 +1,6 @@
 //! Reads a stream as it passes: cuts it at line ends, counts tokens, and notes how it ends.
 
-use super::{owed::Attempt, wire};
+use super::{charge::Attempt, wire};
 use crate::{
     inference::speed::{Answering, Timings},
     metrics::{Answer, Used},
@@ -156,10 +156,10 @@ impl<'de> Deserialize<'de> for NonEmpty {
 }
 
 #[derive(Debug)]
-pub(crate) struct Tap {
+pub(crate) struct StreamMeter {
     answering: Answering,
     counted: Answer,
-    owed: Attempt,
+    charge: Attempt,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
@@ -171,12 +171,12 @@ pub(crate) struct Tap {
     ended: bool,
 }
 
-impl Tap {
-    pub(crate) fn new(answering: Answering, counted: Answer, owed: Attempt) -> Self {
+impl StreamMeter {
+    pub(crate) fn new(answering: Answering, counted: Answer, charge: Attempt) -> Self {
         Self {
             answering,
             counted,
-            owed,
+            charge,
             partial: Vec::new(),
             spoken: false,
             failure: None,
@@ -264,35 +264,40 @@ impl Tap {
             let now = Instant::now();
             self.answering.chunk(now);
             self.counted.chunk(now);
-            self.owed.piece(data.len());
+            self.charge.piece(data.len());
         }
-        self.owed.report(payload.tokens());
+        self.charge.report(payload.tokens());
         payload.figures(&self.answering, &mut self.counted);
     }
 }
 
-impl Drop for Tap {
+impl Drop for StreamMeter {
     fn drop(&mut self) {
         // As a refusal that has a status of its own.
         if self.ended && !self.has_answered() {
-            self.owed.void();
+            self.charge.void();
         }
     }
 }
 
 /// Takes the figures from an answer that came whole, for which is then paid.
-pub(crate) fn whole(answering: &Answering, counted: &mut Answer, mut owed: Attempt, answer: &[u8]) {
+pub(crate) fn whole(
+    answering: &Answering,
+    counted: &mut Answer,
+    mut charge: Attempt,
+    answer: &[u8],
+) {
     let Ok(payload) = serde_json::from_slice::<Payload>(answer) else {
-        return owed.void();
+        return charge.void();
     };
     if payload.error.is_some() {
-        return owed.void();
+        return charge.void();
     }
     payload.figures(answering, counted);
     if payload.choices.words {
-        owed.piece(answer.len());
+        charge.piece(answer.len());
     }
-    owed.report(payload.tokens());
+    charge.report(payload.tokens());
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    inference::{caller::Caller, owed::Owed, speed::SpeedMeter},
+    inference::{caller::Caller, charge::Charge, speed::SpeedMeter},
     metrics::Metrics,
 };
 use tierbar_core::{ModelId, TierId};
@@ -13,33 +13,34 @@ fn counted() -> Answer {
     Metrics::default().answer(&TierId::new("fast").unwrap(), Instant::now())
 }
 
-fn owed() -> Attempt {
-    Owed::new(Caller::default(), 0).attempt()
+fn charge() -> Attempt {
+    Charge::new(Caller::default(), 0).attempt()
 }
 
 #[test]
 fn bytes_pass_unchanged_and_never_within_a_line() {
     let stream = "data: {\"choices\":[]}\n\n: note\ndata: [DONE]\n\n";
     for size in 1..stream.len() {
-        let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
+        let mut meter =
+            StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
         let mut passed = Vec::new();
         for piece in stream.as_bytes().chunks(size) {
-            let passing = tap.pass(Bytes::from_static(piece));
+            let passing = meter.pass(Bytes::from_static(piece));
             assert!(passing.is_empty() || passing.ends_with(b"\n"));
             passed.extend(passing);
         }
         assert_eq!(String::from_utf8(passed).unwrap(), stream);
-        assert!(tap.has_ended());
+        assert!(meter.has_ended());
     }
 }
 
 #[test]
 fn a_partial_line_of_a_broken_stream_is_held_back() {
-    let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
+    let mut meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
     let passed =
-        tap.pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
+        meter.pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
     assert!(passed.ends_with(b"}\n\n"));
-    assert!(!tap.has_ended());
+    assert!(!meter.has_ended());
 }
 
 #[test]
@@ -52,29 +53,30 @@ fn reasoning_calls_and_lists_are_content_unless_empty() {
         (r#"{"content":"","reasoning":null,"tool_calls":[]}"#, false),
         (r#"{"content":[]}"#, false),
     ] {
-        let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
-        tap.pass(format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n").into());
-        assert_eq!(tap.has_spoken(), spoken, "{delta}");
+        let mut meter =
+            StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
+        meter.pass(format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n").into());
+        assert_eq!(meter.has_spoken(), spoken, "{delta}");
     }
 }
 
 #[test]
 fn an_error_event_ends_an_answer() {
-    let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
-    tap.pass("data: {\"error\":{\"message\":\"m\"}}\n\n".into());
-    assert!(tap.has_ended());
+    let mut meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
+    meter.pass("data: {\"error\":{\"message\":\"m\"}}\n\n".into());
+    assert!(meter.has_ended());
 }
 
 #[test]
 fn the_engines_figures_come_from_streams_and_whole_answers() {
     let figures = r#"{"choices":[{"delta":{}}],"timings":{"prompt_per_second":310.5,"predicted_per_second":41.25}}"#;
     let (streamed, came_whole) = (SpeedMeter::default(), SpeedMeter::default());
-    Tap::new(streamed.begin(&small()), counted(), owed())
+    StreamMeter::new(streamed.begin(&small()), counted(), charge())
         .pass(format!("data: {figures}\n\n").into());
     whole(
         &came_whole.begin(&small()),
         &mut counted(),
-        owed(),
+        charge(),
         figures.as_bytes(),
     );
     for meter in [streamed, came_whole] {

@@ -11,7 +11,7 @@ const PLAIN: usize = 512;
 
 /// Of a request. It is spent when the last of its attempts is gone, also with a client that has gone away.
 #[derive(Debug, Clone)]
-pub(crate) struct Owed(Arc<Bill>);
+pub(crate) struct Charge(Arc<Bill>);
 
 #[derive(Debug)]
 struct Bill {
@@ -28,7 +28,7 @@ struct SoFar {
     pieces: u64,
 }
 
-impl Owed {
+impl Charge {
     /// `prompt_bytes`: of the prompt, without the data of images and sounds, which says nothing of their tokens.
     pub(crate) fn new(caller: Caller, prompt_bytes: usize) -> Self {
         let prompt = (prompt_bytes / BYTES_PER_TOKEN) as u64;
@@ -108,30 +108,33 @@ impl Drop for Attempt {
 mod tests {
     use super::*;
 
-    fn spent(asks: impl FnOnce(&Owed)) -> u64 {
-        let owed = Owed(Arc::new(Bill {
+    fn spent(asks: impl FnOnce(&Charge)) -> u64 {
+        let charge = Charge(Arc::new(Bill {
             caller: Caller::default(),
             prompt: 100,
             so_far: Mutex::default(),
         }));
-        asks(&owed);
-        owed.0.sum()
+        asks(&charge);
+        charge.0.sum()
     }
 
     #[test]
     fn a_request_is_charged_once_over_all_attempts() {
         assert_eq!(spent(|_| ()), 0);
-        assert_eq!(spent(|owed| owed.attempt().void()), 0);
+        assert_eq!(spent(|charge| charge.attempt().void()), 0);
         // Two servers that hang, and no count.
-        assert_eq!(spent(|owed| drop((owed.attempt(), owed.attempt()))), 100);
-        let reply = |owed: &Owed| {
-            drop(owed.attempt());
-            owed.attempt().void();
-            owed.attempt().report(Some(70));
+        assert_eq!(
+            spent(|charge| drop((charge.attempt(), charge.attempt()))),
+            100
+        );
+        let reply = |charge: &Charge| {
+            drop(charge.attempt());
+            charge.attempt().void();
+            charge.attempt().report(Some(70));
         };
         assert_eq!(spent(reply), 70);
-        let pieces = |owed: &Owed| {
-            let mut attempt = owed.attempt();
+        let pieces = |charge: &Charge| {
+            let mut attempt = charge.attempt();
             attempt.piece(20);
             attempt.piece(PLAIN + 40);
         };

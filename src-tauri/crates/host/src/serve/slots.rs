@@ -1,5 +1,5 @@
-//! Seats for a limited number of connections. When all are taken, the one that has waited longest for its client gives up
-//! its seat: so clients that connect and send nothing, or one byte per second, block no other client.
+//! ConnectionSlots for a limited number of connections. When all are taken, the one that has waited longest for its client gives up
+//! its slot: so clients that connect and send nothing, or one byte per second, block no other client.
 
 use std::{
     collections::HashMap,
@@ -13,34 +13,34 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// The order of a seat whose request is complete and being answered.
+/// The order of a slot whose request is complete and being answered.
 const ANSWERING: u64 = 0;
 
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(super) struct ConnectionSlots {
     most: usize,
-    taken: Mutex<HashMap<u64, Arc<Seat>>>,
-    /// Numbers the waits of seats in order.
+    taken: Mutex<HashMap<u64, Arc<Slot>>>,
+    /// Numbers the waits of slots in order.
     ticks: AtomicU64,
-    /// A seat may have become free, or be given up.
+    /// A slot may have become free, or be given up.
     changed: Notify,
 }
 
 #[derive(Debug)]
-struct Seat {
+struct Slot {
     waits_since: AtomicU64,
     given_up: CancellationToken,
 }
 
-/// A connection's seat, held while this lives.
+/// A connection's slot, held while this lives.
 #[derive(Debug)]
 pub(super) struct Taken {
-    seats: Arc<Seats>,
-    seat: Arc<Seat>,
+    slots: Arc<ConnectionSlots>,
+    slot: Arc<Slot>,
     number: u64,
 }
 
-impl Seats {
+impl ConnectionSlots {
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -50,7 +50,7 @@ impl Seats {
         }
     }
 
-    /// Waits for a seat.
+    /// Waits for a slot.
     pub(super) async fn take(self: &Arc<Self>) -> Taken {
         loop {
             if let Some(taken) = self.try_take() {
@@ -64,19 +64,19 @@ impl Seats {
         let mut taken = self.taken.lock();
         if taken.len() >= self.most {
             let longest = longest_waiting(&taken)?;
-            if let Some(seat) = taken.remove(&longest) {
-                seat.given_up.cancel();
+            if let Some(slot) = taken.remove(&longest) {
+                slot.given_up.cancel();
             }
         }
         let number = self.tick();
-        let seat = Arc::new(Seat {
+        let slot = Arc::new(Slot {
             waits_since: AtomicU64::new(number),
             given_up: CancellationToken::new(),
         });
-        taken.insert(number, Arc::clone(&seat));
+        taken.insert(number, Arc::clone(&slot));
         Some(Taken {
-            seats: Arc::clone(self),
-            seat,
+            slots: Arc::clone(self),
+            slot,
             number,
         })
     }
@@ -86,36 +86,36 @@ impl Seats {
     }
 }
 
-fn longest_waiting(taken: &HashMap<u64, Arc<Seat>>) -> Option<u64> {
-    let since = |seat: &Arc<Seat>| seat.waits_since.load(Ordering::Acquire);
-    let waiting = taken.iter().filter(|(_, seat)| since(seat) != ANSWERING);
+fn longest_waiting(taken: &HashMap<u64, Arc<Slot>>) -> Option<u64> {
+    let since = |slot: &Arc<Slot>| slot.waits_since.load(Ordering::Acquire);
+    let waiting = taken.iter().filter(|(_, slot)| since(slot) != ANSWERING);
     waiting
-        .min_by_key(|(_, seat)| since(seat))
+        .min_by_key(|(_, slot)| since(slot))
         .map(|(number, _)| *number)
 }
 
 impl Taken {
     /// Marks the connection as waiting for its client.
     pub(super) fn waits(&self) {
-        let now = self.seats.tick();
-        self.seat.waits_since.store(now, Ordering::Release);
-        self.seats.changed.notify_one();
+        let now = self.slots.tick();
+        self.slot.waits_since.store(now, Ordering::Release);
+        self.slots.changed.notify_one();
     }
 
     /// Marks the connection's request as complete.
     pub(super) fn answers(&self) {
-        self.seat.waits_since.store(ANSWERING, Ordering::Release);
+        self.slot.waits_since.store(ANSWERING, Ordering::Release);
     }
 
     pub(super) async fn given_up(&self) {
-        self.seat.given_up.cancelled().await;
+        self.slot.given_up.cancelled().await;
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.seats.taken.lock().remove(&self.number);
-        self.seats.changed.notify_one();
+        self.slots.taken.lock().remove(&self.number);
+        self.slots.changed.notify_one();
     }
 }
 
@@ -134,15 +134,15 @@ mod tests {
     }
 
     fn is_given_up(taken: &Taken) -> bool {
-        taken.seat.given_up.is_cancelled()
+        taken.slot.given_up.is_cancelled()
     }
 
     #[tokio::test]
     async fn the_longest_waiting_connection_gives_way() {
-        let seats = Arc::new(Seats::new(3));
-        let [answered, first, second] = [(); 3].map(|()| seats.try_take().unwrap());
+        let slots = Arc::new(ConnectionSlots::new(3));
+        let [answered, first, second] = [(); 3].map(|()| slots.try_take().unwrap());
         answered.answers();
-        let third = seats.take().await;
+        let third = slots.take().await;
         assert_eq!(
             [&answered, &first, &second].map(is_given_up),
             [false, true, false]
@@ -150,12 +150,12 @@ mod tests {
         second.answers();
         second.waits();
         // The third one now waits longest.
-        let fourth = seats.take().await;
+        let fourth = slots.take().await;
         assert!(!is_given_up(&second) && is_given_up(&third));
         drop((first, third));
         fourth.answers();
         second.answers();
-        let mut next = pin!(seats.take());
+        let mut next = pin!(slots.take());
         assert!(waits(next.as_mut()));
         second.waits();
         next.await;
@@ -164,10 +164,10 @@ mod tests {
 
     #[tokio::test]
     async fn an_ended_connection_frees_its_place() {
-        let seats = Arc::new(Seats::new(1));
-        let only = seats.take().await;
+        let slots = Arc::new(ConnectionSlots::new(1));
+        let only = slots.take().await;
         only.answers();
-        let mut next = pin!(seats.take());
+        let mut next = pin!(slots.take());
         assert!(waits(next.as_mut()));
         drop(only);
         next.await;
