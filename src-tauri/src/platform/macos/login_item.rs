@@ -5,7 +5,7 @@
 
 use smappservice_rs::{AppService, ServiceStatus, ServiceType};
 use std::{
-    env, fs, io,
+    env, fs,
     path::{Path, PathBuf},
 };
 use tauri::{AppHandle, Manager};
@@ -53,11 +53,13 @@ pub(crate) fn set(_: &AppHandle, on: bool) -> Result<(), String> {
 /// The system's reason.
 pub(crate) fn renew(app: &AppHandle) -> Result<(), String> {
     let home = app.path().home_dir().map_err(|error| error.to_string())?;
-    match fs::remove_file(launch_agent(&home)) {
-        Ok(()) => set(app, true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.to_string()),
+    let agent = launch_agent(&home);
+    if !agent.is_file() {
+        return Ok(());
     }
+    // It goes once its successor is there.
+    set(app, true)?;
+    fs::remove_file(agent).map_err(|error| error.to_string())
 }
 
 fn launch_agent(home: &Path) -> PathBuf {

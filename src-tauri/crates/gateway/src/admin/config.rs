@@ -69,12 +69,12 @@ fn widening(patch: &Map<String, Value>) -> Option<&'static str> {
         section.is_some_and(|section| section.get(setting).is_some())
     };
     let tiers = patch.get("tiers").and_then(Value::as_object);
-    let has_endpoint = |tier: &Value| tier.get("endpoint").is_some();
+    let has_engine = |tier: &Value| tier.get("engine").is_some();
     if let Some((_, shown)) = sections.iter().find(|(name, _)| patch.contains_key(*name)) {
         Some(shown)
     } else if has("queue", "webhook_hosts") {
         Some("webhook_hosts")
-    } else if tiers.is_some_and(|tiers| tiers.values().any(has_endpoint)) {
+    } else if tiers.is_some_and(|tiers| tiers.values().any(has_engine)) {
         Some("an endpoint")
     } else {
         None

@@ -47,12 +47,10 @@ pub(crate) fn examine() -> Vec<Finding> {
                 "macOS runs Tierbar from a temporary place",
                 "move Tierbar to the Applications folder, and open it there",
             ));
-        } else if !output_of(
+        } else if is_unapproved(&output_of(
             "/usr/bin/xattr",
             &["-p", "com.apple.quarantine", &path.to_string()],
-        )
-        .is_empty()
-        {
+        )) {
             findings.push(Finding::bad(
                 format!("{path} is quarantined, as everything that a browser downloads"),
                 "open it once in the Finder and confirm that you trust it",
@@ -65,6 +63,12 @@ pub(crate) fn examine() -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// Whether an app with this quarantine, such as `0083;5f0c…;Safari;`, waits for the user's approval, which the bit 0x40 keeps.
+fn is_unapproved(quarantine: &str) -> bool {
+    let flags = quarantine.split(';').next().unwrap_or_default();
+    u32::from_str_radix(flags.trim(), 16).is_ok_and(|flags| flags & 0x40 == 0)
 }
 
 /// The app that a program belongs to.
@@ -168,6 +172,13 @@ fn first(fields: &str) -> Option<Listener> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quarantined_app_is_unapproved_until_its_user_confirms() {
+        assert!(is_unapproved("0083;5f0c1234;Safari;"));
+        assert!(!is_unapproved("00c3;5f0c1234;Safari;"));
+        assert!(!is_unapproved(""));
+    }
 
     #[test]
     fn the_first_process_that_listens_is_named() {

@@ -146,7 +146,7 @@ async fn only_a_new_session_widens_access() {
         (config, r#"{"queue": {"webhook_hosts": ["evil.example"]}}"#),
         (
             config,
-            r#"{"tiers": {"fast": {"endpoint": {"url": "https://evil.example"}}}}"#,
+            r#"{"tiers": {"fast": {"engine": {"endpoint": "https://evil.example"}}}}"#,
         ),
         (("POST", "/tierbar/v1/keys"), r#"{"name": "a"}"#),
         (("PUT", "/tierbar/v1/secrets/hub"), r#"{"value": "x"}"#),
