@@ -11,8 +11,14 @@ pub(crate) mod ui;
 
 use crate::services::Services;
 use axum::http::HeaderMap;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use keys::Keys;
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tierbar_core::{Code, Error};
 use tierbar_store::Store;
 use token::Token;
 
@@ -35,4 +41,25 @@ pub(crate) struct Edge {
     pub(crate) is_held_path: fn(&str) -> bool,
     /// Whether a path's body is lines that are parsed one at a time.
     pub(crate) reads_lines: fn(&str, &HeaderMap) -> bool,
+}
+
+/// Returns 256 random bits as text for headers and cookies.
+///
+/// # Errors
+/// `Internal` without random numbers from the system.
+fn random() -> Result<String, Error> {
+    let mut random = [0u8; 32];
+    getrandom::fill(&mut random).map_err(|error| {
+        let message = format!("no random numbers from the system: {error}");
+        Error::new(Code::Internal, message)
+    })?;
+    Ok(URL_SAFE_NO_PAD.encode(random))
+}
+
+/// Returns the milliseconds since 1970.
+fn now_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,6 +9,7 @@ mod secret;
 pub(crate) use admit::{Sender, admit};
 pub(crate) use admitted::Admitted;
 
+use super::now_ms;
 use crate::inference::caller::{Account, Accounts, Caller};
 use key::{Key, revoked, try_after};
 use std::{
@@ -17,7 +18,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 use tierbar_core::{
     Code, Error,
@@ -274,13 +275,6 @@ impl Drop for Weight {
             key.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
         }
     }
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

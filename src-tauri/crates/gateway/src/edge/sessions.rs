@@ -3,13 +3,12 @@
 //! A session has two halves. A browser sends the cookie to every port of this machine, where other programs may listen; the
 //! other half is kept by the page in its localStorage, which belongs to one port, and is sent as a header.
 
+use super::{now_ms, random};
 use axum::{
     Extension,
     http::{HeaderMap, HeaderName, header},
 };
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{Code, Error};
 use tierbar_store::Store;
 
@@ -97,15 +96,6 @@ fn hash(cookie: &str, page: &str) -> [u8; 32] {
     Sha256::digest(format!("{cookie}\n{page}")).into()
 }
 
-fn random() -> Result<String, Error> {
-    let mut random = [0u8; 32];
-    getrandom::fill(&mut random).map_err(|error| {
-        let message = format!("no random numbers from the system: {error}");
-        Error::new(Code::Internal, message)
-    })?;
-    Ok(URL_SAFE_NO_PAD.encode(random))
-}
-
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     headers
         .get_all(header::COOKIE)
@@ -114,13 +104,6 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|cookie| cookie.trim().split_once('='))
         .find_map(|(name, value)| (name == COOKIE).then_some(value))
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

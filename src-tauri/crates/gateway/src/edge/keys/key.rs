@@ -1,6 +1,6 @@
 //! A key, and what is left of its limits.
 
-use super::{SOON, now_ms};
+use super::{super::now_ms, SOON};
 use crate::http::error::for_seconds;
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},

@@ -1,21 +1,13 @@
 //! A key's text: how it is created, what is stored of it, and where a request has it.
 
-use crate::edge::{KEY_PREFIX, origin};
+use crate::edge::{self, KEY_PREFIX, origin};
 use axum::http::HeaderMap;
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 
 /// 256 random bits.
 pub(super) fn make() -> Result<String, Error> {
-    let mut random = [0u8; 32];
-    getrandom::fill(&mut random).map_err(|error| {
-        Error::new(
-            Code::Internal,
-            format!("no random numbers from the system: {error}"),
-        )
-    })?;
-    Ok(format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(random)))
+    Ok(format!("{KEY_PREFIX}{}", edge::random()?))
 }
 
 /// A fast hash suffices: unlike a password, 256 random bits cannot be guessed.
