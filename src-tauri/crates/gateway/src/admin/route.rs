@@ -3,20 +3,24 @@
 use crate::{
     admin::Admin,
     http::{body, error::Failure, schema::Errors},
-    inference::auto::{self, Considered},
+    inference::auto::{self, Classified, Considered},
 };
 use axum::{
     Json,
     body::Body,
     extract::{Query, State},
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
-use tierbar_core::routing::{
-    Level,
-    classifier::{Opinion, PROBES},
+use tierbar_core::{
+    TierId,
+    routing::{
+        Level,
+        classifier::{Opinion, PROBES},
+    },
 };
+use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -36,6 +40,65 @@ enum Classify {
     Always,
 }
 
+/// What `auto` would do with a request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Route {
+    level: Level,
+    /// `null` if no tier has a model.
+    #[schema(required = true)]
+    tier: Option<TierId>,
+    #[schema(required = true)]
+    why: Option<String>,
+    rules: RouteRules,
+    /// `null` if the fast tier's model was not asked.
+    #[schema(required = true)]
+    classifier: Option<RouteClassifier>,
+    /// An estimate.
+    prompt_tokens: u64,
+    /// An estimate.
+    answer_tokens: u64,
+}
+
+/// The level by the rules.
+#[derive(Debug, Serialize, ToSchema)]
+struct RouteRules {
+    level: Level,
+    /// Whether a rule matched.
+    sure: bool,
+    because: &'static str,
+}
+
+/// The level by the fast tier's model.
+#[derive(Debug, Serialize, ToSchema)]
+struct RouteClassifier {
+    level: Level,
+    /// The probability of `level` above that of the next.
+    margin: f64,
+    /// Whether the opinion counts: the model has passed its exam, and the margin is wide enough.
+    believed: bool,
+    /// As the model answered.
+    said: Probabilities,
+    /// Without the model's bias.
+    weighed: Probabilities,
+    exam: RouteExam,
+}
+
+/// The probability of each level.
+#[derive(Debug, Serialize, ToSchema)]
+struct Probabilities {
+    simple: f64,
+    medium: f64,
+    hard: f64,
+}
+
+/// How the model sorted requests of known levels.
+#[derive(Debug, Serialize, ToSchema)]
+struct RouteExam {
+    right: usize,
+    of: usize,
+    passed: bool,
+}
+
 /// Explains what `auto` would do with a request, without answering it.
 #[utoipa::path(
     post,
@@ -45,53 +108,73 @@ enum Classify {
     security(("token" = [])),
     params(Question),
     request_body(content = Object, description = "A request as for /v1/chat/completions"),
-    responses((status = 200, description = "The tier, and why", body = Object), Errors),
+    responses((status = 200, description = "The tier, and why", body = Route), Errors),
 )]
 pub(super) async fn explain(
     State(admin): State<Arc<Admin>>,
     Query(question): Query<Question>,
     body: Body,
-) -> Result<Json<Value>, Failure> {
+) -> Result<Json<Route>, Failure> {
     let request: serde_json::Map<String, Value> = body::request(body).await?;
     let request = Value::Object(request);
     let thorough = question.classify == Classify::Always;
     let considered = auto::explain(&admin.inference, &request, thorough).await?;
-    Ok(Json(render(&considered)))
+    Ok(Json(Route::new(&considered)))
 }
 
-fn render(considered: &Considered) -> Value {
-    let Considered {
-        asked,
-        judged,
-        classified,
-        level,
-        because,
-        choice,
-    } = considered;
-    let classifier = classified.map(|classified| {
-        let (level, margin) = classified.weighed().first();
-        json!({
-            "level": level,
-            "margin": margin,
-            "believed": classified.believed().is_some(),
-            "said": probabilities(classified.opinion),
-            "weighed": probabilities(classified.weighed()),
-            "exam": {"right": classified.exam.right, "of": PROBES.len(), "passed": classified.exam.is_passed()},
-        })
-    });
-    json!({
-        "level": level,
-        "tier": choice.as_ref().map(|choice| &choice.tier),
-        "why": choice.as_ref().map(|choice| format!("{because}; {}", choice.why)),
-        "rules": {"level": judged.level, "sure": judged.sure, "because": judged.because},
-        "classifier": classifier,
-        "prompt_tokens": asked.prompt_tokens,
-        "answer_tokens": asked.answer_tokens,
-    })
+impl Route {
+    fn new(considered: &Considered) -> Self {
+        let Considered {
+            asked,
+            judged,
+            classified,
+            level,
+            because,
+            choice,
+        } = considered;
+        let choice = choice.as_ref();
+        Self {
+            level: *level,
+            tier: choice.map(|choice| choice.tier.clone()),
+            why: choice.map(|choice| format!("{because}; {}", choice.why)),
+            rules: RouteRules {
+                level: judged.level,
+                sure: judged.sure,
+                because: judged.because,
+            },
+            classifier: classified.as_ref().map(RouteClassifier::new),
+            prompt_tokens: asked.prompt_tokens,
+            answer_tokens: asked.answer_tokens,
+        }
+    }
 }
 
-fn probabilities(opinion: Opinion) -> Value {
-    let [simple, medium, hard] = opinion.probabilities();
-    let [one, two, three] = Level::ALL.map(Level::word);
-    json!({one: simple, two: medium, three: hard})
+impl RouteClassifier {
+    fn new(classified: &Classified) -> Self {
+        let weighed = classified.weighed();
+        let (level, margin) = weighed.first();
+        Self {
+            level,
+            margin,
+            believed: classified.believed().is_some(),
+            said: Probabilities::from(classified.opinion),
+            weighed: Probabilities::from(weighed),
+            exam: RouteExam {
+                right: classified.exam.right,
+                of: PROBES.len(),
+                passed: classified.exam.is_passed(),
+            },
+        }
+    }
+}
+
+impl From<Opinion> for Probabilities {
+    fn from(opinion: Opinion) -> Self {
+        let [simple, medium, hard] = opinion.probabilities();
+        Self {
+            simple,
+            medium,
+            hard,
+        }
+    }
 }

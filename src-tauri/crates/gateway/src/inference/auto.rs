@@ -10,13 +10,14 @@ mod question;
 mod recent;
 
 pub(crate) use candidates::lease;
+pub(crate) use classifier::Classified;
 
 use crate::{
     http::headers::TIER,
     inference::{CHAT, Inference, TEXT, hints::Hints, route},
 };
 use candidates::Loads;
-use classifier::{Classified, Classifier};
+use classifier::Classifier;
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{
