@@ -31,53 +31,11 @@ pub(crate) async fn same_site(
     request: Request<Body>,
     next: Next,
 ) -> Response {
-    let Some(host) = named_host(&request) else {
-        return Failure(Error::new(
-            Code::Forbidden,
-            "the request has no Host header, or several",
-        ))
-        .into_response();
+    let origin = match check(&edge, &request) {
+        Ok(Some(origin)) => origin,
+        Ok(None) => return next.run(request).await,
+        Err(error) => return Failure(error).into_response(),
     };
-    let config = edge.services.config();
-    if !is_own_name(&host, edge.address.ip(), &config.server.names) {
-        let error = Error::new(
-            Code::Forbidden,
-            format!("this server is not \"{}\"", host.host()),
-        )
-        .hint(
-            "use localhost, 127.0.0.1 or the address that Tierbar listens on, or add the name to `names` \
-             of [server] in config.toml",
-        );
-        return Failure(error).into_response();
-    }
-    let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
-        if is_foreign_page(&request) {
-            let error = Error::new(
-                Code::Forbidden,
-                "pages of other sites cannot call this server",
-            )
-            .hint("open the address directly, or call it from a program");
-            return Failure(error).into_response();
-        }
-        return next.run(request).await;
-    };
-    let scheme = match request.extensions().get::<OverTls>() {
-        Some(OverTls) => "https",
-        None => "http",
-    };
-    if origin.as_bytes() == format!("{scheme}://{host}").as_bytes() {
-        return next.run(request).await;
-    }
-    let named = String::from_utf8_lossy(origin.as_bytes()).into_owned();
-    let allowed = named == APP_ORIGIN || config.allowed_origins.contains(&named);
-    if !allowed {
-        let error = Error::new(
-            Code::Forbidden,
-            format!("pages of {named} cannot call this server"),
-        )
-        .hint("add the origin to allowed_origins in config.toml if you trust it");
-        return Failure(error).into_response();
-    }
     let mut response = if is_preflight(&request) {
         preflight(&request)
     } else {
@@ -93,6 +51,48 @@ pub(crate) async fn same_site(
         ),
     );
     response
+}
+
+/// Returns the origin of another site's page that may call; `None` for our own page and for programs.
+///
+/// # Errors
+/// `Forbidden` for a name that is not this server's, and for a page that may not call.
+fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Error> {
+    let forbidden = |message: String| Error::new(Code::Forbidden, message);
+    let host = named_host(request)
+        .ok_or_else(|| forbidden("the request has no Host header, or several".to_owned()))?;
+    let config = edge.services.config();
+    if !is_own_name(&host, edge.address.ip(), &config.server.names) {
+        let message = format!("this server is not \"{}\"", host.host());
+        return Err(forbidden(message).hint(
+            "use localhost, 127.0.0.1 or the address that Tierbar listens on, or add the name to `names` \
+             of [server] in config.toml",
+        ));
+    }
+    let Some(origin) = request.headers().get(header::ORIGIN) else {
+        if is_foreign_page(request) {
+            let message = "pages of other sites cannot call this server".to_owned();
+            return Err(
+                forbidden(message).hint("open the address directly, or call it from a program")
+            );
+        }
+        return Ok(None);
+    };
+    let scheme = match request.extensions().get::<OverTls>() {
+        Some(OverTls) => "https",
+        None => "http",
+    };
+    if origin.as_bytes() == format!("{scheme}://{host}").as_bytes() {
+        return Ok(None);
+    }
+    let named = String::from_utf8_lossy(origin.as_bytes()).into_owned();
+    if named != APP_ORIGIN && !config.allowed_origins.contains(&named) {
+        return Err(
+            forbidden(format!("pages of {named} cannot call this server"))
+                .hint("add the origin to allowed_origins in config.toml if you trust it"),
+        );
+    }
+    Ok(Some(origin.clone()))
 }
 
 /// Passes only requests with the token, or of a browser that has exchanged it for a session.
