@@ -153,28 +153,7 @@ impl MessageFields {
         if let Some(format) = format.or(self.output_format) {
             put("response_format", Some(response_format(&format)?));
         }
-        let mut messages = Vec::new();
-        if let Some(system) = self.system {
-            messages.push(json!({"role": "system", "content": system.text()?}));
-        }
-        let last = self
-            .messages
-            .iter()
-            .rposition(|message| message.role == "user");
-        for (index, message) in self.messages.into_iter().enumerate() {
-            let rendered = messages.len();
-            if message.role == "system" && !messages.is_empty() {
-                content::remind(&message.content.text()?, &mut messages);
-                continue;
-            }
-            content::into_messages(&message.role, message.content, &mut messages)?;
-            if last == Some(index) && messages.len() == rendered {
-                let message = "the last user message has no content that a model can read here";
-                return Err(
-                    Error::new(Code::BadRequest, message).hint("send text, images or tool results")
-                );
-            }
-        }
+        let messages = openai_messages(self.system, self.messages)?;
         // A prefilled answer: the model continues it.
         let thinks = chat.get("think") == Some(&Value::Bool(true));
         if !thinks && messages.last().is_some_and(is_begun) {
@@ -190,6 +169,29 @@ impl MessageFields {
         }
         Ok(chat)
     }
+}
+
+fn openai_messages(system: Option<Content>, from: Vec<Message>) -> Result<Vec<Value>, Error> {
+    let mut messages = Vec::new();
+    if let Some(system) = system {
+        messages.push(json!({"role": "system", "content": system.text()?}));
+    }
+    let last = from.iter().rposition(|message| message.role == "user");
+    for (index, message) in from.into_iter().enumerate() {
+        let rendered = messages.len();
+        if message.role == "system" && !messages.is_empty() {
+            content::remind(&message.content.text()?, &mut messages);
+            continue;
+        }
+        content::into_messages(&message.role, message.content, &mut messages)?;
+        if last == Some(index) && messages.len() == rendered {
+            let message = "the last user message has no content that a model can read here";
+            return Err(
+                Error::new(Code::BadRequest, message).hint("send text, images or tool results")
+            );
+        }
+    }
+    Ok(messages)
 }
 
 fn is_begun(message: &Value) -> bool {

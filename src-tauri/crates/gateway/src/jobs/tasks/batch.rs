@@ -88,7 +88,8 @@ where
     let many = match items {
         Items::One(item) => {
             let trail = Trail::default();
-            let mut response = match work(item, trail.clone()).await {
+            let done = work(item, trail.clone()).await;
+            let mut response = match done {
                 Ok(Answered { answer, spent }) => {
                     record(jobs, task, spent).await;
                     Json(Value::Object(answer)).into_response()
@@ -117,9 +118,19 @@ where
         }
         return refused;
     }
-    let mut total = Spent::default();
-    let mut failed = 0usize;
-    let results: Vec<Value> = done
+    let (answer, total) = results(done);
+    record(jobs, task, total).await;
+    let mut response = Json(Value::Object(answer)).into_response();
+    for trail in trails {
+        trail.write(&mut response);
+    }
+    response
+}
+
+/// The answer to several texts, and what all of them took.
+fn results(done: Vec<Result<Answered, Error>>) -> (Map<String, Value>, Spent) {
+    let (mut total, mut failed) = (Spent::default(), 0usize);
+    let results: Vec<_> = done
         .into_iter()
         .map(|one| match one {
             Ok(Answered { answer, spent }) => {
@@ -132,17 +143,12 @@ where
             }
         })
         .collect();
-    record(jobs, task, total).await;
     let mut answer = Map::new();
     answer.insert("results".to_owned(), results.into());
     answer.insert("failed".to_owned(), failed.into());
     answer.insert("usage".to_owned(), usage(&total));
     answer.insert("saved".to_owned(), json!(total.saved_tokens));
-    let mut response = Json(Value::Object(answer)).into_response();
-    for trail in trails {
-        trail.write(&mut response);
-    }
-    response
+    (answer, total)
 }
 
 /// Notes what was spent. The answer is worth more than the note.

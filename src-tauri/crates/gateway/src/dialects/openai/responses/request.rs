@@ -110,8 +110,8 @@ pub(super) struct Echo {
 
 impl ResponseFields {
     /// # Errors
-    /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
-    pub(super) fn into_chat(mut self) -> Result<(Value, Echo), Error> {
+    /// `BadRequest` for what needs a response that is stored.
+    fn refuse_stored(&mut self) -> Result<(), Error> {
         for (field, instead) in KEPT_ELSEWHERE {
             if self
                 .rest
@@ -130,6 +130,13 @@ impl ResponseFields {
                     .hint("leave it out, and read the answer as a stream"),
             );
         }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
+    pub(super) fn into_chat(mut self) -> Result<(Value, Echo), Error> {
+        self.refuse_stored()?;
         let tools = Tools::read(self.tools.unwrap_or_default(), self.tool_choice)?;
         let mut messages = Messages::default();
         messages.instruct(&self.instructions)?;
