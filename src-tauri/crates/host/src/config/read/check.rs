@@ -1,0 +1,270 @@
+//! Checks a configuration's values of the right type. Errors name the key.
+
+use crate::address;
+use std::path::Path;
+use tierbar_core::{
+    Config, TierId,
+    config::{
+        ChainConfig, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig, ScheduleConfig,
+        ServerConfig, Span, Step, TierConfig,
+    },
+};
+
+/// More threads than any current machine has cores.
+const MOST_THREADS: u16 = 1024;
+const LONGEST_TEXT: usize = 4096;
+
+/// An invalid value of the right type.
+pub(super) struct Problem {
+    pub(super) keys: Vec<String>,
+    pub(super) wrong: String,
+}
+
+/// The invalid key of a table, and why.
+type Wrong = (&'static str, String);
+
+pub(super) fn check(config: &Config) -> Result<(), Problem> {
+    let at = |keys: &[&str]| {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        move |wrong: String| Problem { keys, wrong }
+    };
+    let address = address::parse(&config.listen).map_err(at(&["listen"]))?;
+    address::check_network(address, config.server.network).map_err(at(&["listen"]))?;
+    server(&config.server).map_err(|(key, wrong)| at(&["server", key])(wrong))?;
+    path(&config.models_dir).map_err(at(&["models_dir"]))?;
+    for folder in &config.library.folders {
+        whole_path(folder).map_err(at(&["library", "folders"]))?;
+    }
+    let at_once = config.downloads.at_once;
+    if !DownloadsConfig::AT_ONCE.contains(&at_once) {
+        let (least, most) = (
+            DownloadsConfig::AT_ONCE.start(),
+            DownloadsConfig::AT_ONCE.end(),
+        );
+        return Err(at(&["downloads", "at_once"])(format!(
+            "{at_once} is not between {least} and {most}"
+        )));
+    }
+    for allowed in &config.allowed_origins {
+        origin(allowed).map_err(at(&["allowed_origins"]))?;
+    }
+    policy(config).map_err(|(key, wrong)| at(&["policy", key])(wrong))?;
+    for (name, chain) in &config.chains {
+        let at = |(key, wrong)| at(&["chains", name.as_str(), key])(wrong);
+        self::chain(name, chain, config).map_err(at)?;
+    }
+    queue(&config.queue).map_err(|(key, wrong)| at(&["queue", key])(wrong))?;
+    for (id, tier) in &config.tiers {
+        let at = |(key, wrong)| at(&["tiers", id.as_str(), key])(wrong);
+        self::tier(tier).map_err(at)?;
+    }
+    if config.schedules.len() > ScheduleConfig::MOST {
+        let what = format!(
+            "there are {} schedules, and the maximum is {}",
+            config.schedules.len(),
+            ScheduleConfig::MOST
+        );
+        return Err(at(&["schedules"])(what));
+    }
+    for (name, schedule) in &config.schedules {
+        let at = |keys: &[&str]| at(&[&["schedules", name.as_str()][..], keys].concat());
+        // Named like a tier: the name is typed, and is part of API paths.
+        TierId::new(name.clone()).map_err(|why| at(&[])(why.replace("a tier", "a schedule")))?;
+        schedule.check().map_err(|(key, wrong)| at(&[key])(wrong))?;
+    }
+    Ok(())
+}
+
+fn server(server: &ServerConfig) -> Result<(), Wrong> {
+    for (key, other, path) in [
+        ("certificate", "key", &server.certificate),
+        ("key", "certificate", &server.key),
+    ] {
+        if !path.is_empty() {
+            whole_path(path).map_err(|wrong| (key, wrong))?;
+        }
+        if path.is_empty() && !(server.certificate.is_empty() && server.key.is_empty()) {
+            let what = format!(
+                "{other} is set and the other is not: set `certificate` and `key`, or neither to use a generated certificate"
+            );
+            return Err((key, what));
+        }
+    }
+    for name in &server.names {
+        ServerConfig::check_name(name).map_err(|wrong| ("names", wrong))?;
+    }
+    let at_once = server.requests_at_once;
+    if !ServerConfig::REQUESTS_AT_ONCE.contains(&at_once) {
+        let (least, most) = (
+            ServerConfig::REQUESTS_AT_ONCE.start(),
+            ServerConfig::REQUESTS_AT_ONCE.end(),
+        );
+        let what = format!("{at_once} is not between {least} and {most}");
+        return Err(("requests_at_once", what));
+    }
+    Ok(())
+}
+
+fn policy(config: &Config) -> Result<(), Wrong> {
+    let policy = &config.policy;
+    let home = &policy.home;
+    if !home.is_empty() && !config.tiers.keys().any(|id| id.as_str() == home) {
+        let what = format!("\"{home}\" is not a tier in this configuration");
+        return Err(("home", what));
+    }
+    let (patience, most) = (policy.patience, PolicyConfig::MOST_PATIENCE);
+    if patience > most {
+        let what = format!("\"{patience}\" is more than \"{most}\"");
+        return Err(("patience", what));
+    }
+    let (battery, most) = (policy.battery_below, PolicyConfig::MOST_BATTERY);
+    if battery > most {
+        let what = format!("{battery} is more than {most} percent");
+        return Err(("battery_below", what));
+    }
+    Ok(())
+}
+
+fn tier(tier: &TierConfig) -> Result<(), Wrong> {
+    let TierConfig {
+        model,
+        engine,
+        context,
+        kv_cache: _,
+        threads,
+        batch,
+        gpu_layers: _,
+        lookup: _,
+        draft_model,
+        idle_unload: _,
+        pinned,
+    } = tier;
+    path(model).map_err(|wrong| ("model", wrong))?;
+    if let (Engine::Endpoint(_), true) = (engine, *pinned) {
+        let what = "an endpoint cannot be pinned: nothing is loaded for it";
+        return Err(("pinned", what.to_owned()));
+    }
+    if let Engine::Endpoint(endpoint) = engine
+        && endpoint.dialect == Dialect::Anthropic
+        && model.trim().is_empty()
+    {
+        let what = "empty: Anthropic's API needs a model, such as \"claude-sonnet-4-6\"";
+        return Err(("model", what.to_owned()));
+    }
+    path(draft_model).map_err(|wrong| ("draft_model", wrong))?;
+    if !TierConfig::CONTEXT.contains(context) {
+        let (least, most) = (TierConfig::CONTEXT.start(), TierConfig::CONTEXT.end());
+        let what = format!("{context} tokens is not between {least} and {most}");
+        return Err(("context", what));
+    }
+    if *threads > MOST_THREADS {
+        let what = format!("{threads} is more than {MOST_THREADS}; 0 chooses automatically");
+        return Err(("threads", what));
+    }
+    if !TierConfig::BATCH.contains(batch) {
+        let (least, most) = (TierConfig::BATCH.start(), TierConfig::BATCH.end());
+        let what = format!("{batch} tokens is not between {least} and {most}");
+        return Err(("batch", what));
+    }
+    Ok(())
+}
+
+fn chain(name: &TierId, chain: &ChainConfig, config: &Config) -> Result<(), Wrong> {
+    let steps = |wrong: String| Err(("steps", wrong));
+    if config.tiers.contains_key(name) {
+        return steps(format!("\"{name}\" is already the name of a tier"));
+    }
+    let count = chain.tiers().count();
+    if count == 0 || chain.steps.len() > ChainConfig::MOST_STEPS {
+        let most = ChainConfig::MOST_STEPS;
+        return steps(format!(
+            "name 1 to {most} tiers, such as [\"primary\", \"queue\"]"
+        ));
+    }
+    if let Some(unknown) = chain.tiers().find(|tier| !config.tiers.contains_key(tier)) {
+        return steps(format!("\"{unknown}\" is not a tier in this configuration"));
+    }
+    let queued = chain.steps.iter().position(|step| *step == Step::Queue);
+    if queued.is_some_and(|at| at + 1 < chain.steps.len()) {
+        return steps("\"queue\" must be the last step".to_owned());
+    }
+    if chain.retries > ChainConfig::MOST_RETRIES {
+        let most = ChainConfig::MOST_RETRIES;
+        return Err(("retries", format!("{} is more than {most}", chain.retries)));
+    }
+    for (key, span) in [("wait", chain.wait), ("time", chain.time)] {
+        if span < Span::seconds(1) || span > ChainConfig::LONGEST {
+            let longest = ChainConfig::LONGEST;
+            return Err((
+                key,
+                format!("\"{span}\" is not between \"1s\" and \"{longest}\""),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn queue(queue: &QueueConfig) -> Result<(), Wrong> {
+    let QueueConfig {
+        at_once,
+        keep,
+        bytes,
+        webhook_hosts,
+    } = queue;
+    if !QueueConfig::AT_ONCE.contains(at_once) {
+        let (least, most) = (QueueConfig::AT_ONCE.start(), QueueConfig::AT_ONCE.end());
+        let wrong = format!("{at_once} is not between {least} and {most}");
+        return Err(("at_once", wrong));
+    }
+    let least = QueueConfig::LEAST_KEPT;
+    if *keep < least {
+        let wrong = format!("\"{keep}\" is less than \"{least}\"");
+        return Err(("keep", wrong));
+    }
+    let least = QueueConfig::LEAST_BYTES;
+    if *bytes < least {
+        let wrong =
+            format!("\"{bytes}\" is less than \"{least}\", which the largest request needs");
+        return Err(("bytes", wrong));
+    }
+    for host in webhook_hosts {
+        ServerConfig::check_name(host).map_err(|wrong| ("webhook_hosts", wrong))?;
+    }
+    Ok(())
+}
+
+fn path(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST_TEXT || text.chars().any(char::is_control) {
+        return Err("this is not a valid file name".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks that a path does not depend on the working directory.
+fn whole_path(text: &str) -> Result<(), String> {
+    path(text)?;
+    if text == "~" || text.starts_with("~/") || Path::new(text).is_absolute() {
+        return Ok(());
+    }
+    Err(format!(
+        "\"{text}\" is not a full path; start it with / or ~/"
+    ))
+}
+
+fn origin(origin: &str) -> Result<(), String> {
+    let plain = |text: &str, more: &[u8]| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || more.contains(&b))
+    };
+    if origin
+        .split_once("://")
+        .is_some_and(|(scheme, host)| plain(scheme, b"+-.") && plain(host, b"-.:[]"))
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "\"{origin}\" is not an origin: use scheme, host and port without a path, such as \"http://localhost:3000\""
+    ))
+}
