@@ -189,10 +189,12 @@ pub(crate) fn place(
     budget: &Budget,
 ) -> LoadPlan {
     let needs = needs(model, context, kv, batch);
-    let over = needs.total_bytes().saturating_sub(budget.total_bytes);
+    let total = needs.total_bytes();
+    let over = total.saturating_sub(budget.total_bytes);
     let placement = if over == 0 {
         Placement::Resident
-    } else if over <= needs.pageable_bytes(budget) {
+    } else if over <= needs.pageable_bytes(budget) && total < u64::MAX {
+        // A sum at its limit says nothing: an absurd header may need more than can be counted.
         Placement::Mmap
     } else {
         Placement::Refused

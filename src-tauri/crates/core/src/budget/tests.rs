@@ -208,3 +208,13 @@ fn a_placement_has_one_name_and_one_rank() {
         assert_eq!(placement.is_paged(), runs_from_disk, "{word}");
     }
 }
+
+/// A fuzzer's header: as many heads as a number of 32 bits can say, and experts that could be left on the disk.
+#[test]
+fn a_sum_that_cannot_be_counted_is_refused() {
+    let mut model = accounts::qwen35_35b(11_391_613_568);
+    model.kv.full_elements_per_token = u64::MAX;
+    let machine = Budget::of_machine(u64::MAX, MaxLoaded::Auto);
+    let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &machine);
+    assert_eq!(plan.placement, Placement::Refused);
+}
