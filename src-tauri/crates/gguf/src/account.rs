@@ -83,7 +83,7 @@ impl Class {
         match tensor.name.as_str() {
             "token_embd.weight" => Self::Embedding,
             "per_layer_token_embd.weight" => Self::PerLayerEmbedding,
-            name if expert(name) => Self::Expert,
+            name if is_expert(name) => Self::Expert,
             _ => Self::Dense,
         }
     }
@@ -91,7 +91,7 @@ impl Class {
 
 /// What llama.cpp takes for experts when it keeps them off the GPU (`LLM_FFN_EXPS_REGEX`): shared experts
 /// (`_shexp`), routers and norms are none.
-fn expert(name: &str) -> bool {
+pub(crate) fn is_expert(name: &str) -> bool {
     let Some((_, of_layer)) = name.split_once(".ffn_") else {
         return false;
     };

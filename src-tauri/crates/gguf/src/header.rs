@@ -70,7 +70,10 @@ pub(crate) struct Tensor {
     pub(crate) width: u64,
     pub(crate) elements: u64,
     pub(crate) bytes: u64,
-    offset: u64,
+    /// From the start of its file.
+    pub(crate) offset: u64,
+    /// The number of its file, from 0.
+    pub(crate) part: u16,
 }
 
 /// Fails, besides, if the file ends before its last tensor.
@@ -103,7 +106,11 @@ pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> 
     for _ in 0..tensor_count {
         tensors.push(tensor(source)?);
     }
-    let end = place(&tensors, padded(source.position(), alignment)?, alignment)?;
+    let start = padded(source.position(), alignment)?;
+    let end = place(&tensors, start, alignment)?;
+    for tensor in &mut tensors {
+        tensor.offset = tensor.offset.saturating_add(start);
+    }
     match end.saturating_sub(source.total()) {
         missing @ 1.. => Err(Fault::Truncated { missing, of: end }),
         0 => Ok(Header {
@@ -338,6 +345,7 @@ fn tensor<R: BufRead>(source: &mut Source<R>) -> Result<Tensor, Fault> {
         elements,
         bytes,
         offset: source.u64()?,
+        part: 0,
         name,
     })
 }

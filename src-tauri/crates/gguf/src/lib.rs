@@ -48,9 +48,45 @@ use tierbar_core::{Error, ModelAccount};
 /// [`Code::ModelUnsupported`]: tierbar_core::Code::ModelUnsupported
 /// [`Code::Storage`]: tierbar_core::Code::Storage
 pub fn read(path: &Path) -> Result<ModelAccount, Error> {
+    let (header, bytes, count) = whole(path)?;
+    account::of(&header, bytes, count)
+        .map_err(|fault| fault.into_error(&path.display().to_string()))
+}
+
+/// Reads the places of all tensors, in the order of the headers. Blocking, as [`read`].
+///
+/// # Errors
+/// As [`read`].
+pub fn tensors(path: &Path) -> Result<Vec<TensorPlace>, Error> {
+    let (header, ..) = whole(path)?;
+    let places = header.tensors.into_iter().map(|tensor| TensorPlace {
+        is_expert: account::is_expert(&tensor.name),
+        name: tensor.name,
+        part: tensor.part,
+        offset: tensor.offset,
+        bytes: tensor.bytes,
+    });
+    Ok(places.collect())
+}
+
+/// Where a tensor lies in a model's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorPlace {
+    pub name: String,
+    /// The number of its file, from 0.
+    pub part: u16,
+    /// Bytes from the start of that file.
+    pub offset: u64,
+    pub bytes: u64,
+    /// Whether it holds one matrix of each expert of a layer.
+    pub is_expert: bool,
+}
+
+/// The header of a model, joined with those of its other parts, the bytes of all files, and their number.
+fn whole(path: &Path) -> Result<(Header, u64, u16), Error> {
     let (mut header, first_bytes) = open::header(path)?;
-    let describe = |fault: Fault| fault.into_error(&path.display().to_string());
-    let part = first_part(&header).map_err(describe)?;
+    let part =
+        first_part(&header).map_err(|fault| fault.into_error(&path.display().to_string()))?;
     let (bytes, count) = match part {
         None => (first_bytes, 1),
         Some(part) => (
@@ -58,7 +94,7 @@ pub fn read(path: &Path) -> Result<ModelAccount, Error> {
             part.count,
         ),
     };
-    account::of(&header, bytes, count).map_err(describe)
+    Ok((header, bytes, count))
 }
 
 /// Reads a header from its first byte on, where `total_bytes` is the length of the whole file. `name` is what

@@ -118,7 +118,7 @@ pub(crate) fn join(
     let mut names: HashSet<String> = header.tensors.iter().map(|t| t.name.clone()).collect();
     for (number, name) in (1u16..).zip(&others) {
         let other_path = path.with_file_name(name);
-        let (other, other_bytes) = open::header(&other_path)?;
+        let (mut other, other_bytes) = open::header(&other_path)?;
         belongs(&other, header, Part { number, ..part })
             .and_then(|()| {
                 let twice = other.tensors.iter().find(|t| !names.insert(t.name.clone()));
@@ -132,6 +132,9 @@ pub(crate) fn join(
                 }
             })
             .map_err(|fault| fault.into_error(&other_path.display().to_string()))?;
+        for tensor in &mut other.tensors {
+            tensor.part = number;
+        }
         header.tensors.extend(other.tensors);
         bytes = bytes.saturating_add(other_bytes);
     }
