@@ -35,6 +35,16 @@ fn main() {
         .include(llama_cpp.join("vendor"))
         .warnings(false)
         .compile("tierbar_shim");
+    if env::var("CARGO_CFG_TARGET_OS").is_ok_and(|system| system == "linux") {
+        // Whole, since what calls it may be linked before it.
+        cc::Build::new()
+            .file("shim/mapping.c")
+            .link_lib_modifier("+whole-archive")
+            .compile("tierbar_mapping");
+        for function in ["mmap", "posix_madvise"] {
+            println!("cargo:rustc-link-arg=-Wl,--wrap={function}");
+        }
+    }
 }
 
 /// `DEP_LLAMA_GGML_CMAKE_DIR` is `OUT/lib/cmake/ggml`-like; the CMake cache beside it names the source tree.

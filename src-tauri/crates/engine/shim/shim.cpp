@@ -472,6 +472,17 @@ bool tierbar_constraint_accept(constraint * made, llama_token token, char ** err
     });
 }
 
+// Calls with the name and the address of each weight that the CPU reads from the mapping of a file.
+void tierbar_each_mapped_weight(const llama_model * model, void (*each)(void *, const char *, size_t), void * data) {
+    for (const auto & [name, tensor] : llama_internal_get_tensor_map(model)) {
+        const bool mapped = tensor->buffer != nullptr && ggml_backend_buffer_is_host(tensor->buffer) &&
+                            std::strcmp(ggml_backend_buffer_name(tensor->buffer), "CPU_Mapped") == 0;
+        if (mapped) {
+            each(data, name.c_str(), reinterpret_cast<size_t>(tensor->data));
+        }
+    }
+}
+
 // What the context and its model hold, in bytes. Weights are counted tensor by tensor: a buffer over the mapping spans all
 // of the file, those that were copied out of it too.
 void tierbar_memory_breakdown(const llama_context * ctx, tierbar_memory * out) {

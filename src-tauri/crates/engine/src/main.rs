@@ -23,7 +23,7 @@ use clap::Parser;
 use generate::{Controls, Drafter, Generations, MOST_DRAFTED};
 use llama::{
     Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector,
-    ProjectorParams, Weights,
+    ProjectorParams, Weights, files,
 };
 use pause::Pause;
 use saved_contexts::{Purpose, SavedContexts};
@@ -39,12 +39,11 @@ use std::{
 use swap::{Swap, Swapping};
 use tierbar_contexts::{Contexts, Key, Swapped, fingerprint, hash};
 use tierbar_core::{
-    Code, Error, ModelId,
+    Code, Error, ModelAccount, ModelId,
     budget::{MICRO_BATCH, SLOTS},
     config::KvCache,
     worker::{Handshake, PROTOCOL, Ready},
 };
-use tierbar_gguf::split_of;
 use tokio::net::UnixListener;
 use trims::Trims;
 use turns::Turns;
@@ -122,6 +121,9 @@ struct Args {
     /// Keep all CPU weights in the file mapping, instead of copies in a faster layout
     #[arg(long)]
     mapped: bool,
+    /// Keep this many MiB of a mixture's experts in memory, and read the others from the file when the router chooses them
+    #[arg(long, requires = "mapped")]
+    expert_cache_mib: Option<u32>,
 }
 
 fn main() -> ExitCode {
@@ -162,15 +164,13 @@ fn announce(handshake: &Handshake) {
 /// Loads, listens, announces, and serves until a signal.
 fn serve(args: &Args) -> Result<(), Error> {
     // llama.cpp aborts on some headers, so our own reader validates them first, in all parts of a split model.
-    tierbar_gguf::read(&args.model)?;
+    let account = tierbar_gguf::read(&args.model)?;
     let backend = Backend::init().map_err(|error| internal("llama.cpp did not start", &error))?;
     let weights = Weights {
         gpu_layers: args.gpu_layers,
         mapped: args.mapped,
     };
-    let model = Arc::new(Model::load(&args.model, weights, &|percent| {
-        announce(&Handshake::Loading(percent));
-    })?);
+    let model = Arc::new(load(args, &account, weights)?);
     let threads = platform::compute_threads(args.threads);
     let guesses = args.lookup || args.draft_model.is_some();
     let pooling = model.pooling()?;
@@ -265,6 +265,24 @@ fn serve(args: &Args) -> Result<(), Error> {
     runtime.block_on(listen(args, ready, Arc::new(engine)))?;
     drop(backend);
     Ok(())
+}
+
+fn load(args: &Args, account: &ModelAccount, weights: Weights) -> Result<Model, Error> {
+    let map = || {
+        Model::load(&args.model, weights, &|percent| {
+            announce(&Handshake::Loading(percent));
+        })
+    };
+    // What is larger than memory would push itself out of it.
+    let mut model = if args.mapped {
+        platform::map_lazily(map)
+    } else {
+        map()
+    }?;
+    if let Some(mib) = args.expert_cache_mib {
+        model.page_experts(&args.model, account, u64::from(mib) << 20)?;
+    }
+    Ok(model)
 }
 
 fn draft_model(
@@ -367,12 +385,7 @@ fn swapping(
 
 /// Returns the key of the model's states.
 fn key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error> {
-    let name = args.model.to_string_lossy();
-    let parts = split_of(&name).map_or_else(
-        || vec![args.model.clone()],
-        |split| split.parts().map(PathBuf::from).collect(),
-    );
-    let fingerprint = fingerprint(parts.iter().map(PathBuf::as_path))
+    let fingerprint = fingerprint(files(&args.model).iter().map(PathBuf::as_path))
         .map_err(|error| internal("the model could not be read again", &error))?;
     Ok(Key {
         model: fingerprint,

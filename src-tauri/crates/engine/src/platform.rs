@@ -31,6 +31,14 @@ pub(crate) fn give_way(steps: u8) {
     let _refused = rustix::process::nice(steps.into());
 }
 
+/// Loads something on this thread whose file llama.cpp maps, without reading the file ahead.
+pub(crate) fn map_lazily<T>(load: impl FnOnce() -> T) -> T {
+    system::set_lazy(true);
+    let loaded = load();
+    system::set_lazy(false);
+    loaded
+}
+
 /// Gives memory that was freed back to the system, which the allocator would keep for the next time.
 pub(crate) fn return_memory() {
     system::return_memory();

@@ -36,6 +36,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error, worker::Memory};
+use tierbar_paging::Cost;
 
 /// The most prompts in one request.
 const MOST_PROMPTS: usize = 64;
@@ -120,6 +121,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "memory": engine.memory,
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
+        "experts": engine.model.experts().map(|experts| expert_cache(&experts.cost())),
         "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
         "modalities": {
             "vision": engine.media.as_ref().is_ok_and(MediaReader::sees),
@@ -127,6 +129,19 @@ async fn props(State(engine): Shared) -> Json<Value> {
         },
         "default_generation_settings": {"n_ctx": engine.context_tokens},
     }))
+}
+
+/// What paging experts has cost since the start.
+fn expert_cache(cost: &Cost) -> Value {
+    json!({
+        "held_bytes": cost.held_bytes,
+        "read_bytes": cost.read_bytes,
+        "waited_ms": cost.waited.as_secs_f64() * 1e3,
+        "hits": cost.stats.hits,
+        "misses": cost.stats.misses,
+        "read_ahead": cost.stats.ahead,
+        "evicted": cost.stats.evicted,
+    })
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 use super::{
     Token,
     batch::Batch,
+    experts::{self, Hook},
     model::{Model, Pooling},
     positions::End,
 };
@@ -57,6 +58,8 @@ pub(crate) struct ContextParams {
 pub(crate) struct Interrupt {
     requested: AtomicBool,
     allowed: AtomicBool,
+    /// The evaluation cannot go on, allowed or not.
+    stopped: AtomicBool,
 }
 
 impl Interrupt {
@@ -81,8 +84,14 @@ impl Interrupt {
         self.requested.load(Ordering::Acquire)
     }
 
-    fn is_due(&self) -> bool {
-        self.requested.load(Ordering::Relaxed) && self.allowed.load(Ordering::Relaxed)
+    /// Ends the running evaluation, which has failed.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        let requested = self.requested.load(Ordering::Relaxed);
+        (requested && self.allowed.load(Ordering::Relaxed)) || self.stopped.load(Ordering::Relaxed)
     }
 }
 
@@ -102,6 +111,8 @@ pub(crate) struct Context {
     threadpool: Arc<Threadpool>,
     /// Read by the abort callback on the compute threads.
     interrupt: Arc<Interrupt>,
+    /// Called at the choices of a model whose experts are paged.
+    hook: Option<Box<Hook>>,
     sequences: Sequence,
     batch: u32,
     model: Arc<Model>,
@@ -148,7 +159,13 @@ impl Context {
         }
         raw_params.abort_callback = Some(aborted);
         raw_params.abort_callback_data = Arc::as_ptr(&interrupt).cast_mut().cast();
-        // SAFETY: the model and the callback's data are live, and held below for as long as the context is.
+        let hook = |experts| Box::new(Hook::new(Arc::clone(experts), Arc::clone(&interrupt)));
+        let hook = model.experts().map(hook);
+        if let Some(hook) = &hook {
+            raw_params.cb_eval = Some(experts::chosen);
+            raw_params.cb_eval_user_data = (&raw const **hook).cast_mut().cast();
+        }
+        // SAFETY: the model and the callbacks' data are live, and held below for as long as the context is.
         let raw = unsafe { sys::llama_init_from_model(model.raw.as_ptr(), raw_params) };
         let raw = NonNull::new(raw).ok_or_else(|| {
             Error::new(
@@ -180,6 +197,7 @@ impl Context {
             raw,
             threadpool,
             interrupt,
+            hook,
             sequences: params.sequences,
             batch: raw_params.n_ubatch,
             model,
@@ -285,6 +303,10 @@ impl Context {
             sys::llama_synchronize(self.raw.as_ptr());
             status
         };
+        if let Some(error) = self.hook.as_deref().and_then(Hook::take_failure) {
+            interrupt.stopped.store(false, Ordering::Release);
+            return Err(error);
+        }
         match status {
             0 => Ok(Decoded::Done),
             1 => Ok(Decoded::NoRoom),

@@ -1,15 +1,15 @@
 //! A loaded model: its weights and its vocabulary.
 
-use super::{Token, backend::take_error};
+use super::{Token, backend::take_error, experts::Experts};
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::{CStr, CString, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, ModelAccount};
 
 /// Tensors outside the layers, for the CPU.
 ///
@@ -89,6 +89,7 @@ pub(crate) struct Model {
     pub(super) raw: NonNull<sys::llama_model>,
     vocab: NonNull<sys::llama_vocab>,
     ends: OnceLock<Vec<Token>>,
+    experts: Option<Arc<Experts>>,
 }
 
 // SAFETY: llama.cpp only reads a loaded model; contexts that use it keep their own state.
@@ -156,7 +157,34 @@ impl Model {
         let vocab =
             NonNull::new(vocab.cast_mut()).ok_or_else(|| invalid("it has no vocabulary".into()))?;
         let ends = OnceLock::new();
-        Ok(Self { raw, vocab, ends })
+        Ok(Self {
+            raw,
+            vocab,
+            ends,
+            experts: None,
+        })
+    }
+
+    /// Keeps at most so many bytes of experts in memory, and reads the others when they are chosen. Before any context is
+    /// made.
+    ///
+    /// # Errors
+    /// As [`Experts::page`].
+    pub(crate) fn page_experts(
+        &mut self,
+        path: &Path,
+        account: &ModelAccount,
+        budget_bytes: u64,
+    ) -> Result<(), Error> {
+        // SAFETY: no context has this model yet, and those to come get its hook. It lets the experts go before it is freed.
+        let experts = unsafe { Experts::page(self, path, account, budget_bytes)? };
+        self.experts = Some(Arc::new(experts));
+        Ok(())
+    }
+
+    /// The experts, if they are paged.
+    pub(crate) fn experts(&self) -> Option<&Arc<Experts>> {
+        self.experts.as_ref()
     }
 
     pub(super) fn vocab(&self) -> *const sys::llama_vocab {
@@ -382,6 +410,8 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
+        // Their threads write into the mapping.
+        self.experts = None;
         // SAFETY: contexts and templates hold an `Arc` of the model, so nothing uses it any more.
         unsafe { sys::llama_model_free(self.raw.as_ptr()) }
     }

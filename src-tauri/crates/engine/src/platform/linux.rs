@@ -14,6 +14,15 @@ pub(super) fn return_memory() {
 #[cfg(not(target_env = "gnu"))]
 pub(super) fn return_memory() {}
 
+#[expect(unsafe_code, reason = "the shim")]
+pub(super) fn set_lazy(on: bool) {
+    unsafe extern "C" {
+        fn tierbar_map_lazily(on: bool);
+    }
+    // SAFETY: sets a flag of this thread.
+    unsafe { tierbar_map_lazily(on) }
+}
+
 /// Physical cores: hyper-threads of one core share its arithmetic units, so a second thread there gains nothing.
 pub(super) fn fast_cores() -> Option<usize> {
     let cores: BTreeSet<String> = fs::read_dir("/sys/devices/system/cpu")

@@ -61,3 +61,6 @@ impl ThreadClock {
         }
     }
 }
+
+/// There, llama.cpp's request to read ahead is advice that ends when memory is short, and no function can be replaced.
+pub(super) fn set_lazy(_: bool) {}

@@ -8,6 +8,7 @@ mod chat;
 mod contexts;
 mod embeddings;
 mod encoder;
+mod experts;
 mod media;
 mod memory;
 mod mrope;

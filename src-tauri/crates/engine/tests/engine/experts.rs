@@ -1,0 +1,73 @@
+//! Mixtures of experts that are paged, beside the same files in memory.
+//!
+//! The mixtures are made of SmolLM2: whatever experts are chosen, the answer is the dense model's.
+
+use crate::support::{SMOLLM, Worker, model};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use tierbar_mixture::Mixture;
+
+const PROMPT: &str = "Tides rise and fall because";
+
+/// Eight experts in each of 30 layers, 13 MB a layer, of which a token uses two.
+struct File {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+fn mixture() -> File {
+    // Not in memory, as /tmp often is.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("mixture.gguf");
+    let mixture = Mixture {
+        experts: 8,
+        used: 2,
+    };
+    mixture.write(&model(SMOLLM), &path).unwrap();
+    File {
+        path,
+        _folder: folder,
+    }
+}
+
+async fn worker(path: &Path, extra: &[&str]) -> Worker {
+    Worker::start(path, &[&["--context", "2048"], extra].concat()).await
+}
+
+async fn answer(worker: &Worker, prompt: &str, tokens: u32) -> Value {
+    let request = json!({"prompt": prompt, "max_tokens": tokens, "temperature": 0, "logprobs": 5, "ignore_eos": true});
+    let (status, answer) = worker.post("/v1/completions", &request).await;
+    assert_eq!(status, 200, "{answer}");
+    answer["choices"][0].clone()
+}
+
+async fn cost(worker: &Worker) -> Value {
+    worker.get("/props").await["experts"].clone()
+}
+
+#[tokio::test]
+async fn paged_experts_give_the_same_bits_as_resident_ones() {
+    let file = mixture();
+    let counting = crate::support::numbers(0, 300);
+    let dense = worker(&model(SMOLLM), &["--mapped"]).await;
+    let counted = answer(&dense, &counting, 24).await;
+    drop(dense);
+    let resident = worker(&file.path, &["--mapped"]).await;
+    let expected = answer(&resident, PROMPT, 200).await;
+    let expected_count = answer(&resident, &counting, 24).await;
+    assert_eq!(cost(&resident).await, Value::Null);
+    drop(resident);
+    assert_eq!(expected_count["text"], counted["text"]);
+    // A third of its experts, a little more than one token uses of all layers.
+    let paged = worker(&file.path, &["--mapped", "--expert-cache-mib", "120"]).await;
+    assert_eq!(answer(&paged, PROMPT, 200).await, expected);
+    assert_eq!(answer(&paged, &counting, 24).await, expected_count);
+    let cost = cost(&paged).await;
+    let number = |name: &str| cost[name].as_u64().unwrap();
+    assert!(
+        number("evicted") > 1000 && number("read_ahead") > 0,
+        "{cost}"
+    );
+    assert!(number("held_bytes") <= 120 << 20, "{cost}");
+}

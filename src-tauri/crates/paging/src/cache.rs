@@ -1,0 +1,244 @@
+//! Which experts are held, and which go when others come. Pure: it moves no bytes.
+
+use crate::layout::Unit;
+use std::collections::BTreeSet;
+
+/// Which expert goes first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Policy {
+    /// The one that was used longest ago.
+    LeastRecent,
+    /// The one that was used least, where a use counts half as much after as many tokens (LRFU: Lee et al., *IEEE
+    /// Transactions on Computers* 50(12), 2001).
+    LeastFrequent { half_life_tokens: f64 },
+}
+
+/// What a cache has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Experts that were held when they were chosen, and that were not.
+    pub hits: u64,
+    pub misses: u64,
+    /// Experts that were being read ahead when they were chosen; they count as hits too.
+    pub ahead: u64,
+    pub evicted: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Absent,
+    Loading,
+    Held,
+}
+
+/// An order of leaving: the lowest goes first.
+type Rank = (u64, u64);
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    state: State,
+    /// What is computed with it is not over yet.
+    in_use: bool,
+    /// The base-2 logarithm of its uses' weights, of which one at token t weighs 2^(t / half-life).
+    weight: f64,
+    rank: Rank,
+}
+
+/// The experts that one use needs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// To be read.
+    pub(crate) missing: Vec<Unit>,
+    /// To be freed before.
+    pub(crate) evicted: Vec<Unit>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cache {
+    policy: Policy,
+    entries: Vec<Entry>,
+    /// Pages of each.
+    pages: Vec<u64>,
+    budget: u64,
+    /// Pages of all that is held or being read.
+    held: u64,
+    /// What may go, by rank.
+    order: BTreeSet<(Rank, Unit)>,
+    in_use: Vec<Unit>,
+    uses: u64,
+    stats: Stats,
+}
+
+impl Cache {
+    /// Creates an empty cache for units of as many pages each, with a budget in pages.
+    pub(crate) fn new(pages: Vec<u64>, budget: u64, policy: Policy) -> Self {
+        let empty = Entry {
+            state: State::Absent,
+            in_use: false,
+            weight: f64::NEG_INFINITY,
+            rank: (0, 0),
+        };
+        Self {
+            policy,
+            entries: vec![empty; pages.len()],
+            pages,
+            budget,
+            held: 0,
+            order: BTreeSet::new(),
+            in_use: Vec::new(),
+            uses: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    pub(crate) fn held_pages(&self) -> u64 {
+        self.held
+    }
+
+    pub(crate) fn is_held(&self, unit: Unit) -> bool {
+        self.entries[unit as usize].state == State::Held
+    }
+
+    pub(crate) fn is_absent(&self, unit: Unit) -> bool {
+        self.entries[unit as usize].state == State::Absent
+    }
+
+    /// Takes these units for use at this token, and ends the use of those before. What is missing counts as being read
+    /// from now on, until [`Self::loaded`] or [`Self::failed`].
+    ///
+    /// Units in use are never evicted: if they need more than the budget, they exceed it until the next use.
+    pub(crate) fn take(&mut self, units: &[Unit], token: u64) -> Taken {
+        for unit in std::mem::take(&mut self.in_use) {
+            self.entries[unit as usize].in_use = false;
+            self.offer(unit);
+        }
+        let mut taken = Taken::default();
+        for &unit in units {
+            self.uses += 1;
+            let (policy, uses) = (self.policy, self.uses);
+            let entry = &mut self.entries[unit as usize];
+            if entry.in_use {
+                continue;
+            }
+            self.order.remove(&(entry.rank, unit));
+            entry.in_use = true;
+            entry.weight = used(entry.weight, policy, token);
+            entry.rank = (ordered(entry.weight), uses);
+            self.in_use.push(unit);
+            match entry.state {
+                State::Held => self.stats.hits += 1,
+                State::Loading => {
+                    self.stats.hits += 1;
+                    self.stats.ahead += 1;
+                }
+                State::Absent => {
+                    self.stats.misses += 1;
+                    entry.state = State::Loading;
+                    self.held += self.pages[unit as usize];
+                    taken.missing.push(unit);
+                }
+            }
+        }
+        taken.evicted = self.evict_to(self.budget);
+        taken
+    }
+
+    /// Takes those of a coming layer's units that are missing and not busy, as far as the budget allows without evicting one
+    /// of them.
+    pub(crate) fn take_ahead(
+        &mut self,
+        units: std::ops::Range<Unit>,
+        is_busy: impl Fn(Unit) -> bool,
+    ) -> Taken {
+        for unit in units.clone() {
+            let rank = self.entries[unit as usize].rank;
+            self.order.remove(&(rank, unit));
+        }
+        let mut taken = Taken::default();
+        for unit in units.clone() {
+            if !self.is_absent(unit) || is_busy(unit) {
+                continue;
+            }
+            let pages = self.pages[unit as usize];
+            let evicted = self.evict_to(self.budget.saturating_sub(pages));
+            taken.evicted.extend(evicted);
+            if self.held + pages > self.budget {
+                break;
+            }
+            self.held += pages;
+            self.entries[unit as usize].state = State::Loading;
+            taken.missing.push(unit);
+        }
+        for unit in units {
+            self.offer(unit);
+        }
+        taken
+    }
+
+    /// A unit has been read.
+    pub(crate) fn loaded(&mut self, unit: Unit) {
+        self.entries[unit as usize].state = State::Held;
+        self.offer(unit);
+    }
+
+    /// A unit could not be read.
+    pub(crate) fn failed(&mut self, unit: Unit) {
+        self.entries[unit as usize].state = State::Absent;
+        self.held -= self.pages[unit as usize];
+    }
+
+    /// Sets the budget, and returns what must go at once.
+    pub(crate) fn resize(&mut self, budget: u64) -> Vec<Unit> {
+        self.budget = budget;
+        self.evict_to(budget)
+    }
+
+    /// Lets a unit go when it is its turn, if it is held and not in use.
+    fn offer(&mut self, unit: Unit) {
+        let entry = self.entries[unit as usize];
+        if entry.state == State::Held && !entry.in_use {
+            self.order.insert((entry.rank, unit));
+        }
+    }
+
+    fn evict_to(&mut self, budget: u64) -> Vec<Unit> {
+        let mut evicted = Vec::new();
+        while self.held > budget
+            && let Some((_, unit)) = self.order.pop_first()
+        {
+            self.entries[unit as usize].state = State::Absent;
+            self.held -= self.pages[unit as usize];
+            self.stats.evicted += 1;
+            evicted.push(unit);
+        }
+        evicted
+    }
+}
+
+/// The weight after one more use at this token.
+fn used(weight: f64, policy: Policy, token: u64) -> f64 {
+    match policy {
+        Policy::LeastRecent => 0.0,
+        Policy::LeastFrequent { half_life_tokens } => {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "tokens of a process, far below 2^52"
+            )]
+            let now = token as f64 / half_life_tokens;
+            let (more, less) = (weight.max(now), weight.min(now));
+            more + (less - more).exp2().ln_1p() / std::f64::consts::LN_2
+        }
+    }
+}
+
+/// Returns a number that is ordered as the weight, which is not negative.
+fn ordered(weight: f64) -> u64 {
+    weight.max(0.0).to_bits()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,339 @@
+//! Which pages of a model's files belong to which expert.
+//!
+//! A matrix of an expert (a *slice*) seldom begins where a page does, so two slices share a page at most of their borders.
+//! What belongs to one slice alone comes and goes with its expert; a shared page stays while either of them is held; a
+//! page with bytes of any other tensor that is held always stays.
+
+use crate::places::{Pages, gaps, merge};
+use std::collections::BTreeMap;
+
+/// A tensor's place in one of the model's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// The number of the file.
+    pub file: usize,
+    /// Bytes from the start of the file.
+    pub offset: u64,
+    pub bytes: u64,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One matrix of each expert of a layer, one behind the other.
+    Experts { layer: u32, experts: u32 },
+    /// Every token reads it.
+    Dense,
+    /// It stays in the file's mapping: a token reads one row of it, or another device has it.
+    Mapped,
+}
+
+/// Why a model's experts cannot be paged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LayoutError {
+    /// The model is dense.
+    NoExperts,
+    /// The bytes of a layer's tensor are no multiple of the number of its experts.
+    Uneven { layer: u32 },
+    /// A layer's tensors differ in the number of experts.
+    Contradictory { layer: u32 },
+    /// An expert's matrix is smaller than two pages, so that reading it would mostly read its neighbours.
+    TooSmall { bytes: u64 },
+}
+
+impl std::fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoExperts => f.write_str("the model has no experts"),
+            Self::Uneven { layer } => {
+                write!(f, "the experts of layer {layer} are not of one size")
+            }
+            Self::Contradictory { layer } => {
+                write!(
+                    f,
+                    "the tensors of layer {layer} have different numbers of experts"
+                )
+            }
+            Self::TooSmall { bytes } => {
+                write!(f, "a matrix of an expert has only {bytes} bytes")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LayoutError {}
+
+/// The number of an expert of a layer, counted over all layers.
+pub(crate) type Unit = u32;
+
+/// The place of one matrix of one expert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) file: usize,
+    /// All pages that have a byte of it.
+    pub(crate) pages: Pages,
+    /// Those that have bytes of no other tensor or slice.
+    pub(crate) own: Pages,
+    /// The last byte of it, exclusive.
+    pub(crate) end: u64,
+    /// The slices that share its first and its last page.
+    pub(crate) before: Option<Shared>,
+    pub(crate) after: Option<Shared>,
+}
+
+/// A page that belongs to two slices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shared {
+    pub(crate) page: u64,
+    /// The other slice's expert.
+    pub(crate) unit: Unit,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LayerUnits {
+    first: Unit,
+    experts: u32,
+}
+
+/// The pages of all experts, and of what is always held.
+#[derive(Debug)]
+pub struct Layout {
+    page: u64,
+    layers: BTreeMap<u32, LayerUnits>,
+    /// By unit.
+    slices: Vec<Vec<Slice>>,
+    /// By unit, with shared pages counted for each of their two.
+    pages: Vec<u64>,
+    /// By file: runs that memory can be laid over, and of them the pages that are always held.
+    areas: Vec<Vec<Pages>>,
+    held: Vec<Vec<Pages>>,
+}
+
+impl Layout {
+    /// Lays out the tensors of files that are mapped from their first byte on, in pages of `page` bytes.
+    ///
+    /// # Errors
+    /// [`LayoutError`] if the experts cannot be told apart by pages.
+    pub fn new(tensors: &[Tensor], page: u64) -> Result<Self, LayoutError> {
+        let layers = layers(tensors)?;
+        let units = layers
+            .values()
+            .map(|layer| layer.first + layer.experts)
+            .max();
+        let units = units.unwrap_or(0) as usize;
+        if units == 0 {
+            return Err(LayoutError::NoExperts);
+        }
+        let mut parts = slices(tensors, &layers, page)?;
+        parts.sort_by_key(|part| (part.file, part.offset));
+
+        let files = tensors
+            .iter()
+            .map(|tensor| tensor.file + 1)
+            .max()
+            .unwrap_or(0);
+        let of_kind = |file: usize, kinds: fn(Kind) -> bool| {
+            let in_file = tensors.iter().filter(|tensor| tensor.file == file);
+            let touched = in_file.filter(|tensor| kinds(tensor.kind) && tensor.bytes > 0);
+            merge(
+                touched
+                    .map(|tensor| around(tensor.offset, tensor.bytes, page))
+                    .collect(),
+            )
+        };
+        let (mut areas, mut held, mut fixed) = (Vec::new(), Vec::new(), Vec::new());
+        for file in 0..files {
+            let mapped = of_kind(file, |kind| kind == Kind::Mapped);
+            let dense = of_kind(file, |kind| kind == Kind::Dense);
+            let all = of_kind(file, |kind| kind != Kind::Mapped);
+            areas.push(gaps(&all, &mapped));
+            held.push(gaps(&dense, &mapped));
+            fixed.push(merge(dense.into_iter().chain(mapped).collect()));
+        }
+
+        let mut by_unit = vec![Vec::new(); units];
+        for (at, part) in parts.iter().enumerate() {
+            let next_to = |other: Option<&Part>, page: u64, of: fn(&Pages) -> u64| {
+                other
+                    .filter(|other| other.file == part.file && of(&other.pages) == page)
+                    .map(|other| Shared {
+                        page,
+                        unit: other.unit,
+                    })
+            };
+            let (first, last) = (part.pages.start, part.pages.end - 1);
+            let previous = at.checked_sub(1).and_then(|at| parts.get(at));
+            let before = next_to(previous, first, |pages| pages.end - 1);
+            let after = next_to(parts.get(at + 1), last, |pages| pages.start);
+            let is_fixed = |page| fixed[part.file].iter().any(|run| run.contains(&page));
+            let start = first + u64::from(before.is_some() || is_fixed(first));
+            let end = last + 1 - u64::from(after.is_some() || is_fixed(last));
+            by_unit[part.unit as usize].push(Slice {
+                file: part.file,
+                pages: part.pages.clone(),
+                own: start..end.max(start),
+                end: part.offset + part.bytes,
+                before: before.filter(|_| !is_fixed(first)),
+                after: after.filter(|_| !is_fixed(last)),
+            });
+        }
+        let cost = |slice: &Slice| {
+            let own = slice.own.end - slice.own.start;
+            own + u64::from(slice.before.is_some()) + u64::from(slice.after.is_some())
+        };
+        Ok(Self {
+            page,
+            layers,
+            pages: by_unit
+                .iter()
+                .map(|slices: &Vec<Slice>| slices.iter().map(cost).sum())
+                .collect(),
+            slices: by_unit,
+            areas,
+            held,
+        })
+    }
+
+    /// Returns the least that a cache must hold, in bytes: two whole layers, of which one is computed with while the next
+    /// is read, and what one token uses of all layers. A cache that is smaller than that cycle never holds what comes
+    /// next.
+    #[must_use]
+    pub fn least_bytes(&self, experts_used: u32) -> u64 {
+        let layer = |units: &LayerUnits| -> u64 {
+            let all = units.first..units.first + units.experts;
+            all.map(|unit| self.pages[unit as usize]).sum()
+        };
+        let largest = self.layers.values().map(layer).max().unwrap_or(0);
+        let cycle: u64 = self
+            .layers
+            .values()
+            .map(|units| {
+                let used = u64::from(experts_used.min(units.experts));
+                (layer(units) * used).div_ceil(u64::from(units.experts.max(1)))
+            })
+            .sum();
+        (2 * largest).max(cycle) * self.page
+    }
+
+    /// Returns the bytes of all experts.
+    #[must_use]
+    pub fn expert_bytes(&self) -> u64 {
+        self.pages.iter().sum::<u64>() * self.page
+    }
+
+    /// Returns the bytes that are always held.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        let runs = self.held.iter().flatten();
+        runs.map(|run| run.end - run.start).sum::<u64>() * self.page
+    }
+
+    /// Returns the runs of pages of a file that memory is laid over, in bytes from its start.
+    #[must_use]
+    pub fn areas(&self, file: usize) -> Vec<std::ops::Range<u64>> {
+        let runs = self.areas.get(file).into_iter().flatten();
+        runs.map(|run| run.start * self.page..run.end * self.page)
+            .collect()
+    }
+
+    pub(crate) fn page(&self) -> u64 {
+        self.page
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        self.areas.len()
+    }
+
+    pub(crate) fn held(&self, file: usize) -> &[Pages] {
+        &self.held[file]
+    }
+
+    pub(crate) fn unit_pages(&self) -> &[u64] {
+        &self.pages
+    }
+
+    pub(crate) fn slices(&self, unit: Unit) -> &[Slice] {
+        &self.slices[unit as usize]
+    }
+
+    /// The unit of an expert; `None` if the layer has no such one.
+    pub(crate) fn unit(&self, layer: u32, expert: u32) -> Option<Unit> {
+        let units = self.layers.get(&layer)?;
+        (expert < units.experts).then(|| units.first + expert)
+    }
+
+    /// All units of the next layer that has experts.
+    pub(crate) fn next_layer(&self, layer: u32) -> std::ops::Range<Unit> {
+        let next = self.layers.range(layer.saturating_add(1)..).next();
+        next.map_or(0..0, |(_, units)| units.first..units.first + units.experts)
+    }
+}
+
+/// A slice before its neighbours are known.
+struct Part {
+    file: usize,
+    offset: u64,
+    bytes: u64,
+    pages: Pages,
+    unit: Unit,
+}
+
+/// All pages that have a byte of these.
+fn around(offset: u64, bytes: u64, page: u64) -> Pages {
+    offset / page..(offset + bytes).div_ceil(page)
+}
+
+/// Numbers the experts, layer by layer.
+fn layers(tensors: &[Tensor]) -> Result<BTreeMap<u32, LayerUnits>, LayoutError> {
+    let mut counts = BTreeMap::new();
+    for tensor in tensors {
+        if let Kind::Experts { layer, experts } = tensor.kind
+            && *counts.entry(layer).or_insert(experts) != experts
+        {
+            return Err(LayoutError::Contradictory { layer });
+        }
+    }
+    let mut first = 0;
+    let numbered = counts.into_iter().map(|(layer, experts)| {
+        let units = LayerUnits { first, experts };
+        first += experts;
+        (layer, units)
+    });
+    Ok(numbered.collect())
+}
+
+fn slices(
+    tensors: &[Tensor],
+    layers: &BTreeMap<u32, LayerUnits>,
+    page: u64,
+) -> Result<Vec<Part>, LayoutError> {
+    let mut parts = Vec::new();
+    for tensor in tensors {
+        let Kind::Experts { layer, experts } = tensor.kind else {
+            continue;
+        };
+        let count = u64::from(experts);
+        if count == 0 || !tensor.bytes.is_multiple_of(count) {
+            return Err(LayoutError::Uneven { layer });
+        }
+        let bytes = tensor.bytes / count;
+        if bytes < 2 * page {
+            return Err(LayoutError::TooSmall { bytes });
+        }
+        let first = layers[&layer].first;
+        parts.extend((0..experts).map(|expert| {
+            let offset = tensor.offset + u64::from(expert) * bytes;
+            Part {
+                file: tensor.file,
+                offset,
+                bytes,
+                pages: around(offset, bytes, page),
+                unit: first + expert,
+            }
+        }));
+    }
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests;

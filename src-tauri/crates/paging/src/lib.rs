@@ -1,0 +1,25 @@
+//! Experts on demand, for a mixture of experts that is larger than memory.
+//!
+//! A token uses few of a layer's experts, and the router names them before they are read. [`Pager`] keeps a fixed number of
+//! bytes of experts in memory, and reads the ones that are missing in whole matrices, many at a time. They lie at the
+//! addresses at which the model's file was mapped: whoever computes with them notices nothing, and no result changes.
+//!
+//! [`layout`] says which pages of the files belong to which expert, and [`cache`] which experts stay; both are pure.
+//! [`platform`] lays memory over a mapping, moves pages within it and reads past the page cache. This crate knows nothing
+//! of llama.cpp: whoever uses it names the tensors and the experts.
+//!
+//! Measured against the kernel's own paging in `docs/paging.md`.
+
+mod cache;
+mod layout;
+mod pager;
+mod places;
+mod platform;
+mod pool;
+mod simulate;
+
+pub use cache::{Policy, Stats};
+pub use layout::{Kind, Layout, LayoutError, Tensor};
+pub use pager::{Cost, Pager, Settings};
+pub use platform::{Area, page_bytes};
+pub use simulate::{Trace, belady, simulate};

@@ -1,0 +1,520 @@
+//! The owner of a model's experts in memory: takes the router's choices, has what is missing read, and waits for it.
+
+use crate::{
+    cache::{Cache, Policy, Stats, Taken},
+    layout::{Layout, Slice, Unit},
+    places::Pages,
+    platform::{self, Area, Source},
+    pool::{Identity, Job, Jobs, Move, Run},
+};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+use tierbar_core::{Code, Error};
+
+/// How often a wait looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(20);
+/// What is always held is read in pieces of so many bytes, by all threads.
+const PIECE: u64 = 4 << 20;
+
+/// How experts are paged.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Bytes of experts that may be in memory.
+    pub budget_bytes: u64,
+    /// Experts that a token uses of each layer.
+    pub used: u32,
+    pub policy: Policy,
+    /// Reads at once.
+    pub threads: usize,
+}
+
+/// What paging has cost since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cost {
+    pub stats: Stats,
+    pub read_bytes: u64,
+    /// The time that computing has waited for reads.
+    pub waited: Duration,
+    /// Experts' bytes in memory.
+    pub held_bytes: u64,
+}
+
+/// The experts of one model. Dropping it ends its threads; the memory stays as it is.
+#[derive(Debug)]
+pub struct Pager {
+    inner: Arc<Inner>,
+    threads: Vec<JoinHandle<()>>,
+    least_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    layout: Layout,
+    areas: Vec<Area>,
+    paths: Vec<PathBuf>,
+    sources: Vec<Source>,
+    identities: Vec<Identity>,
+    board: Mutex<Board>,
+    /// There is a job, or nothing more to do.
+    work: Condvar,
+    /// A job has ended.
+    done: Condvar,
+    read_bytes: AtomicU64,
+    waited_nanos: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Board {
+    cache: Cache,
+    jobs: Jobs,
+    /// What is being read.
+    unread: HashMap<Unit, Unread>,
+    /// By unit: runs of pages that are still to be moved away.
+    leaving: HashMap<Unit, usize>,
+    /// Runs that pages have been moved to, by file and first page.
+    moved_to: HashSet<(usize, u64)>,
+    most_moved: usize,
+    /// Why a read failed, until somebody is told.
+    failed: Option<Error>,
+    token: u64,
+    last_layer: Option<u32>,
+    closed: bool,
+}
+
+/// The matrices of an expert that are not read yet, and whether one could not be.
+#[derive(Debug)]
+struct Unread {
+    matrices: usize,
+    failed: bool,
+}
+
+impl Pager {
+    /// Reads what every token needs into the areas, and begins with no experts. The areas are those of the layout, for all
+    /// of the model's files.
+    ///
+    /// # Errors
+    /// [`Code::OverBudget`] if the budget is less than [`Layout::least_bytes`]; [`Code::Storage`] if a file cannot be read.
+    pub fn start(
+        layout: Layout,
+        areas: Vec<Area>,
+        paths: Vec<PathBuf>,
+        settings: Settings,
+    ) -> Result<Self, Error> {
+        let least_bytes = layout.least_bytes(settings.used);
+        if settings.budget_bytes < least_bytes {
+            return Err(too_little(settings.budget_bytes, least_bytes));
+        }
+        let open = |path: &PathBuf| {
+            let source = platform::open(path)?;
+            let identity = Identity::of(&source)?;
+            Ok((source, identity))
+        };
+        let opened: Result<Vec<_>, _> = paths
+            .iter()
+            .map(|path| open(path).map_err(|error| unreadable(path, &error)))
+            .collect();
+        let (sources, identities) = opened?.into_iter().unzip();
+        let budget = settings.budget_bytes / layout.page();
+        let board = Board {
+            cache: Cache::new(layout.unit_pages().to_vec(), budget, settings.policy),
+            jobs: Jobs::default(),
+            unread: HashMap::new(),
+            leaving: HashMap::new(),
+            moved_to: HashSet::new(),
+            most_moved: platform::most_moved(),
+            failed: None,
+            token: 0,
+            last_layer: None,
+            closed: false,
+        };
+        let inner = Arc::new(Inner {
+            layout,
+            areas,
+            paths,
+            sources,
+            identities,
+            board: Mutex::new(board),
+            work: Condvar::new(),
+            done: Condvar::new(),
+            read_bytes: AtomicU64::new(0),
+            waited_nanos: AtomicU64::new(0),
+        });
+        inner.read_held(settings.threads.max(1))?;
+        let spawn = |number: usize| {
+            let inner = Arc::clone(&inner);
+            std::thread::Builder::new()
+                .name(format!("experts {number}"))
+                .spawn(move || inner.work())
+                .map_err(|error| Error::new(Code::Internal, format!("a thread: {error}")))
+        };
+        let threads = (0..settings.threads.max(1))
+            .map(spawn)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            inner,
+            threads,
+            least_bytes,
+        })
+    }
+
+    /// Has these experts of a layer in memory, and keeps them there until the next call. With `next`, reads the next
+    /// layer's experts meanwhile. `false` if `abandoned` said so first.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if a file cannot be read or has changed. What was read is right; the next call tries again.
+    pub fn need(
+        &self,
+        layer: u32,
+        experts: &[u32],
+        next: bool,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        let inner = &*self.inner;
+        let units: Option<Vec<Unit>> = experts
+            .iter()
+            .map(|&expert| inner.layout.unit(layer, expert))
+            .collect();
+        let units = units.ok_or_else(|| {
+            let message = format!("layer {layer} has no expert {:?}", experts.iter().max());
+            Error::new(Code::Internal, message)
+        })?;
+        let mut board = inner.board.lock();
+        // What is being freed can only be read again once that is over.
+        while units.iter().any(|unit| board.leaving.contains_key(unit)) {
+            if !inner.wait(&mut board, abandoned)? {
+                return Ok(false);
+            }
+        }
+        if board.last_layer.is_none_or(|last| layer <= last) {
+            board.token += 1;
+        }
+        board.last_layer = Some(layer);
+        let token = board.token;
+        let taken = board.cache.take(&units, token);
+        if !taken.missing.is_empty() {
+            inner.check_files()?;
+        }
+        inner.queue(&mut board, &taken, true);
+        if next {
+            let Board { cache, leaving, .. } = &mut *board;
+            let coming = inner.layout.next_layer(layer);
+            let taken = cache.take_ahead(coming, |unit| leaving.contains_key(&unit));
+            inner.queue(&mut board, &taken, false);
+        }
+        if units.iter().all(|&unit| board.cache.is_held(unit)) {
+            return Ok(true);
+        }
+        let needed: HashSet<Unit> = units.iter().copied().collect();
+        board.jobs.hurry(|unit| needed.contains(&unit));
+        let began = Instant::now();
+        let mut wanted = true;
+        while wanted && !units.iter().all(|&unit| board.cache.is_held(unit)) {
+            wanted = inner.wait(&mut board, abandoned)?;
+        }
+        let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        inner.waited_nanos.fetch_add(waited, Ordering::Relaxed);
+        Ok(wanted)
+    }
+
+    /// Sets the bytes that experts may take, at once, and returns them: at least [`Layout::least_bytes`]. Experts in use stay
+    /// until they are computed with.
+    pub fn resize(&self, budget_bytes: u64) -> u64 {
+        let inner = &*self.inner;
+        let bytes = budget_bytes.max(self.least_bytes);
+        let mut board = inner.board.lock();
+        let evicted = board.cache.resize(bytes / inner.layout.page());
+        let taken = Taken {
+            missing: Vec::new(),
+            evicted,
+        };
+        inner.queue(&mut board, &taken, true);
+        bytes
+    }
+
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let board = self.inner.board.lock();
+        Cost {
+            stats: board.cache.stats(),
+            read_bytes: self.inner.read_bytes.load(Ordering::Relaxed),
+            waited: Duration::from_nanos(self.inner.waited_nanos.load(Ordering::Relaxed)),
+            held_bytes: board.cache.held_pages() * self.inner.layout.page(),
+        }
+    }
+}
+
+impl Drop for Pager {
+    fn drop(&mut self) {
+        self.inner.board.lock().closed = true;
+        self.inner.work.notify_all();
+        for thread in self.threads.drain(..) {
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Inner {
+    /// Waits until a job has ended. `false` if that is no longer wanted.
+    fn wait(
+        &self,
+        board: &mut MutexGuard<'_, Board>,
+        abandoned: &dyn Fn() -> bool,
+    ) -> Result<bool, Error> {
+        if abandoned() {
+            return Ok(false);
+        }
+        self.done.wait_for(board, LOOK);
+        board.failed.take().map_or(Ok(true), Err)
+    }
+
+    /// Frees what goes, and queues the reads of what comes.
+    fn queue(&self, board: &mut Board, taken: &Taken, urgent: bool) {
+        let mut free: HashMap<u64, Vec<(Unit, Run)>> = HashMap::new();
+        for &unit in &taken.evicted {
+            for slice in self.layout.slices(unit) {
+                for shared in [slice.before, slice.after].into_iter().flatten() {
+                    if shared.unit == unit || board.cache.is_absent(shared.unit) {
+                        let page = shared.page..shared.page + 1;
+                        self.drop_run(&self.run(slice.file, &page));
+                    }
+                }
+                if !slice.own.is_empty() {
+                    let run = self.run(slice.file, &slice.own);
+                    let length = run.bytes.end - run.bytes.start;
+                    free.entry(length).or_default().push((unit, run));
+                }
+            }
+        }
+        for &unit in &taken.missing {
+            let slices = self.layout.slices(unit);
+            let unread = Unread {
+                matrices: slices.len(),
+                failed: false,
+            };
+            board.unread.insert(unit, unread);
+            for slice in slices {
+                let recycled = self.recycled(board, &mut free, slice);
+                if let Some(Move { unit, .. }) = &recycled {
+                    *board.leaving.entry(*unit).or_default() += 1;
+                }
+                let (run, end) = (self.read_run(slice), slice.end);
+                board.jobs.push(
+                    Job {
+                        unit,
+                        recycled,
+                        run,
+                        end,
+                    },
+                    urgent,
+                );
+            }
+        }
+        for (_, run) in free.into_values().flatten() {
+            self.drop_run(&run);
+        }
+        if !taken.missing.is_empty() {
+            self.work.notify_all();
+        }
+    }
+
+    /// Pages of an expert that goes, for the slice's own.
+    fn recycled(
+        &self,
+        board: &mut Board,
+        free: &mut HashMap<u64, Vec<(Unit, Run)>>,
+        slice: &Slice,
+    ) -> Option<Move> {
+        let place = (slice.file, slice.own.start);
+        if !board.moved_to.contains(&place) {
+            if board.moved_to.len() >= board.most_moved {
+                return None;
+            }
+            board.moved_to.insert(place);
+        }
+        let to = self.run(slice.file, &slice.own);
+        let (unit, from) = free.get_mut(&(to.bytes.end - to.bytes.start))?.pop()?;
+        Some(Move { unit, from, to })
+    }
+
+    /// The bytes of these pages, which lie in one area.
+    fn run(&self, file: usize, pages: &Pages) -> Run {
+        let page = self.layout.page();
+        let bytes = pages.start * page..pages.end * page;
+        let holds = |area: &Area| {
+            area.file() == file
+                && area.bytes().start <= bytes.start
+                && bytes.end <= area.bytes().end
+        };
+        // Without one, its reads fail and its pages are left alone.
+        let area = self.areas.iter().position(holds).unwrap_or(0);
+        Run { area, bytes }
+    }
+
+    /// All pages of a slice that memory is laid over.
+    fn read_run(&self, slice: &Slice) -> Run {
+        let inner = self.run(slice.file, &slice.own);
+        let page = self.layout.page();
+        let area = self.areas[inner.area].bytes();
+        let start = (slice.pages.start * page).max(area.start);
+        let end = (slice.pages.end * page).min(area.end);
+        Run {
+            area: inner.area,
+            bytes: start..end,
+        }
+    }
+
+    fn drop_run(&self, run: &Run) {
+        self.areas[run.area].drop_pages(&run.bytes);
+    }
+
+    /// # Errors
+    /// [`Code::Storage`] if a file is no longer what it was.
+    fn check_files(&self) -> Result<(), Error> {
+        let files = self.sources.iter().zip(&self.identities).zip(&self.paths);
+        for ((source, identity), path) in files {
+            if Identity::of(source).ok().as_ref() != Some(identity) {
+                let message = format!("{} has changed while it was in use", path.display());
+                return Err(Error::new(Code::Storage, message).hint("load the model again"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is always held, on several threads, and keeps it from the swap.
+    fn read_held(&self, threads: usize) -> Result<(), Error> {
+        let page = self.layout.page();
+        let mut pieces = Vec::new();
+        for file in 0..self.layout.files() {
+            for pages in self.layout.held(file) {
+                let run = self.run(file, pages);
+                self.areas[run.area].lock(&run.bytes);
+                let step = PIECE / page * page;
+                let mut start = run.bytes.start;
+                while start < run.bytes.end {
+                    let end = (start + step).min(run.bytes.end);
+                    pieces.push(Run {
+                        area: run.area,
+                        bytes: start..end,
+                    });
+                    start = end;
+                }
+            }
+        }
+        let (next, failed) = (AtomicU64::new(0), Mutex::new(None));
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(run) = usize::try_from(next.fetch_add(1, Ordering::Relaxed))
+                        .ok()
+                        .and_then(|at| pieces.get(at))
+                        .filter(|_| failed.lock().is_none())
+                    {
+                        if let Err(error) = self.read(run, run.bytes.start) {
+                            *failed.lock() = Some(error);
+                        }
+                    }
+                });
+            }
+        });
+        failed.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// Reads a run of which the file must reach `end` at least.
+    fn read(&self, run: &Run, end: u64) -> Result<(), Error> {
+        let area = &self.areas[run.area];
+        let path = &self.paths[area.file()];
+        let read = area
+            .read(&self.sources[area.file()], &run.bytes)
+            .map_err(|error| unreadable(path, &error))?;
+        self.read_bytes.fetch_add(read, Ordering::Relaxed);
+        if run.bytes.start + read < end.min(run.bytes.end) {
+            let message = format!("{} ends before its last tensor", path.display());
+            return Err(Error::new(Code::Storage, message)
+                .hint("it was cut short while in use: download it again"));
+        }
+        Ok(())
+    }
+
+    /// Runs jobs until the pager is dropped.
+    fn work(&self) {
+        let mut board = self.board.lock();
+        loop {
+            let Some(job) = board.jobs.pop() else {
+                if board.closed {
+                    return;
+                }
+                self.work.wait(&mut board);
+                continue;
+            };
+            if board.closed {
+                return;
+            }
+            let read = MutexGuard::unlocked(&mut board, || {
+                if let Some(Move { from, to, .. }) = &job.recycled {
+                    self.areas[from.area].move_pages(&from.bytes, &self.areas[to.area], &to.bytes);
+                }
+                self.read(&job.run, job.end)
+            });
+            board.end(&job, read);
+            self.done.notify_all();
+        }
+    }
+}
+
+impl Board {
+    fn end(&mut self, job: &Job, read: Result<(), Error>) {
+        if let Some(Move { unit, .. }) = &job.recycled
+            && let Some(runs) = self.leaving.get_mut(unit)
+        {
+            *runs -= 1;
+            if *runs == 0 {
+                self.leaving.remove(unit);
+            }
+        }
+        let Some(unread) = self.unread.get_mut(&job.unit) else {
+            return;
+        };
+        unread.matrices -= 1;
+        if let Err(error) = read {
+            unread.failed = true;
+            self.failed.get_or_insert(error);
+        }
+        if unread.matrices > 0 {
+            return;
+        }
+        if unread.failed {
+            self.cache.failed(job.unit);
+        } else {
+            self.cache.loaded(job.unit);
+        }
+        self.unread.remove(&job.unit);
+    }
+}
+
+fn unreadable(path: &std::path::Path, error: &io::Error) -> Error {
+    let message = format!("{} cannot be read: {error}", path.display());
+    Error::new(Code::Storage, message).hint("check its disk, then load the model again")
+}
+
+fn too_little(budget: u64, least: u64) -> Error {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    let message = format!(
+        "{} MiB for experts is too little: one token and two layers need {} MiB",
+        mib(budget),
+        mib(least)
+    );
+    Error::new(Code::OverBudget, message).hint("choose a smaller quant, or a smaller context")
+}
+
+#[cfg(test)]
+mod tests;

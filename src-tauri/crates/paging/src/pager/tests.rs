@@ -1,0 +1,233 @@
+//! Real files, memory and threads.
+
+use super::*;
+use crate::{
+    layout::{Kind, Tensor},
+    platform::{page_bytes, testing::Mapping},
+};
+use std::{fs, io::Write};
+
+const LAYERS: u32 = 4;
+const EXPERTS: u32 = 6;
+const USED: u32 = 2;
+/// Not a multiple of a page, so that neighbours share pages.
+const SLICE: u64 = 5 * 16_384 + 4_000;
+
+struct Model {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+    bytes: Vec<u8>,
+    tensors: Vec<Tensor>,
+    mapping: Mapping,
+}
+
+/// Three matrices of each expert, behind a dense tensor of each layer.
+fn model() -> Model {
+    let (mut tensors, mut at) = (Vec::new(), 4_096 + 96);
+    let mut push = |bytes: u64, kind: Kind| {
+        tensors.push(Tensor {
+            file: 0,
+            offset: at,
+            bytes,
+            kind,
+        });
+        at = (at + bytes).next_multiple_of(32);
+    };
+    for layer in 0..LAYERS {
+        push(70_000, Kind::Dense);
+        for _ in 0..3 {
+            push(
+                SLICE * u64::from(EXPERTS),
+                Kind::Experts {
+                    layer,
+                    experts: EXPERTS,
+                },
+            );
+        }
+    }
+    push(9_000, Kind::Mapped);
+    let mut state = 7u32;
+    let bytes: Vec<u8> = (0..at)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state.to_be_bytes()[0]
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model");
+    fs::File::create(&path).unwrap().write_all(&bytes).unwrap();
+    let mapping = Mapping::of(&path);
+    Model {
+        _folder: folder,
+        path,
+        bytes,
+        tensors,
+        mapping,
+    }
+}
+
+impl Model {
+    fn pager(&self, budget: impl Fn(u64) -> u64) -> Result<Pager, Error> {
+        let layout = Layout::new(&self.tensors, page_bytes()).unwrap();
+        let least = layout.least_bytes(USED);
+        let areas = platform::testing::lay_over(&layout, self.mapping);
+        let settings = Settings {
+            budget_bytes: budget(least),
+            used: USED,
+            policy: Policy::LeastRecent,
+            threads: 4,
+        };
+        Pager::start(layout, areas, vec![self.path.clone()], settings)
+    }
+
+    fn of_kind(&self, wanted: impl Fn(Kind) -> bool) -> impl Iterator<Item = &Tensor> {
+        self.tensors
+            .iter()
+            .filter(move |tensor| wanted(tensor.kind))
+    }
+
+    fn is_right(&self, start: u64, bytes: u64) -> bool {
+        let range = usize::try_from(start).unwrap()..usize::try_from(start + bytes).unwrap();
+        self.mapping.read(start, bytes) == self.bytes[range]
+    }
+
+    fn expert_is_right(&self, layer: u32, expert: u32) -> bool {
+        self.of_kind(|kind| matches!(kind, Kind::Experts { layer: of, .. } if of == layer))
+            .all(|tensor| self.is_right(tensor.offset + u64::from(expert) * SLICE, SLICE))
+    }
+
+    fn rest_is_right(&self) -> bool {
+        self.of_kind(|kind| matches!(kind, Kind::Dense | Kind::Mapped))
+            .all(|tensor| self.is_right(tensor.offset, tensor.bytes))
+    }
+}
+
+fn wanted() -> bool {
+    false
+}
+
+#[test]
+fn needed_experts_are_the_files_bytes_in_any_order() {
+    let model = model();
+    let pager = model.pager(|least| least).unwrap();
+    assert!(model.rest_is_right());
+    let mut state = 1u32;
+    let mut next = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % below
+    };
+    for token in 0..60 {
+        let all = token % 10 == 9;
+        for layer in 0..LAYERS {
+            let experts: Vec<u32> = if all {
+                (0..EXPERTS).collect()
+            } else {
+                (0..USED).map(|_| next(EXPERTS)).collect()
+            };
+            assert!(pager.need(layer, &experts, all, &wanted).unwrap());
+            for &expert in &experts {
+                assert!(
+                    model.expert_is_right(layer, expert),
+                    "token {token}, layer {layer}, expert {expert}"
+                );
+            }
+        }
+    }
+    assert!(model.rest_is_right());
+    let cost = pager.cost();
+    assert!(
+        cost.stats.evicted > 0 && cost.stats.hits > 0 && cost.stats.ahead > 0,
+        "{cost:?}"
+    );
+    let layout = Layout::new(&model.tensors, page_bytes()).unwrap();
+    assert!(cost.held_bytes <= layout.least_bytes(USED), "{cost:?}");
+}
+
+#[test]
+fn a_cache_for_everything_reads_each_expert_once() {
+    let model = model();
+    let pager = model.pager(|least| 4 * least).unwrap();
+    for _ in 0..2 {
+        for layer in 0..LAYERS {
+            let all: Vec<u32> = (0..EXPERTS).collect();
+            pager.need(layer, &all, false, &wanted).unwrap();
+        }
+    }
+    let cost = pager.cost();
+    assert_eq!(
+        (cost.stats.misses, cost.stats.evicted),
+        (u64::from(LAYERS * EXPERTS), 0)
+    );
+}
+
+#[test]
+fn a_smaller_budget_returns_memory_and_stays_right() {
+    let model = model();
+    let pager = model.pager(|least| 4 * least).unwrap();
+    let least = Layout::new(&model.tensors, page_bytes())
+        .unwrap()
+        .least_bytes(USED);
+    for layer in 0..LAYERS {
+        pager
+            .need(layer, &[0, 1, 2, 3, 4, 5], false, &wanted)
+            .unwrap();
+    }
+    let before = model.mapping.resident_bytes();
+    assert_eq!(pager.resize(0), least);
+    assert!(pager.cost().held_bytes <= least);
+    let freed = before - model.mapping.resident_bytes();
+    assert!(freed > least / 2, "{freed} of {before} bytes");
+    for layer in 0..LAYERS {
+        pager.need(layer, &[5, 2], false, &wanted).unwrap();
+        assert!(model.expert_is_right(layer, 5) && model.expert_is_right(layer, 2));
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_is_an_error_with_its_name() {
+    let model = model();
+    let pager = model.pager(|least| least).unwrap();
+    pager.need(0, &[0], false, &wanted).unwrap();
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&model.path)
+        .unwrap()
+        .set_len(100_000)
+        .unwrap();
+    let error = pager.need(3, &[5], false, &wanted).unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(
+        error
+            .message
+            .contains("model has changed while it was in use"),
+        "{error}"
+    );
+    // What was read is still there.
+    assert!(pager.need(0, &[0], false, &wanted).unwrap());
+    assert!(model.expert_is_right(0, 0));
+}
+
+#[test]
+fn nobody_waits_for_an_abandoned_read() {
+    let model = model();
+    let pager = model.pager(|least| least).unwrap();
+    assert!(!pager.need(0, &[0], false, &|| true).unwrap());
+    assert!(pager.need(0, &[0], false, &wanted).unwrap());
+    assert!(model.expert_is_right(0, 0));
+}
+
+#[test]
+fn too_small_a_budget_is_refused_with_the_least() {
+    let model = model();
+    let error = model.pager(|least| least - 1).unwrap_err();
+    assert_eq!(error.code, Code::OverBudget);
+    assert!(error.message.contains("is too little"), "{error}");
+}
+
+#[test]
+fn an_expert_that_is_not_there_is_an_error() {
+    let model = model();
+    let pager = model.pager(|least| least).unwrap();
+    let error = pager.need(0, &[EXPERTS], false, &wanted).unwrap_err();
+    assert_eq!(error.code, Code::Internal);
+}

@@ -1,0 +1,158 @@
+//! Memory over a mapping, its pages, and reads past the page cache.
+//!
+//! Linux moves pages from an expert that goes to one that comes, so that neither the kernel's zeroing nor its allocator is
+//! in the way of a read. macOS has no such call for parts of a region: there, pages are given back and faulted in anew.
+
+#![expect(unsafe_code, reason = "memory is laid over a file's mapping")]
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(test)]
+pub(crate) mod testing;
+
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(target_os = "macos")]
+use macos as system;
+
+use std::{fs::File, io, ops::Range, os::fd::AsRawFd};
+
+pub(crate) use system::{most_moved, open};
+
+/// Returns the size of a page of memory.
+#[must_use]
+pub fn page_bytes() -> u64 {
+    // SAFETY: reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
+/// An open file, and whether reads of it pass the page cache by.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) file: File,
+    pub(crate) direct: bool,
+}
+
+/// Anonymous memory over a run of a file's mapping, at the same addresses. Places in it are bytes from the file's start.
+#[derive(Debug)]
+pub struct Area {
+    file: usize,
+    bytes: Range<u64>,
+    base: usize,
+}
+
+impl Area {
+    /// Lays empty memory over a run of the mapping of the model's `file`, which lies at the address `base`. Both ends are
+    /// multiples of a page.
+    ///
+    /// # Errors
+    /// The system's, if it has no such memory.
+    ///
+    /// # Safety
+    /// These pages must be mapped, nobody else may map, unmap or write them while the value lives, and whoever reads them
+    /// must bear that they change: they are all zero at first.
+    pub unsafe fn lay_over(file: usize, bytes: Range<u64>, base: usize) -> io::Result<Self> {
+        let length = usize::try_from(bytes.end - bytes.start).map_err(io::Error::other)?;
+        // SAFETY: as the caller says; a fixed private mapping without a file.
+        unsafe { lay(base, length)? };
+        Ok(Self { file, bytes, base })
+    }
+
+    pub(crate) fn file(&self) -> usize {
+        self.file
+    }
+
+    pub(crate) fn bytes(&self) -> &Range<u64> {
+        &self.bytes
+    }
+
+    /// The address of a run of it; `None` if it does not lie within.
+    fn address(&self, run: &Range<u64>) -> Option<(usize, usize)> {
+        let within =
+            self.bytes.start <= run.start && run.start <= run.end && run.end <= self.bytes.end;
+        let length = usize::try_from(run.end.checked_sub(run.start)?).ok()?;
+        let ahead = usize::try_from(run.start.checked_sub(self.bytes.start)?).ok()?;
+        within.then_some((self.base + ahead, length))
+    }
+
+    /// Reads this run of the file into its place, or what the file has of it, and returns how many bytes that were.
+    pub(crate) fn read(&self, from: &Source, run: &Range<u64>) -> io::Result<u64> {
+        let (address, length) = self.address(run).ok_or(io::ErrorKind::InvalidInput)?;
+        let mut done = 0;
+        while done < length {
+            let place = i64::try_from(run.start + done as u64).map_err(io::Error::other)?;
+            let to = (address + done) as *mut libc::c_void;
+            // SAFETY: within this memory, which is writable; no reference of Rust's points into it.
+            let read = unsafe { libc::pread(from.file.as_raw_fd(), to, length - done, place) };
+            match usize::try_from(read) {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        if !from.direct {
+            system::forget(&from.file, run.start, done);
+        }
+        Ok(done as u64)
+    }
+
+    /// Moves the pages of a run to another of the same length, in this or another area. If the system cannot, the pages
+    /// are dropped instead, and `false` comes back.
+    pub(crate) fn move_pages(&self, from: &Range<u64>, target: &Self, to: &Range<u64>) -> bool {
+        let (Some((source, length)), Some((place, room))) =
+            (self.address(from), target.address(to))
+        else {
+            return false;
+        };
+        let apart = source + length <= place || place + room <= source;
+        // SAFETY: both are within such memory and apart; their contents belong to nobody any more.
+        let moved = length == room && apart && unsafe { system::move_pages(source, place, length) };
+        if !moved {
+            self.drop_pages(from);
+        }
+        moved
+    }
+
+    /// Gives the pages of a run back to the system. They are zero when they are next read.
+    pub(crate) fn drop_pages(&self, run: &Range<u64>) {
+        if let Some((address, length)) = self.address(run)
+            && length > 0
+        {
+            // SAFETY: within this memory; its contents belong to nobody any more.
+            unsafe { system::drop_pages(address, length) };
+        }
+    }
+
+    /// Asks the system never to write these pages to its swap. Without the permission, it may.
+    pub(crate) fn lock(&self, run: &Range<u64>) -> bool {
+        self.address(run).is_some_and(|(address, length)| {
+            // SAFETY: within this memory.
+            unsafe { libc::mlock(address as *const libc::c_void, length) == 0 }
+        })
+    }
+}
+
+/// Maps empty memory at these addresses, in place of what is there.
+///
+/// # Safety
+/// As [`Area::lay_over`].
+unsafe fn lay(base: usize, bytes: usize) -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    let at = base as *mut libc::c_void;
+    // SAFETY: as the caller says.
+    let laid = unsafe { libc::mmap(at, bytes, protection, flags, -1, 0) };
+    if laid == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    system::keep_pages_small(laid, bytes);
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Linux: `O_DIRECT`, and pages moved by `mremap`.
+
+use super::Source;
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+    path::Path,
+};
+
+/// Some file systems have no direct reads (tmpfs before Linux 6.5); what they have is in memory.
+pub(crate) fn open(path: &Path) -> io::Result<Source> {
+    let direct = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path);
+    match direct {
+        Ok(file) => Ok(Source { file, direct: true }),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Source {
+            file: File::open(path)?,
+            direct: false,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// A huge page would come whole for one byte of an expert, beyond the budget.
+pub(super) fn keep_pages_small(base: *mut libc::c_void, bytes: usize) {
+    // SAFETY: the caller's own memory; a kernel without huge pages refuses it, to the same effect.
+    unsafe { libc::madvise(base, bytes, libc::MADV_NOHUGEPAGE) };
+}
+
+/// `MREMAP_DONTUNMAP` (Linux 5.7) leaves an empty mapping where the pages were.
+pub(super) unsafe fn move_pages(from: usize, to: usize, bytes: usize) -> bool {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    // SAFETY: as the caller says.
+    let moved = unsafe {
+        libc::mremap(
+            from as *mut libc::c_void,
+            bytes,
+            bytes,
+            flags,
+            to as *mut libc::c_void,
+        )
+    };
+    if moved != libc::MAP_FAILED {
+        return true;
+    }
+    // The kernel may have unmapped the target before it failed. If this fails too, a read of it will say so.
+    // SAFETY: as the caller says.
+    let _unmapped = unsafe { super::lay(to, bytes) };
+    false
+}
+
+/// Returns how many runs of pages may be moved to: each leaves up to two more mappings, of which a process has a limited
+/// number, and others need some.
+pub(crate) fn most_moved() -> usize {
+    let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count");
+    let limit: usize = limit
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(65_530);
+    limit / 3
+}
+
+pub(super) unsafe fn drop_pages(at: usize, bytes: usize) {
+    // SAFETY: as the caller says.
+    unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+}
+
+/// Lets the page cache go of what was read through it.
+pub(super) fn forget(file: &File, offset: u64, bytes: usize) {
+    let (Ok(offset), Ok(bytes)) = (i64::try_from(offset), i64::try_from(bytes)) else {
+        return;
+    };
+    // SAFETY: advice on an open file.
+    unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, libc::POSIX_FADV_DONTNEED) };
+}

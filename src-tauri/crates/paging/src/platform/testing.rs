@@ -1,0 +1,78 @@
+//! A file's mapping, as whoever loads a model makes one.
+
+use super::Area;
+use crate::layout::Layout;
+use std::{fs::File, os::fd::AsRawFd, path::Path};
+
+/// A mapping that is never unmapped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mapping {
+    pub(crate) base: usize,
+    bytes: usize,
+}
+
+impl Mapping {
+    pub(crate) fn of(path: &Path) -> Self {
+        let file = File::open(path).unwrap();
+        let bytes = usize::try_from(file.metadata().unwrap().len()).unwrap();
+        let (read, shared) = (libc::PROT_READ, libc::MAP_SHARED);
+        // SAFETY: a new mapping of a file that no test writes while it is read.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                read,
+                shared,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        assert_ne!(base, libc::MAP_FAILED);
+        Self {
+            base: base as usize,
+            bytes,
+        }
+    }
+
+    /// What lies at the place of a byte range of the file now.
+    pub(crate) fn read(self, start: u64, bytes: u64) -> Vec<u8> {
+        let (start, bytes) = (
+            usize::try_from(start).unwrap(),
+            usize::try_from(bytes).unwrap(),
+        );
+        assert!(start + bytes <= self.bytes);
+        // SAFETY: within the mapping; nothing writes there while a test looks.
+        unsafe { std::slice::from_raw_parts((self.base + start) as *const u8, bytes) }.to_vec()
+    }
+}
+
+impl Mapping {
+    /// How much of it is in memory.
+    pub(crate) fn resident_bytes(self) -> u64 {
+        let page = usize::try_from(super::page_bytes()).unwrap();
+        let mut pages = vec![0u8; self.bytes.div_ceil(page)];
+        // SAFETY: the mapping, and a byte for each of its pages.
+        let looked = unsafe {
+            libc::mincore(
+                self.base as *mut libc::c_void,
+                self.bytes,
+                pages.as_mut_ptr().cast(),
+            )
+        };
+        assert_eq!(looked, 0);
+        let resident = pages.iter().filter(|&&page| page & 1 == 1).count();
+        (resident * page) as u64
+    }
+}
+
+/// Lays memory over all areas of a file.
+pub(crate) fn lay_over(layout: &Layout, mapping: Mapping) -> Vec<Area> {
+    let areas = layout.areas(0).into_iter();
+    areas
+        .map(|bytes| {
+            let base = mapping.base + usize::try_from(bytes.start).unwrap();
+            // SAFETY: within the mapping, which is never unmapped, and which tests read between needs alone.
+            unsafe { Area::lay_over(0, bytes, base) }.unwrap()
+        })
+        .collect()
+}
