@@ -148,6 +148,7 @@ pub fn options(
     let budget = Budget {
         total_bytes: BUDGET,
         max_loaded: 1,
+        paging: tierbar_core::config::Paging::Mmap,
     };
     // The workers sign in here.
     let _ = fs::create_dir_all(&source.dir);

@@ -57,6 +57,7 @@ fn bench(tiers: &[(&str, &str, u64)]) -> (Bench, Arc<Recorder>) {
         options.budget = Budget {
             total_bytes: 12 * GIB,
             max_loaded: 1,
+            paging: tierbar_core::config::Paging::Mmap,
         };
     });
     (bench, recorder)
@@ -171,6 +172,7 @@ async fn a_pin_is_logged_as_the_reason_of_loads_and_refusals() {
     bench.handle.set_budget(Budget {
         total_bytes: 12 * GIB,
         max_loaded: 2,
+        paging: tierbar_core::config::Paging::Mmap,
     });
     let pinned = TierSpec {
         pinned: true,

@@ -296,6 +296,7 @@ async fn a_lowered_budget_unloads_what_no_longer_fits() {
     bench.handle.set_budget(Budget {
         total_bytes: 5,
         max_loaded: 1,
+        paging: tierbar_core::config::Paging::Mmap,
     });
     let status = bench.in_state("fast", TierState::Stopped).await;
     assert_eq!(

@@ -2675,6 +2675,11 @@ export interface components {
         LastTune: {
             report: components["schemas"]["TuneReport"] | null;
         };
+        /**
+         * @description How hard a request is, which is also how large a tier is.
+         * @enum {string}
+         */
+        Level: "simple" | "medium" | "hard";
         /** @description Where models are found besides `models_dir`. Tierbar uses them in place and never changes them. */
         LibraryConfig: {
             /**
@@ -2715,7 +2720,7 @@ export interface components {
             what: components["schemas"]["LineKind"];
         };
         /** @enum {string} */
-        LineKind: "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
+        LineKind: "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "expert_cache" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
         Listed: {
             models: components["schemas"]["LibraryModel"][];
             models_dir: string;
@@ -3309,6 +3314,11 @@ export interface components {
          * @enum {string}
          */
         Outcome: "base" | "faster" | "not_faster" | "told" | "failed";
+        /**
+         * @description What is done with a model that exceeds the memory budget.
+         * @enum {string}
+         */
+        Paging: "auto" | "off" | "mmap" | "cache";
         /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
         Part: {
             text: string;
@@ -3358,7 +3368,8 @@ export interface components {
         /**
          * @description How a model's weights are held while it runs.
          *
-         *     The planner chooses `Resident`, `Mmap` and `Refused`; the other words name the ways to page a model larger than memory.
+         *     The planner chooses `Resident`, `Mmap`, `Cache` and `Refused`; the other words name further ways to page a model larger than
+         *     memory.
          * @enum {string}
          */
         Placement: "resident" | "mmap" | "advise" | "cache" | "stream" | "refused";
@@ -3447,6 +3458,15 @@ export interface components {
          * @enum {string}
          */
         Priority: "low" | "normal" | "high";
+        /** @description The probability of each level. */
+        Probabilities: {
+            /** Format: double */
+            hard: number;
+            /** Format: double */
+            medium: number;
+            /** Format: double */
+            simple: number;
+        };
         /** @description The progress of a measurement. */
         Progress: {
             /** @description What is being done, such as `depth 4096: measuring prefill of 512 tokens`. */
@@ -3651,6 +3671,53 @@ export interface components {
         };
         /** @enum {string} */
         Role: "system" | "user" | "assistant";
+        /** @description What `auto` would do with a request. */
+        Route: {
+            /**
+             * Format: int64
+             * @description An estimate.
+             */
+            answer_tokens: number;
+            classifier: components["schemas"]["RouteClassifier"] | null;
+            level: components["schemas"]["Level"];
+            /**
+             * Format: int64
+             * @description An estimate.
+             */
+            prompt_tokens: number;
+            rules: components["schemas"]["RouteRules"];
+            tier: components["schemas"]["TierId"] | null;
+            why: string | null;
+        };
+        /** @description The level by the fast tier's model. */
+        RouteClassifier: {
+            /** @description Whether the opinion counts: the model has passed its exam, and the margin is wide enough. */
+            believed: boolean;
+            exam: components["schemas"]["RouteExam"];
+            level: components["schemas"]["Level"];
+            /**
+             * Format: double
+             * @description The probability of `level` above that of the next.
+             */
+            margin: number;
+            /** @description As the model answered. */
+            said: components["schemas"]["Probabilities"];
+            /** @description Without the model's bias. */
+            weighed: components["schemas"]["Probabilities"];
+        };
+        /** @description How the model sorted requests of known levels. */
+        RouteExam: {
+            of: number;
+            passed: boolean;
+            right: number;
+        };
+        /** @description The level by the rules. */
+        RouteRules: {
+            because: string;
+            level: components["schemas"]["Level"];
+            /** @description Whether a rule matched. */
+            sure: boolean;
+        };
         /** @description A saved context that is now in memory. */
         SavedContext: {
             /** Format: int64 */
@@ -4155,6 +4222,11 @@ export interface components {
              */
             model: string;
             /**
+             * @description What to do with a model that exceeds the memory budget.
+             * @default auto
+             */
+            paging: components["schemas"]["Paging"];
+            /**
              * @description Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
              * @default false
              */
@@ -4610,6 +4682,7 @@ export type KvAccount = components['schemas']['KvAccount'];
 export type KvCache = components['schemas']['KvCache'];
 export type LastBench = components['schemas']['LastBench'];
 export type LastTune = components['schemas']['LastTune'];
+export type Level = components['schemas']['Level'];
 export type LibraryConfig = components['schemas']['LibraryConfig'];
 export type LibraryModel = components['schemas']['LibraryModel'];
 export type Line = components['schemas']['Line'];
@@ -4654,6 +4727,7 @@ export type OllamaPulled = components['schemas']['OllamaPulled'];
 export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
 export type Outcome = components['schemas']['Outcome'];
+export type Paging = components['schemas']['Paging'];
 export type Part = components['schemas']['Part'];
 export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];
@@ -4661,6 +4735,7 @@ export type Point = components['schemas']['Point'];
 export type PolicyConfig = components['schemas']['PolicyConfig'];
 export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
+export type Probabilities = components['schemas']['Probabilities'];
 export type Progress = components['schemas']['Progress'];
 export type Pull = components['schemas']['Pull'];
 export type QueueConfig = components['schemas']['QueueConfig'];
@@ -4678,6 +4753,10 @@ export type ResponseTokenCount = components['schemas']['ResponseTokenCount'];
 export type ResponseUsage = components['schemas']['ResponseUsage'];
 export type ResponsesRequest = components['schemas']['ResponsesRequest'];
 export type Role = components['schemas']['Role'];
+export type Route = components['schemas']['Route'];
+export type RouteClassifier = components['schemas']['RouteClassifier'];
+export type RouteExam = components['schemas']['RouteExam'];
+export type RouteRules = components['schemas']['RouteRules'];
 export type SavedContext = components['schemas']['SavedContext'];
 export type ScheduleConfig = components['schemas']['ScheduleConfig'];
 export type ScheduleList = components['schemas']['ScheduleList'];
@@ -6164,7 +6243,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Route"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -16,6 +16,7 @@ export const TIER: TierConfig = {
   model: '',
   context: 4096,
   kv_cache: 'f16',
+  paging: 'auto',
   threads: 0,
   batch: 512,
   lookup: false,

@@ -85,6 +85,7 @@ pub(crate) fn line_name(line: LineKind) -> &'static str {
         LineKind::Embeddings => "Embeddings",
         LineKind::PagedWeights => "Weights read from disk",
         LineKind::ResidentExperts => "Experts in memory",
+        LineKind::ExpertCache => "Expert cache",
         LineKind::PagedExperts => "Experts read from disk",
         LineKind::KvCache => "KV cache",
         LineKind::ComputeBuffers => "Compute buffers",

@@ -7,7 +7,12 @@ mod line;
 mod sum;
 
 pub use crate::run::{MICRO_BATCH, SLOTS};
-use crate::{Code, Error, config::MaxLoaded, model::ModelAccount, run::KvCache};
+use crate::{
+    Code, Error,
+    config::MaxLoaded,
+    model::ModelAccount,
+    run::{KvCache, Paging},
+};
 pub use line::{Line, LineKind};
 use serde::{Deserialize, Serialize};
 pub(crate) use sum::needs;
@@ -44,6 +49,8 @@ pub struct Budget {
     pub total_bytes: u64,
     /// Generative models that may be loaded at once.
     pub max_loaded: usize,
+    /// What to do with a model that exceeds it.
+    pub paging: Paging,
 }
 
 impl Budget {
@@ -61,6 +68,16 @@ impl Budget {
                 .saturating_sub(RESERVE)
                 .max(ram_bytes.min(SMALL_MACHINE).saturating_sub(RESERVE_SMALL)),
             max_loaded,
+            paging: Paging::Mmap,
+        }
+    }
+
+    /// Returns the budget for a tier that may choose how its model is paged.
+    #[must_use]
+    pub fn with(self, paging: Paging) -> Self {
+        match paging {
+            Paging::Auto => self,
+            paging => Self { paging, ..self },
         }
     }
 
@@ -78,7 +95,8 @@ impl Budget {
 
 /// How a model's weights are held while it runs.
 ///
-/// The planner chooses `Resident`, `Mmap` and `Refused`; the other words name the ways to page a model larger than memory.
+/// The planner chooses `Resident`, `Mmap`, `Cache` and `Refused`; the other words name further ways to page a model larger than
+/// memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
@@ -193,17 +211,18 @@ pub(crate) fn place(
     let over = total.saturating_sub(budget.total_bytes);
     let placement = if over == 0 {
         Placement::Resident
-    } else if over <= needs.pageable_bytes(budget) && total < u64::MAX {
+    } else if over > needs.pageable_bytes(budget)
+        || budget.paging == Paging::Off
         // A sum at its limit says nothing: an absurd header may need more than can be counted.
-        Placement::Mmap
-    } else {
+        || total == u64::MAX
+    {
         Placement::Refused
-    };
-    let paged = if placement == Placement::Mmap {
-        over
+    } else if budget.paging == Paging::Cache && needs.can_cache(over) {
+        Placement::Cache
     } else {
-        0
+        Placement::Mmap
     };
+    let paged = if placement.is_paged() { over } else { 0 };
     needs.plan(placement, paged)
 }
 

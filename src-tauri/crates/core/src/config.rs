@@ -10,7 +10,7 @@ mod server;
 mod size;
 mod time;
 
-pub use crate::run::KvCache;
+pub use crate::run::{KvCache, Paging};
 use crate::{ModelId, run::MICRO_BATCH, tier::TierId};
 pub use chain::{ChainConfig, Step};
 pub use dialect::Dialect;
@@ -301,6 +301,9 @@ pub struct TierConfig {
     pub context: u32,
     #[schema(required = true)]
     pub kv_cache: KvCache,
+    /// What to do with a model that exceeds the memory budget.
+    #[schema(required = true)]
+    pub paging: Paging,
     /// CPU threads; 0 lets Tierbar choose, which never takes all cores.
     #[schema(required = true)]
     pub threads: u16,
@@ -352,6 +355,7 @@ impl Default for TierConfig {
             engine: Engine::Embedded,
             context: 4096,
             kv_cache: KvCache::F16,
+            paging: Paging::Auto,
             threads: 0,
             batch: MICRO_BATCH,
             gpu_layers: None,

@@ -24,6 +24,23 @@ pub enum KvCache {
     Q4_0,
 }
 
+/// What is done with a model that exceeds the memory budget.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Paging {
+    /// The best that this machine has.
+    #[default]
+    Auto,
+    /// It is refused.
+    Off,
+    /// The system reads it through the file's mapping.
+    Mmap,
+    /// A mixture's experts are read into a cache of fixed size when they are chosen. Other models are read as with `Mmap`.
+    Cache,
+}
+
 impl KvCache {
     #[must_use]
     pub fn bytes(self, elements: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! The worker's side of the contract: its arguments are the supervisor's, its first line of stdout is this.
 //!
 //! `tierbar-worker --model PATH --socket PATH [--id ID] [--context N] [--slots N] [--kv-cache TYPE] [--threads N] [--batch N]
-//! [--contexts DIR] [--chat-template PATH] [--gpu-layers N] [--mapped]
+//! [--contexts DIR] [--chat-template PATH] [--gpu-layers N] [--mapped [--expert-cache-mib N]]
 //! [--lookup] [--draft-model PATH] [--nice N] [--swapped DIR --swapped-mib N]`.
 //! It prints `loading` lines while it loads and exactly one line of the others, ends when its stdin closes and on
 //! SIGTERM, at any moment, and logs to stderr. At SIGTERM it writes the conversations that it holds to DIR first, if there is such

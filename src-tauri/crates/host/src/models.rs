@@ -253,7 +253,7 @@ fn load(
         config.context,
         kv_cache,
         config.batch,
-        &machine.budget(),
+        &machine.budget().with(config.paging),
     )?;
     let (found, useless) = match library.projector(&path, &account) {
         Some((path, Ok(projector))) => {

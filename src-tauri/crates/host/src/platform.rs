@@ -8,11 +8,11 @@ mod macos;
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{
-    Awake, data_folder, examine, exclude_from_backups, listener, run_at_full_speed,
+    Awake, PAGING, data_folder, examine, exclude_from_backups, listener, run_at_full_speed,
 };
 #[cfg(target_os = "macos")]
 pub(crate) use macos::{
-    Awake, data_folder, examine, exclude_from_backups, listener, run_at_full_speed,
+    Awake, PAGING, data_folder, examine, exclude_from_backups, listener, run_at_full_speed,
 };
 
 /// A program that listens on a port.

@@ -30,7 +30,11 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    Code, Error, TierId, budget::MICRO_BATCH, lease::Address, reclaim::Missing, worker::Ready,
+    Code, Error, TierId,
+    budget::{LineKind, MICRO_BATCH, Placement},
+    lease::Address,
+    reclaim::Missing,
+    worker::Ready,
 };
 use tokio::{
     io::{BufReader, copy, sink},
@@ -229,6 +233,10 @@ impl Launch {
         }
         if spec.plan.placement.is_paged() {
             command.arg("--mapped");
+        }
+        if spec.plan.placement == Placement::Cache {
+            let mib = spec.plan.bytes(LineKind::ExpertCache) >> 20;
+            command.args(["--expert-cache-mib", &mib.to_string()]);
         }
         command
             .env_clear()
@@ -489,7 +497,7 @@ mod tests {
     use crate::LoadSettings;
     use tierbar_core::{
         ModelId,
-        budget::{LoadPlan, Placement},
+        budget::{Line, LoadPlan},
         config::{KvCache, TierConfig},
     };
 
@@ -566,5 +574,13 @@ mod tests {
             behind(|spec| spec.plan.placement = Placement::Mmap),
             "--mapped"
         );
+        let cached = |spec: &mut LoadSpec| {
+            spec.plan.placement = Placement::Cache;
+            spec.plan.lines.push(Line {
+                what: LineKind::ExpertCache,
+                bytes: (700 << 20) + 5,
+            });
+        };
+        assert_eq!(behind(cached), "--mapped --expert-cache-mib 700");
     }
 }

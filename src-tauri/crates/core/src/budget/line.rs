@@ -19,6 +19,8 @@ pub enum LineKind {
     PagedWeights,
     /// Expert weights that stay in memory.
     ResidentExperts,
+    /// The memory for experts that are read when they are chosen.
+    ExpertCache,
     /// Expert weights that are read from disk as needed; not part of the sum.
     PagedExperts,
     KvCache,

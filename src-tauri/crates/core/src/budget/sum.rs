@@ -21,6 +21,8 @@ pub(crate) struct Needs {
     pub(crate) kv: u64,
     pub(crate) compute: u64,
     pub(crate) checkpoints: u64,
+    /// The least that a cache of experts must hold.
+    pub(super) least_cache: u64,
     context: u32,
 }
 
@@ -41,8 +43,18 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32)
         } else {
             0
         },
+        least_cache: least_cache(model),
         context,
     }
+}
+
+/// What one token uses of all layers, which a smaller cache would never hold; and two layers, of which one is computed with
+/// while the next is read. Experts seldom end where pages do, so each takes a little more in memory.
+fn least_cache(model: &ModelAccount) -> u64 {
+    let experts = u64::from(model.experts.max(1));
+    let cycle = model.expert_bytes / experts * u64::from(model.experts_used.min(model.experts));
+    let layers = model.expert_bytes / u64::from(model.layers.max(1)) * 2;
+    cycle.max(layers) / 32 * 33
 }
 
 impl Needs {
@@ -79,17 +91,29 @@ impl Needs {
         self.row_read.saturating_add(read_by_each_token)
     }
 
+    /// Returns whether the experts can be cached if `paged` bytes stay on the disk.
+    pub(super) fn can_cache(&self, paged: u64) -> bool {
+        let experts = paged.saturating_sub(self.row_read);
+        let held = self.experts.saturating_sub(experts);
+        self.experts > 0 && experts > 0 && held >= self.least_cache
+    }
+
     /// The plan that leaves `paged` bytes on the disk: first what is hardly read, then experts, then other weights.
     pub(super) fn plan(&self, placement: Placement, paged: u64) -> LoadPlan {
         let rows = paged.min(self.row_read);
         let experts = (paged - rows).min(self.experts);
         let dense = (paged - rows - experts).min(self.dense);
         let embeddings = paged - experts - dense;
+        let held = if placement == Placement::Cache {
+            LineKind::ExpertCache
+        } else {
+            LineKind::ResidentExperts
+        };
         let lines = [
             (LineKind::DenseWeights, self.dense - dense),
             (LineKind::Embeddings, self.embeddings - embeddings),
             (LineKind::PagedWeights, dense + embeddings),
-            (LineKind::ResidentExperts, self.experts - experts),
+            (held, self.experts - experts),
             (LineKind::PagedExperts, experts),
             (LineKind::KvCache, self.kv),
             (LineKind::ComputeBuffers, self.compute),

@@ -118,6 +118,7 @@ fn row_embeddings_may_stay_on_disk_on_any_machine() {
         let budget = Budget {
             total_bytes: needs(&model, 512, KvCache::F16, MICRO_BATCH).total_bytes() - over,
             max_loaded: 1,
+            paging: crate::run::Paging::Mmap,
         };
         let plan = place(&model, 512, KvCache::F16, MICRO_BATCH, &budget);
         (plan.placement, plan.bytes(LineKind::PagedWeights))
@@ -139,6 +140,7 @@ fn at_least_some_experts_must_fit() {
         let budget = Budget {
             total_bytes,
             max_loaded: 1,
+            paging: crate::run::Paging::Mmap,
         };
         place(&model, 512, KvCache::F16, MICRO_BATCH, &budget)
     };
@@ -157,6 +159,7 @@ fn a_refusal_has_the_need_and_a_context_that_fits() {
     let budget = |total_bytes| Budget {
         total_bytes,
         max_loaded: 1,
+        paging: crate::run::Paging::Mmap,
     };
     let needed = |context| needs(&model, context, KvCache::F16, MICRO_BATCH).total_bytes();
     // What its overcommit allows comes on top.
@@ -217,4 +220,61 @@ fn a_sum_that_cannot_be_counted_is_refused() {
     let machine = Budget::of_machine(u64::MAX, MaxLoaded::Auto);
     let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &machine);
     assert_eq!(plan.placement, Placement::Refused);
+}
+
+#[test]
+fn a_mixture_beyond_the_budget_has_its_experts_cached() {
+    let model = accounts::qwen35_35b(22_016_023_168);
+    let plan = |paging| {
+        let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto).with(paging);
+        place(&model, 12_288, KvCache::Q4_0, MICRO_BATCH, &budget)
+    };
+    let cached = plan(Paging::Cache);
+    assert_eq!(cached.placement, Placement::Cache);
+    assert_eq!(cached.total_bytes(), 12 * GIB);
+    let cache = cached.bytes(LineKind::ExpertCache);
+    assert_eq!(
+        cache + cached.bytes(LineKind::PagedExperts),
+        model.expert_bytes
+    );
+    assert_eq!(cached.bytes(LineKind::ResidentExperts), 0);
+    let mapped = plan(Paging::Mmap);
+    assert_eq!(mapped.placement, Placement::Mmap);
+    assert_eq!(mapped.bytes(LineKind::ResidentExperts), cache);
+    assert_eq!(
+        plan(Paging::Auto),
+        mapped,
+        "of a machine that has no other way"
+    );
+    assert_eq!(plan(Paging::Off).placement, Placement::Refused);
+}
+
+#[test]
+fn a_cache_below_two_layers_or_a_token_is_none() {
+    let model = accounts::qwen35_35b(22_016_023_168);
+    let needs = needs(&model, 4096, KvCache::Q4_0, MICRO_BATCH);
+    let least = needs.least_cache;
+    assert!(least >= 2 * model.expert_bytes / u64::from(model.layers));
+    assert!(least >= model.expert_bytes / u64::from(model.experts) * u64::from(model.experts_used));
+    let others = needs.total_bytes() - model.expert_bytes;
+    let placement = |cache: u64| {
+        let budget = Budget {
+            total_bytes: others + cache,
+            max_loaded: 1,
+            paging: Paging::Cache,
+        };
+        place(&model, 4096, KvCache::Q4_0, MICRO_BATCH, &budget).placement
+    };
+    let rows = model.row_read_bytes();
+    assert_eq!(placement(least - rows), Placement::Cache);
+    assert_eq!(placement(least - rows - 1), Placement::Mmap);
+    assert_eq!(placement(model.expert_bytes), Placement::Resident);
+}
+
+#[test]
+fn a_dense_model_is_never_cached() {
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let budget = Budget::of_machine(8 * GIB, MaxLoaded::Auto).with(Paging::Cache);
+    let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
+    assert_eq!(plan.placement, Placement::Mmap);
 }

@@ -3,6 +3,7 @@
 use crate::{
     budget::{Budget, GIB},
     config::MaxLoaded,
+    run::Paging,
 };
 
 /// Kept free of Metal's recommended working set, since the window server and other programs use the same memory.
@@ -15,6 +16,8 @@ pub struct Machine {
     /// The bytes that may be placed on the GPU; `None` without a GPU that shares the memory.
     pub gpu_limit: Option<u64>,
     pub max_loaded: MaxLoaded,
+    /// How this machine pages a model that exceeds its memory, unless a tier says otherwise.
+    pub paging: Paging,
     pub memory_bandwidth: Option<u64>,
     /// The bandwidth of the disk with the models.
     pub disk_bandwidth: Option<u64>,
@@ -30,6 +33,7 @@ impl Machine {
             ram_bytes,
             gpu_limit: working_set.map(|bytes| bytes.saturating_sub(GPU_MARGIN).min(budget)),
             max_loaded: MaxLoaded::Auto,
+            paging: Paging::Mmap,
             memory_bandwidth: None,
             disk_bandwidth: None,
         }
@@ -43,7 +47,7 @@ impl Machine {
 
     #[must_use]
     pub fn budget(&self) -> Budget {
-        Budget::of_machine(self.ram_bytes, self.max_loaded)
+        Budget::of_machine(self.ram_bytes, self.max_loaded).with(self.paging)
     }
 }
 

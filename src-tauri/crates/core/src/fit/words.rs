@@ -52,7 +52,13 @@ pub(super) fn warning(
         ));
     }
     let experts = plan.bytes(LineKind::PagedExperts);
-    if experts > 0 {
+    if plan.placement == Placement::Cache {
+        sentences.push(format!(
+            "{} of its {} of experts are kept in memory, and the others are read from disk when they are needed: the speed depends on the disk.",
+            gib(plan.bytes(LineKind::ExpertCache)),
+            gib(model.expert_bytes)
+        ));
+    } else if experts > 0 {
         sentences.push(format!(
             "{} of its {} of experts are read from disk, so answers are slow and depend on the speed of the disk.",
             gib(experts),

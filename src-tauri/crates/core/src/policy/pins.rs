@@ -49,6 +49,7 @@ mod tests {
             let budget = Budget {
                 total_bytes: 10,
                 max_loaded,
+                paging: crate::run::Paging::Mmap,
             };
             let Pins {
                 held,

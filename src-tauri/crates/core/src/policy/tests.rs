@@ -65,6 +65,7 @@ fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
         budget: Budget {
             total_bytes: 10,
             max_loaded,
+            paging: crate::run::Paging::Mmap,
         },
         tiers,
         queue: (1..).zip(queue).map(waiting).collect(),
@@ -253,6 +254,7 @@ fn a_tier_fits_a_budget_of_its_size_for_at_least_one_tier() {
         let budget = Budget {
             total_bytes,
             max_loaded,
+            paging: crate::run::Paging::Mmap,
         };
         fits_alone(&budget, 5)
     };

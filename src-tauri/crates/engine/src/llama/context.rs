@@ -232,12 +232,16 @@ impl Context {
         let mut out = RawMemory::default();
         // SAFETY: the context is live, `out` is writable.
         unsafe { tierbar_memory_breakdown(self.raw.as_ptr(), &raw mut out) };
-        Memory {
+        let memory = Memory {
             weights_mapped_bytes: out.weights_mapped as u64,
             weights_bytes: out.weights as u64,
             weights_device_bytes: out.weights_device as u64,
             kv_bytes: out.kv as u64,
             compute_bytes: out.compute as u64,
+        };
+        match self.model.experts() {
+            Some(experts) => experts.memory(memory),
+            None => memory,
         }
     }
 

@@ -10,9 +10,12 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{CStr, c_char, c_void},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
-use tierbar_core::{Code, Error, ModelAccount};
+use tierbar_core::{Code, Error, ModelAccount, worker::Memory};
 use tierbar_gguf::TensorPlace;
 use tierbar_paging::{Area, Cost, Kind, Layout, Pager, Policy, Settings, Tensor, page_bytes};
 
@@ -36,6 +39,10 @@ pub(crate) struct Experts {
     /// Of each layer, and those that a token uses.
     all: u32,
     used: u32,
+    /// What lies in memory of its own instead of the mapping: what every token reads, and all experts.
+    held_bytes: u64,
+    expert_bytes: u64,
+    budget_bytes: AtomicU64,
 }
 
 impl Experts {
@@ -76,8 +83,10 @@ impl Experts {
                 areas.push(area.map_err(|error| unsupported(&error))?);
             }
         }
+        let (held_bytes, expert_bytes) = (layout.held_bytes(), layout.expert_bytes());
+        let budget_bytes = budget_bytes.min(expert_bytes);
         let settings = Settings {
-            budget_bytes: budget_bytes.min(layout.expert_bytes()),
+            budget_bytes,
             used: account.experts_used,
             policy: Policy::LeastRecent,
             threads: READS,
@@ -87,7 +96,29 @@ impl Experts {
             pager,
             all: account.experts,
             used: account.experts_used,
+            held_bytes,
+            expert_bytes,
+            budget_bytes: budget_bytes.into(),
         })
+    }
+
+    /// Returns the memory of a context of this model, where `mapped` counts all weights in the file's mapping.
+    pub(super) fn memory(&self, mapped: Memory) -> Memory {
+        let gone = self.held_bytes + self.expert_bytes;
+        let own = self.held_bytes + self.budget_bytes.load(Ordering::Relaxed);
+        Memory {
+            weights_mapped_bytes: mapped.weights_mapped_bytes.saturating_sub(gone),
+            weights_bytes: mapped.weights_bytes + own,
+            ..mapped
+        }
+    }
+
+    /// Gives half of the cache back, or less where the rest would be too small, and returns the bytes.
+    pub(crate) fn shrink(&self) -> u64 {
+        let before = self.budget_bytes.load(Ordering::Relaxed);
+        let after = self.pager.resize(before / 2).min(before);
+        self.budget_bytes.store(after, Ordering::Relaxed);
+        before - after
     }
 
     pub(crate) fn cost(&self) -> Cost {
@@ -120,7 +151,9 @@ impl Hook {
 
     /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
     fn provide(&self, layer: u32, chosen: &[u32], rows: u64) {
-        let Experts { pager, all, used } = &*self.experts;
+        let Experts {
+            pager, all, used, ..
+        } = &*self.experts;
         // So many rows use nearly all of the next layer, too.
         let many = rows * u64::from(*used) >= u64::from(*all);
         if let Err(error) = pager.need(layer, chosen, many, &|| self.interrupt.is_due()) {

@@ -4,8 +4,10 @@ use super::{Refusal, Shared, off_the_reactor};
 use crate::{media::Reader, platform};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
-/// Frees the checkpoints of idle conversations and the rows of recent images, and returns free memory to the system.
+/// Frees the checkpoints of idle conversations, the rows of recent images and half of the experts, and returns free memory to
+/// the system.
 /// Running generations continue.
 pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> {
     // An embedding model keeps nothing.
@@ -17,8 +19,14 @@ pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> 
         trimmed.await.unwrap_or(0)
     };
     let media = engine.media.as_ref().map_or(0, Reader::forget);
-    off_the_reactor(platform::return_memory).await?;
+    let model = Arc::clone(&engine.model);
+    let experts = off_the_reactor(move || {
+        let freed = model.experts().map_or(0, |experts| experts.shrink());
+        platform::return_memory();
+        freed
+    })
+    .await?;
     Ok(Json(
-        json!({"checkpoint_bytes": checkpoints, "media_bytes": media}),
+        json!({"checkpoint_bytes": checkpoints, "media_bytes": media, "expert_bytes": experts}),
     ))
 }

@@ -59,6 +59,7 @@ async fn plans_match_measured_memory() {
     let budget = Budget {
         total_bytes: 64 << 30,
         max_loaded: 1,
+        paging: tierbar_core::config::Paging::Mmap,
     };
     for name in [SMOLLM, GEMMA] {
         let file = model(name);
@@ -121,6 +122,7 @@ async fn a_custom_batch_stays_within_its_plan() {
     let budget = Budget {
         total_bytes: 64 << 30,
         max_loaded: 1,
+        paging: tierbar_core::config::Paging::Mmap,
     };
     let prompt = "The sea is wide and the harbour lies quiet. ".repeat(60);
     for name in [SMOLLM, GEMMA] {

@@ -122,6 +122,7 @@ mod tests {
         let budget = Budget {
             total_bytes: 12 << 30,
             max_loaded: 3,
+            paging: tierbar_core::config::Paging::Mmap,
         };
         let message = too_many(&pins, &budget).unwrap().message;
         let sum = "heavy cannot be pinned beside fast, primary: together the pinned tiers need 14.0 GiB, the budget for models is \

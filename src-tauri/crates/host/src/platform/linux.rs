@@ -6,6 +6,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
+use tierbar_core::config::Paging;
+
+/// How a model larger than memory is paged.
+pub(crate) const PAGING: Paging = Paging::Cache;
 
 pub(crate) fn data_folder(home: &Path) -> PathBuf {
     let data = crate::folder::set("XDG_DATA_HOME").filter(|path| path.is_absolute());

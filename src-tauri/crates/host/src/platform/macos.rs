@@ -19,6 +19,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
+use tierbar_core::config::Paging;
 
 pub(crate) fn data_folder(home: &Path) -> PathBuf {
     home.join("Library/Application Support/Tierbar")
@@ -200,3 +201,6 @@ mod tests {
         assert_eq!(listener(port).unwrap().pid, std::process::id());
     }
 }
+
+/// How a model larger than memory is paged. A cache of experts is to be chosen until it has been measured on a Mac.
+pub(crate) const PAGING: Paging = Paging::Mmap;

@@ -211,7 +211,10 @@ impl Readings {
         Ok(Self {
             sampler,
             first,
-            machine: Machine::new(ram, working_set),
+            machine: Machine {
+                paging: crate::platform::PAGING,
+                ..Machine::new(ram, working_set)
+            },
         })
     }
 }

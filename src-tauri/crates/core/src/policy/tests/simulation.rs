@@ -83,6 +83,7 @@ impl Machine {
             budget: Budget {
                 total_bytes: 10,
                 max_loaded,
+                paging: crate::run::Paging::Mmap,
             },
             patience,
             alarm: Alarm::None,
@@ -168,6 +169,7 @@ impl Machine {
                 self.budget = Budget {
                     total_bytes,
                     max_loaded,
+                    paging: crate::run::Paging::Mmap,
                 };
                 self.budget_moved = true;
             }

@@ -131,6 +131,7 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
         engine,
         context,
         kv_cache: _,
+        paging: _,
         threads,
         batch,
         gpu_layers: _,
