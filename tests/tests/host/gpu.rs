@@ -1,9 +1,8 @@
 //! The part of a model on the GPU, on simulated Macs.
 
-use crate::FAST;
+use crate::{FAST, arguments_of};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::process::Command;
 use tierbar_core::TierState;
 use tierbar_tests::serving::Data;
 
@@ -18,11 +17,7 @@ async fn loaded_beside(working_set: &str) -> (Value, String) {
     let tier = host
         .tier_when("fast", |tier| tier.state == TierState::Ready)
         .await;
-    let ps = Command::new("ps")
-        .args(["-ww", "-o", "args=", "-p", &tier.pid.unwrap().to_string()])
-        .output()
-        .unwrap();
-    (share, String::from_utf8(ps.stdout).unwrap())
+    (share, arguments_of(tier.pid.unwrap()))
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ mod library;
 mod measures;
 mod memory;
 mod outage;
+mod paging;
 mod pulls;
 mod queue;
 mod safety;
@@ -33,6 +34,15 @@ use tierbar_tests::wait::within;
 
 /// One tier with the starter model.
 const FAST: &str = "[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 2048\n";
+
+/// Returns the command line of a process.
+fn arguments_of(pid: u32) -> String {
+    let ps = std::process::Command::new("ps")
+        .args(["-ww", "-o", "args=", "-p", &pid.to_string()])
+        .output()
+        .unwrap();
+    String::from_utf8(ps.stdout).unwrap()
+}
 
 /// The events of a stream, one at a time.
 struct Events {

@@ -72,15 +72,6 @@ impl Budget {
         }
     }
 
-    /// Returns the budget for a tier that may choose how its model is paged.
-    #[must_use]
-    pub fn with(self, paging: Paging) -> Self {
-        match paging {
-            Paging::Auto => self,
-            paging => Self { paging, ..self },
-        }
-    }
-
     /// Returns the bytes that a dense model may use beyond the budget, of the weights that each token reads.
     ///
     /// 1 GiB on machines of 8 GB and less, where the reserve is mostly the desktop's, which gives way to it; more would

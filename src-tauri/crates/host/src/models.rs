@@ -253,7 +253,7 @@ fn load(
         config.context,
         kv_cache,
         config.batch,
-        &machine.budget().with(config.paging),
+        &machine.paging(config.paging).budget(),
     )?;
     let (found, useless) = match library.projector(&path, &account) {
         Some((path, Ok(projector))) => {

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Code, fit::tests::accounts};
+use crate::{
+    Code,
+    fit::{Machine, tests::accounts},
+};
 
 #[test]
 fn the_budget_reserves_4_gib_and_3_on_small_machines() {
@@ -226,7 +229,7 @@ fn a_sum_that_cannot_be_counted_is_refused() {
 fn a_mixture_beyond_the_budget_has_its_experts_cached() {
     let model = accounts::qwen35_35b(22_016_023_168);
     let plan = |paging| {
-        let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto).with(paging);
+        let budget = Machine::mac(16 * GIB).paging(paging).budget();
         place(&model, 12_288, KvCache::Q4_0, MICRO_BATCH, &budget)
     };
     let cached = plan(Paging::Cache);
@@ -274,7 +277,7 @@ fn a_cache_below_two_layers_or_a_token_is_none() {
 #[test]
 fn a_dense_model_is_never_cached() {
     let model = accounts::qwen35_9b(5_680_522_464);
-    let budget = Budget::of_machine(8 * GIB, MaxLoaded::Auto).with(Paging::Cache);
+    let budget = Machine::mac(8 * GIB).paging(Paging::Cache).budget();
     let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
     assert_eq!(plan.placement, Placement::Mmap);
 }

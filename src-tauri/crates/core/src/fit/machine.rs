@@ -45,9 +45,21 @@ impl Machine {
         Self::new(ram_bytes, Some(mac_working_set(ram_bytes)))
     }
 
+    /// Returns it for a tier that may choose how its model is paged.
+    #[must_use]
+    pub fn paging(self, paging: Paging) -> Self {
+        match paging {
+            Paging::Auto => self,
+            paging => Self { paging, ..self },
+        }
+    }
+
     #[must_use]
     pub fn budget(&self) -> Budget {
-        Budget::of_machine(self.ram_bytes, self.max_loaded).with(self.paging)
+        Budget {
+            paging: self.paging,
+            ..Budget::of_machine(self.ram_bytes, self.max_loaded)
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Config, Error, TierId, TierState,
-    config::{KvCache, TierConfig},
+    config::TierConfig,
     fit::{LibraryModel, Machine, Verdict, verdict},
     lease::Tiers,
     status::TierStatus,
@@ -46,10 +46,13 @@ impl LocalModels {
             let tiers = tiers.get(&entry.path).cloned().unwrap_or_default();
             let used_by = tiers.first().and_then(|tier| config.tiers.get(tier));
             let fit = entry.account.as_ref().ok().map(|account| {
-                let (context, kv) = used_by
-                    .map_or((TierConfig::default().context, KvCache::F16), |tier| {
-                        (tier.context, tier.kv_cache)
-                    });
+                let TierConfig {
+                    context,
+                    kv_cache: kv,
+                    paging,
+                    ..
+                } = used_by.cloned().unwrap_or_default();
+                let machine = machine.paging(paging);
                 self.with_measured(verdict(account, context, kv, &machine, &[]), &entry.id)
             });
             wire(entry, tiers, fit)

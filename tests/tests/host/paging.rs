@@ -1,0 +1,98 @@
+//! A mixture of experts larger than the budget, on a simulated machine.
+
+use crate::arguments_of;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tierbar_core::TierState;
+use tierbar_mixture::Mixture;
+use tierbar_tests::{
+    binaries,
+    serving::{Data, Serving},
+};
+
+/// The mixture has 380 MiB of experts, and needs 740 MiB with all that is reserved; 600 MiB are the budget here.
+const RAM: &str = "3672MiB";
+
+/// A data folder with the mixture as its fast tier.
+fn data(paging: &str) -> Data {
+    let config = format!(
+        "[tiers.fast]\nmodel = \"mixture.gguf\"\ncontext = 512\nthreads = 1\npaging = \"{paging}\"\n"
+    );
+    let data = Data::empty(&config).with("TIERBAR_SIMULATE_RAM", RAM);
+    let dense = binaries::model("SmolLM2-135M-Instruct.Q4_1.gguf");
+    let mixture = Mixture {
+        experts: 8,
+        used: 2,
+    };
+    mixture
+        .write(&dense, &data.models().join("mixture.gguf"))
+        .unwrap();
+    data
+}
+
+async fn answered(host: &Serving) -> String {
+    let request =
+        json!({"model": "fast", "prompt": "1, 2, 3, 4, 5, 6,", "max_tokens": 12, "temperature": 0});
+    let (status, answer) = host
+        .ask(Method::POST, "/v1/completions", Some(request))
+        .await;
+    assert_eq!(status, 200, "{answer}");
+    answer["choices"][0]["text"].as_str().unwrap().to_owned()
+}
+
+async fn worker_arguments(host: &Serving) -> String {
+    let tier = host
+        .tier_when("fast", |tier| tier.state == TierState::Ready)
+        .await;
+    arguments_of(tier.pid.unwrap())
+}
+
+fn line(fit: &Value, what: &str) -> Option<u64> {
+    let lines = fit["lines"].as_array().unwrap().iter();
+    let mut named = lines.filter(|line| line["what"] == what);
+    named.next().and_then(|line| line["bytes"].as_u64())
+}
+
+#[tokio::test]
+async fn a_mixture_beyond_the_budget_answers_from_a_cache() {
+    let data = data("auto");
+    let host = data.serve().await;
+    let (_, listed) = host.ask(Method::GET, "/tierbar/v1/models", None).await;
+    let fit = &listed["models"][0]["fit"];
+    assert_eq!(fit["placement"], "cache", "{fit}");
+    assert!(fit["total_bytes"].as_u64() <= fit["budget_bytes"].as_u64());
+    let cache = line(fit, "expert_cache").unwrap() >> 20;
+    assert!((98..380).contains(&cache), "{cache} MiB");
+    let text = answered(&host).await;
+    assert!(text.starts_with(" 7, 8, 9"), "{text}");
+    let arguments = worker_arguments(&host).await;
+    let wanted = format!("--mapped --expert-cache-mib {cache}");
+    assert!(arguments.contains(&wanted), "{arguments}");
+}
+
+#[tokio::test]
+async fn a_tier_may_leave_paging_to_the_system_or_refuse() {
+    let data = data("mmap");
+    let host = data.serve().await;
+    let text = answered(&host).await;
+    assert!(text.starts_with(" 7, 8, 9"), "{text}");
+    let arguments = worker_arguments(&host).await;
+    assert!(
+        arguments.contains("--mapped") && !arguments.contains("--expert-cache"),
+        "{arguments}"
+    );
+    let patch = json!({"tiers": {"fast": {"paging": "off"}}});
+    let (status, answer) = host
+        .ask(Method::PATCH, "/tierbar/v1/config", Some(patch))
+        .await;
+    assert_eq!(status, 200, "{answer}");
+    let restart = "/tierbar/v1/tiers/fast/stop";
+    host.ask(Method::POST, restart, None).await;
+    let (status, answer) = host
+        .ask(Method::POST, "/tierbar/v1/tiers/fast/start", None)
+        .await;
+    assert_eq!(
+        (status, &answer["error"]["code"]),
+        (503, &json!("over_budget"))
+    );
+}
