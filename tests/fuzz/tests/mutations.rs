@@ -27,6 +27,18 @@ fn a_shortened_header_is_still_a_model() {
     assert_eq!((account.layers, account.vocabulary), (30, 64));
 }
 
+/// What a fuzzer has found once, as files of their own: `seeds` beside this folder.
+#[test]
+fn earlier_findings_stay_mended() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/seeds");
+    let mut read = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        header(&std::fs::read(entry.unwrap().path()).unwrap());
+        read += 1;
+    }
+    assert!(read > 0);
+}
+
 #[test]
 fn mutated_headers_keep_their_form_and_find_nothing() {
     let sound = shortened();
