@@ -138,7 +138,7 @@ export class Conversation {
       if (this.#stopped) await this.#cancel();
       await this.#follow(begun.id, sent);
     } catch (cause) {
-      this.#fail(asApiError(cause));
+      await this.#fail(asApiError(cause));
     } finally {
       this.#end();
     }
@@ -182,15 +182,26 @@ export class Conversation {
     this.busy = false;
   }
 
-  #fail(error: ApiError): void {
+  async #fail(error: ApiError): Promise<void> {
     if (this.#leave.signal.aborted) return;
     this.problem = error;
-    if (error.status !== 404 || this.id === null) return;
+    if (error.status !== 404 || !(await this.#isGone())) return;
     // Deleted elsewhere: the next try begins a new chat with the question.
     this.id = null;
     this.leaf = null;
     const question = this.messages.findLast(({ role }) => role === 'user');
     this.messages = question ? [unsent(question.content, null)] : [];
+  }
+
+  /** Whether the chat has been deleted: what was not found may be something else. */
+  async #isGone(): Promise<boolean> {
+    if (this.id === null) return false;
+    try {
+      await this.#fetch();
+      return false;
+    } catch (cause) {
+      return asApiError(cause).status === 404;
+    }
   }
 
   /** Reads the chat, and joins its turn if one runs. */
@@ -224,7 +235,7 @@ export class Conversation {
     try {
       await this.#follow(turn, null);
     } catch (cause) {
-      this.#fail(asApiError(cause));
+      await this.#fail(asApiError(cause));
     } finally {
       this.#end();
     }

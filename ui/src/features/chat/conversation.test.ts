@@ -238,6 +238,19 @@ describe('an error', () => {
     await done;
   });
 
+  it('by something else that is not found stays in its chat', async () => {
+    const first = await ask('One?');
+    first.stream.words('1');
+    first.stream.finish('stop', 1);
+    await first.done;
+    network.override = ({ path }) =>
+      path.endsWith('/turns') ? refusal(404, 'model_unknown', 'There is no model "big".') : null;
+    await chat.send('Two?');
+    expect(chat.problem?.code).toBe('model_unknown');
+    expect(chat.id).toBe('c1');
+    expect(shown().map(([, content]) => content)).toEqual(['One?', '1', 'Two?']);
+  });
+
   it('of a chat that was deleted elsewhere is healed by a retry, which asks in a new one', async () => {
     const first = await ask('One?');
     first.stream.words('1');

@@ -119,6 +119,8 @@ impl Jobs {
             let message = format!("options.{field} cannot be set: the turn sets it");
             return Err(Error::new(Code::BadRequest, message));
         }
+        // Before anything is stored, so that what is refused leaves no question behind.
+        request("", &[], options.clone())?;
         let most = self.inference.services.config().server.requests_at_once;
         let admitted = self.keys.enter(None, self.keys.weigh(None), most.into())?;
         let new = NewTurn {
@@ -134,7 +136,8 @@ impl Jobs {
             chat: chat.to_owned(),
             answer: opened.answer,
             log: Log::default(),
-            stop: CancellationToken::new(),
+            // The end of the host ends the turn, too, with what has arrived.
+            stop: self.inference.closing.child_token(),
         });
         turns.push(Arc::clone(&turn));
         drop(turns);

@@ -296,6 +296,35 @@ async fn a_stop_keeps_what_has_arrived() {
 }
 
 #[tokio::test]
+async fn the_end_of_the_host_ends_a_turn_with_its_text() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "Count."})).await;
+    stage.say("One, two");
+    stage.follow(&turn, 0).await.text("One, two").await;
+    stage.bench.closing.cancel();
+    stage.bench.released().await;
+    let chat = stage.chat().await;
+    assert_eq!(texts(&chat), ["Count.", "One, two"]);
+    assert_eq!(chat["messages"][1]["finish"], "stopped");
+}
+
+#[tokio::test]
+async fn wrong_options_leave_no_question_behind() {
+    let stage = Stage::new().await;
+    for options in [
+        json!({"temperature": "hot"}),
+        json!({"keep_alive": {}}),
+        json!({"n": 2}),
+    ] {
+        let path = format!("{}/turns", stage.path());
+        let question = json!({"text": "Hello?", "options": options});
+        let answer = stage.bench.ask("POST", &path, question.to_string()).await;
+        assert_eq!(answer.status(), 400, "{options}");
+    }
+    assert_eq!(stage.chat().await["messages"], json!([]));
+}
+
+#[tokio::test]
 async fn a_turn_stopped_before_its_first_token_has_no_answer() {
     let stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
