@@ -47,6 +47,11 @@ export class ConfigStore {
     }
   }
 
+  /** Forgets why a value was refused, once another one is typed. */
+  retype(field: string): void {
+    if (this.fields[field]?.state === 'refused') this.fields[field] = undefined;
+  }
+
   /** Sends a change of one field and records its outcome. Resolves to whether it was saved. */
   async save(field: string, patch: ConfigPatch): Promise<boolean> {
     this.fields[field] = { state: 'saving', error: null };

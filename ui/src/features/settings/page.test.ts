@@ -120,6 +120,17 @@ describe('general settings', () => {
     expect(config.listen).toBe('127.0.0.1:11435');
   });
 
+  it('forget why a number was refused when another is typed, also the saved one', async () => {
+    await open('#tiers');
+    refuse = '100 is less than 256';
+    const context = await screen.findByTestId<HTMLInputElement>('settings-tier-fast-context');
+    const saved = context.value;
+    await fireEvent.change(context, { target: { value: '100' } });
+    await until(() => context.getAttribute('aria-invalid') === 'true');
+    await fireEvent.input(context, { target: { value: saved } });
+    expect(context.getAttribute('aria-invalid')).toBe('false');
+  });
+
   it('offer to start at login only in the app', async () => {
     await open('');
     await screen.findByTestId('settings-listen');
