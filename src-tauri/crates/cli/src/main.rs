@@ -12,10 +12,12 @@ mod measure;
 mod models;
 mod output;
 mod pause;
+mod platform;
 mod queue;
 mod schedule;
 mod secret;
 mod serve;
+mod service;
 mod sessions;
 mod shell;
 mod status;
@@ -45,6 +47,9 @@ struct Args {
 enum Command {
     /// Run Tierbar without a window
     Serve(serve::Args),
+    /// Run Tierbar in the background, from login on
+    #[command(subcommand)]
+    Service(service::Command),
     /// Show memory, speed and tiers
     Status(status::Args),
     /// Show the event log
@@ -123,6 +128,7 @@ async fn run(args: Args) -> Result<(), Error> {
     let home = args.home;
     match args.command {
         Command::Serve(args) => serve::run(home, args).await,
+        Command::Service(command) => service::run(home, command).await,
         Command::Status(args) => status::run(home, &args).await,
         Command::Log(args) => log::run(home, args).await,
         Command::Models(args) => models::run(home, args).await,

@@ -1,0 +1,312 @@
+//! `tierbar service`: runs `tierbar serve` in the background, from login or from the start of the computer on, and again
+//! after a crash. systemd does it on Linux, launchd on macOS.
+
+mod manager;
+
+pub(crate) use manager::System;
+
+use crate::{output, platform};
+use manager::{Manager, Service, State};
+use serde_json::json;
+use std::{
+    fs,
+    io::{ErrorKind, IsTerminal, stdin},
+    path::{Path, PathBuf},
+    process::Command as Process,
+    time::Duration,
+};
+use tierbar_core::{Code, Error};
+use tierbar_host::{Running, running};
+use tokio::time::sleep;
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Start Tierbar in the background, now and at each login
+    Install(Install),
+    /// Show whether the service is installed and running
+    Status(Status),
+    /// Stop the service and remove it; models and settings stay
+    Uninstall(Uninstall),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Install {
+    /// Start with the computer, before anyone logs in (needs sudo)
+    #[arg(long)]
+    before_login: bool,
+    /// Install without confirmation
+    #[arg(short, long)]
+    yes: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Uninstall {
+    /// Remove without confirmation
+    #[arg(short, long)]
+    yes: bool,
+}
+
+/// How long a service that has just been started may take to answer.
+const STARTING: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), Error> {
+    match command {
+        Command::Install(args) => install(home, &args).await,
+        Command::Status(args) => status(home.as_deref(), &args),
+        Command::Uninstall(args) => uninstall(&args),
+    }
+}
+
+async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
+    let manager = Manager::of(platform::SYSTEM, args.before_login)?;
+    let service = Service {
+        program: program()?,
+        home: home
+            .clone()
+            .or_else(|| set("TIERBAR_HOME").map(PathBuf::from)),
+        user: set("SUDO_USER")
+            .or_else(|| set("USER"))
+            .unwrap_or_else(|| "root".to_owned()),
+    };
+    if let Some(running) = running(home.as_deref())
+        && manager.state()?.pid != Some(running.pid)
+    {
+        let message = format!("Tierbar already runs as process {}", running.pid);
+        return Err(Error::new(Code::Conflict, message)
+            .hint("quit it first: one Tierbar can use a data folder at a time"));
+    }
+    let file = manager.file();
+    let starts = if args.before_login {
+        "when the computer starts"
+    } else {
+        "at each login"
+    };
+    output::line(&format!("This creates {}, which starts", file.display()));
+    output::line(&format!("  {} serve", service.program.display()));
+    output::line(&format!("now, {starts}, and again after a crash."));
+    for note in manager.notes() {
+        output::line(note);
+    }
+    if !args.yes && !confirmed("Install the service?")? {
+        return Ok(());
+    }
+    if file.exists() {
+        // An older one may start another program.
+        manager.stop()?;
+    }
+    write(file, &manager.text(&service))?;
+    manager.start()?;
+    if args.before_login && set("SUDO_USER").is_some() {
+        // Its data folder is that of another user, for whom this cannot speak.
+        output::line(
+            "The service is installed. To see it, run without sudo: tierbar service status",
+        );
+        return Ok(());
+    }
+    match answers(home.as_deref()).await {
+        Some(Running { url, .. }) => output::line(&format!("Tierbar is running at {url}")),
+        None => output::line(&format!(
+            "The service is installed, but Tierbar does not answer yet. Run: {}",
+            manager.log_command()
+        )),
+    }
+    Ok(())
+}
+
+fn uninstall(args: &Uninstall) -> Result<(), Error> {
+    let installed = installed()?;
+    let Some(manager) = installed else {
+        output::line("No service is installed.");
+        return Ok(());
+    };
+    let file = manager.file();
+    output::line(&format!(
+        "This stops Tierbar and deletes {}.",
+        file.display()
+    ));
+    if !args.yes && !confirmed("Remove the service?")? {
+        return Ok(());
+    }
+    manager.stop()?;
+    fs::remove_file(file).map_err(|error| denied(file, &error))?;
+    manager.forget()?;
+    output::line("The service is removed. Models and settings stay.");
+    Ok(())
+}
+
+fn status(home: Option<&Path>, args: &Status) -> Result<(), Error> {
+    let installed = installed()?;
+    let state = match &installed {
+        Some(manager) => manager.state()?,
+        None => State::default(),
+    };
+    let running = running(home);
+    if args.json {
+        let file = installed.as_ref().map(Manager::file);
+        let report = json!({
+            "installed": installed.is_some(),
+            "file": file,
+            "before_login": installed.as_ref().is_some_and(Manager::is_before_login),
+            "pid": state.pid,
+            "restarts": state.restarts,
+            "url": running.as_ref().map(|running| &running.url),
+        });
+        output::line(&report.to_string());
+        return Ok(());
+    }
+    for line in words(installed.as_ref(), state, running.as_ref()) {
+        output::line(&line);
+    }
+    Ok(())
+}
+
+/// What is so, a sentence a line.
+fn words(installed: Option<&Manager>, state: State, running: Option<&Running>) -> Vec<String> {
+    let mut lines = Vec::new();
+    match installed {
+        None => lines.push(
+            "No service is installed. To install one, run: tierbar service install".to_owned(),
+        ),
+        Some(manager) => lines.push(format!(
+            "The service is installed as {}.",
+            manager.file().display()
+        )),
+    }
+    match (state.pid, running) {
+        (Some(pid), Some(running)) if running.pid == pid => {
+            lines.push(format!("It runs as process {pid}, at {}.", running.url));
+        }
+        (Some(pid), _) => lines.push(format!("It runs as process {pid} and does not answer yet.")),
+        (None, Some(running)) => lines.push(format!(
+            "Tierbar runs outside the service, as process {}, at {}.",
+            running.pid, running.url
+        )),
+        (None, None) if installed.is_some() => lines.push("It does not run.".to_owned()),
+        (None, None) => {}
+    }
+    if let Some(restarts) = state.restarts.filter(|restarts| *restarts > 0) {
+        let times = if restarts == 1 { "once" } else { "times" };
+        let count = if restarts == 1 {
+            String::new()
+        } else {
+            format!("{restarts} ")
+        };
+        lines.push(format!("It was restarted {count}{times} after a crash."));
+    }
+    lines
+}
+
+/// The service that is installed: for the user's login, or for the computer.
+fn installed() -> Result<Option<Manager>, Error> {
+    for before_login in [false, true] {
+        let manager = Manager::of(platform::SYSTEM, before_login)?;
+        if manager.file().exists() {
+            return Ok(Some(manager));
+        }
+    }
+    Ok(None)
+}
+
+/// The path of this program, as a service can keep it.
+fn program() -> Result<PathBuf, Error> {
+    let program = std::env::current_exe().map_err(|error| {
+        Error::new(
+            Code::Internal,
+            format!("the path of this program is unknown: {error}"),
+        )
+    })?;
+    if program
+        .components()
+        .any(|part| part.as_os_str() == "AppTranslocation")
+    {
+        let message = "macOS runs Tierbar from a temporary copy, which does not last";
+        return Err(Error::new(Code::Conflict, message)
+            .hint("move Tierbar to the Applications folder, open it once, and try again"));
+    }
+    Ok(program)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Error> {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(file, text))
+        .map_err(|error| denied(file, &error))
+}
+
+fn denied(file: &Path, error: &std::io::Error) -> Error {
+    let failed = Error::new(Code::Storage, format!("{}: {error}", file.display()));
+    if error.kind() == ErrorKind::PermissionDenied {
+        failed.hint("run it with sudo")
+    } else {
+        failed
+    }
+}
+
+/// Waits until the host answers.
+async fn answers(home: Option<&Path>) -> Option<Running> {
+    let until = std::time::Instant::now() + STARTING;
+    while std::time::Instant::now() < until {
+        if let Some(running) = running(home) {
+            return Some(running);
+        }
+        sleep(LOOK).await;
+    }
+    None
+}
+
+fn confirmed(question: &str) -> Result<bool, Error> {
+    if !stdin().is_terminal() {
+        let message = "this needs confirmation, and there is no terminal to ask in";
+        return Err(Error::new(Code::BadRequest, message).hint("add --yes"));
+    }
+    output::prompt(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    stdin()
+        .read_line(&mut answer)
+        .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Runs a command of the service manager, and returns what it prints.
+fn call(command: &[String]) -> Result<String, Error> {
+    let [program, arguments @ ..] = command else {
+        return Ok(String::new());
+    };
+    let shown = command.join(" ");
+    let done = Process::new(program).args(arguments).output().map_err(|error| {
+        let failed = Error::new(Code::NotFound, format!("`{shown}` cannot be run: {error}"));
+        failed.hint("without a service manager, run `tierbar serve` from what starts programs on this computer")
+    })?;
+    if done.status.success() {
+        return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    let said = said
+        .trim()
+        .lines()
+        .next_back()
+        .unwrap_or("it gives no reason");
+    let failed = Error::new(Code::Internal, format!("`{shown}` failed: {said}"));
+    Err(match said {
+        _ if said.contains("not been booted with systemd") || said.contains("Failed to connect to bus") => failed.hint(
+            "systemd does not run here: run `tierbar serve` from what starts programs on this computer",
+        ),
+        _ if said.contains("ermission") || said.contains("authentication") => failed.hint("run it with sudo"),
+        _ => failed,
+    })
+}
+
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests;
