@@ -51,6 +51,7 @@ pub(crate) async fn stay_awake_for_work(
     closing: CancellationToken,
 ) {
     let mut awake: Option<(&'static str, Awake)> = None;
+    let mut warned = false;
     loop {
         let work = work(
             &tiers.borrow_and_update(),
@@ -61,7 +62,10 @@ pub(crate) async fn stay_awake_for_work(
             awake = work.and_then(|reason| match Awake::begin(reason) {
                 Ok(awake) => Some((reason, awake)),
                 Err(error) => {
-                    tracing::warn!(%error, "the machine may sleep while {reason}");
+                    // Where it fails once it fails at each change.
+                    if !std::mem::replace(&mut warned, true) {
+                        tracing::warn!(%error, "the machine may sleep while {reason}");
+                    }
                     None
                 }
             });

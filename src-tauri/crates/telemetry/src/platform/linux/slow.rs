@@ -61,7 +61,7 @@ fn power_of(class: &Path) -> Option<Power> {
             continue;
         }
         match read("type").as_deref() {
-            Some("Battery") => {
+            Some("Battery" | "UPS") => {
                 discharging |= read("status").as_deref() == Some("Discharging");
                 level = level.max(read("capacity").and_then(|text| text.parse::<u8>().ok()));
             }
@@ -135,6 +135,22 @@ mod tests {
         assert_eq!(laptop("1\n", "Charging\n"), power(false));
         // The supply is weak and the battery assists.
         assert_eq!(laptop("1\n", "Discharging\n"), power(false));
+    }
+
+    #[test]
+    fn a_discharging_ups_is_battery_power() {
+        for (status, on_battery) in [("Discharging\n", true), ("Charging\n", false)] {
+            let desktop = tree(&[
+                ("ups/type", "UPS\n"),
+                ("ups/status", status),
+                ("ups/capacity", "80\n"),
+            ]);
+            let power = Power {
+                on_battery,
+                level_percent: Some(80),
+            };
+            assert_eq!(power_of(desktop.path()), Some(power), "{status}");
+        }
     }
 
     #[test]

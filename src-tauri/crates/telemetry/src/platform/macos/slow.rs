@@ -26,15 +26,20 @@ pub(crate) fn power() -> Option<Power> {
     let list = unsafe { IOPSCopyPowerSourcesList(Some(&sources)) }?;
     // SAFETY: the list's members are objects.
     let list: CFRetained<CFArray<CFType>> = unsafe { CFRetained::cast_unchecked(list) };
+    let providing = providing.to_string();
+    // The level of what supplies the machine: an uninterruptible supply has one too.
+    let supplies = match providing.as_str() {
+        "UPS Power" => "UPS",
+        _ => "InternalBattery",
+    };
     let levels = list.iter().filter_map(|source| {
         // SAFETY: the source is a member of the list that was made of these sources.
         let description = unsafe { IOPSGetPowerSourceDescription(Some(&sources), Some(&source)) }?;
         // SAFETY: a description has strings as keys and objects as values.
         let description: CFRetained<CFDictionary<CFString, CFType>> =
             unsafe { CFRetained::cast_unchecked(description) };
-        // An uninterruptible supply has a level too, but is not the machine's own battery.
         let kind = description.get(&CFString::from_static_str("Type"))?;
-        if kind.downcast_ref::<CFString>()?.to_string() != "InternalBattery" {
+        if kind.downcast_ref::<CFString>()?.to_string() != supplies {
             return None;
         }
         let number = |key: &'static str| {
@@ -45,7 +50,7 @@ pub(crate) fn power() -> Option<Power> {
         u8::try_from((now.checked_mul(100)?).checked_div(full)?).ok()
     });
     Some(Power {
-        on_battery: providing.to_string() == "Battery Power",
+        on_battery: matches!(providing.as_str(), "Battery Power" | "UPS Power"),
         level_percent: levels.max(),
     })
 }
