@@ -231,7 +231,7 @@ def headers(random):
         ["X: " + "y" * 100_000], [f"X-{number}: y" for number in range(500)], ["X"], [": y"], ["X Y: z"], ["X: \x00"], ["X: \x7f\x01"],
         ["Host: evil.example"], ["Host: a", "Host: b"], ["Content-Type: \xff"], ["Expect: 100-continue"], ["Expect: 200-ok"],
         ["Connection: upgrade", "Upgrade: websocket"], ["Connection: close, keep-alive, x"], ["Origin: http://evil.example"], ["Origin: null"],
-        ["Authorization: Bearer"], ["Authorization: Basic !!"], ["Authorization: Bearer " + "x" * 5000], ["Cookie: tierbar_session=" + "%" * 999],
+        ["Authorization: Bearer"], ["Authorization: Basic !!"], ["Authorization: Bearer " + "x" * 5000], ["Cookie: tierbar_session_11435=" + "%" * 999],
         [" folded: x"], ["X: y", " folded"], ["Range: bytes=0-1,2-3,-1"], ["If-None-Match: *"], ["Content-Encoding: gzip"], ["Accept: \t"],
         ["x-tierbar-tier: " + "z" * 900], ["x-tierbar-chain: ../x"], ["x-tierbar-queue: maybe"],
         ["x-tierbar-queue: only", "x-tierbar-attempts: 1"], ["x-tierbar-queue: only", "x-tierbar-attempts: 1", "x-tierbar-webhook: http://127.0.0.1:9/"],

@@ -23,7 +23,11 @@ test('the page asks for the token once, and rejects a wrong one', async ({
   await expect(page.getByTestId('strip-ram')).toContainText(/of 16 GB/);
 
   const [cookie] = await context.cookies();
-  expect(cookie).toMatchObject({ name: 'tierbar_session', httpOnly: true, sameSite: 'Strict' });
+  expect(cookie).toMatchObject({
+    name: `tierbar_session_${new URL(host.url).port}`,
+    httpOnly: true,
+    sameSite: 'Strict',
+  });
   expect(cookie?.value).not.toContain(host.token);
   const kept = await page.evaluate(() =>
     JSON.stringify([

@@ -72,13 +72,80 @@ describe('the HTTP client', () => {
     network.override = () => new Response(null, { status: 204, headers: { 'x-tierbar-session': 'half' } });
     const api = new Api(async () => ({ url: '' }));
     await api.signIn('right');
+    expect(api.hasToken).toBe(false);
     network.override = () => Response.json({});
     await api.get('/tierbar/v1/chats');
-    expect(network.requests[1]?.headers.get('x-tierbar-session')).toBe('half');
+    const halves = () => network.requests.map(({ headers }) => headers.get('x-tierbar-session'));
+    expect(halves()).toEqual([null, 'half', 'half']);
     const app = new Api(async () => ({ url: '', token: 'token' }));
     await app.get('/tierbar/v1/chats');
-    expect(network.requests[2]?.headers.get('x-tierbar-session')).toBeNull();
+    expect(app.hasToken).toBe(true);
+    expect(halves()[3]).toBeNull();
     localStorage.clear();
+  });
+
+  it('ends its session and forgets its half', async () => {
+    localStorage.setItem('x-tierbar-session', 'half');
+    const api = new Api(async () => ({ url: '' }));
+    const onUnauthorized = vi.fn();
+    api.onUnauthorized = onUnauthorized;
+    network.override = () => refusal(507, 'storage', 'the disk is full');
+    expect(await caught(api.signOut())).toMatchObject({ status: 507 });
+    expect(localStorage.getItem('x-tierbar-session')).toBe('half');
+    network.override = () => new Response(null, { status: 204 });
+    await api.signOut();
+    expect(network.sent('DELETE', '/tierbar/v1/session')[1]?.headers.get('x-tierbar-session')).toBe('half');
+    expect(localStorage.getItem('x-tierbar-session')).toBeNull();
+    expect(onUnauthorized).toHaveBeenCalledOnce();
+  });
+
+  it('says that a page which gets no half of a session must be reloaded', async () => {
+    network.override = () => new Response(null, { status: 204 });
+    const error = await caught(new Api(async () => ({ url: '' })).signIn('right'));
+    expect(error?.sentences).toBe(
+      'This page does not match the running Tierbar. Reload the page, then sign in again.',
+    );
+    expect(network.requests).toHaveLength(1);
+  });
+
+  it('works with blocked storage, and says so at sign-in', async () => {
+    const blocked = () => {
+      throw new DOMException('The operation is insecure.', 'SecurityError');
+    };
+    vi.stubGlobal('localStorage', { getItem: blocked, setItem: blocked, removeItem: blocked });
+    network.override = () => new Response(null, { status: 204, headers: { 'x-tierbar-session': 'half' } });
+    const api = new Api(async () => ({ url: '' }));
+    const error = await caught(api.signIn('right'));
+    vi.unstubAllGlobals();
+    expect(error?.sentences).toBe(
+      'This browser does not let the page store its session. Allow cookies and site data for this address, then sign in again.',
+    );
+  });
+
+  it('says that a blocked cookie ends the session at once', async () => {
+    network.override = ({ method }) =>
+      method === 'POST'
+        ? new Response(null, { status: 204, headers: { 'x-tierbar-session': 'half' } })
+        : refusal(401, 'unauthorized', 'This needs the token.');
+    const api = new Api(async () => ({ url: '' }));
+    const onUnauthorized = vi.fn();
+    api.onUnauthorized = onUnauthorized;
+    const error = await caught(api.signIn('right'));
+    expect(error?.sentences).toBe(
+      'This browser does not keep the cookie of the session. Allow cookies and site data for this address, then sign in again.',
+    );
+    expect(error?.status).toBe(0);
+    expect(onUnauthorized).not.toHaveBeenCalled();
+    localStorage.clear();
+  });
+
+  it('reads whether a new session would be allowed', async () => {
+    const error = { message: 'too old', code: 'forbidden', sign_in_again: true };
+    network.override = () => Response.json({ error }, { status: 403 });
+    const api = new Api(async () => ({ url: '' }));
+    expect(await caught(api.get('/health'))).toMatchObject({ status: 403, signInAgain: true });
+    network.override = () => refusal(403, 'forbidden', 'never');
+    expect(await caught(api.get('/health'))).toMatchObject({ status: 403, signInAgain: false });
   });
 
   it('uses a new address after reconnecting', async () => {

@@ -14,6 +14,29 @@ import { sentence } from './format';
 /** The header of a session's half that the page keeps, and its name in localStorage. */
 const SESSION = 'x-tierbar-session';
 
+const SIGN_IN = '/tierbar/v1/session';
+/** A small answer that needs a session. */
+const CHECK = '/tierbar/v1/secrets';
+const RELOAD = 'Reload the page, then sign in again.';
+const ALLOW = 'Allow cookies and site data for this address, then sign in again.';
+
+/** Where storage is blocked, even reading it throws. */
+function storedHalf(): string | null {
+  try {
+    return localStorage.getItem(SESSION);
+  } catch {
+    return null;
+  }
+}
+
+function forgetHalf(): void {
+  try {
+    localStorage.removeItem(SESSION);
+  } catch {
+    // There is none.
+  }
+}
+
 /** An error of the API, or a `ConnectionError`. */
 export class ApiError extends Error {
   constructor(
@@ -21,6 +44,8 @@ export class ApiError extends Error {
     message: string,
     readonly hint: string | null = null,
     readonly status = 0,
+    /** Whether a new session may do what this one may not. */
+    readonly signInAgain = false,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -44,7 +69,8 @@ export function errorFromBody(body: unknown, status = 0): ApiError | null {
   const error = (body as { error?: unknown } | null)?.error as Record<string, unknown> | null | undefined;
   if (typeof error?.message !== 'string') return null;
   const code = typeof error.code === 'string' ? error.code : 'internal';
-  return new ApiError(code, error.message, typeof error.hint === 'string' ? error.hint : null, status);
+  const hint = typeof error.hint === 'string' ? error.hint : null;
+  return new ApiError(code, error.message, hint, status, error.sign_in_again === true);
 }
 
 /** Converts anything thrown to an error that can be shown. */
@@ -110,14 +136,40 @@ export class Api {
     return this.#checked(method, path, request);
   }
 
-  /** Trades the token for a session: a cookie, and a half that only pages of this origin can read. */
+  /** Whether requests have the token itself, as those of the app's windows do. */
+  get hasToken(): boolean {
+    return this.#connection?.token !== undefined;
+  }
+
+  /**
+   * Trades the token for a session: a cookie, and a half that only pages of this origin can read. Fails unless the browser
+   * keeps and sends both, because every other request would be refused without saying why.
+   */
   async signIn(token: string): Promise<void> {
     if (this.#connection === null) await this.connect();
     const url = this.#connection?.url ?? '';
-    const route: Path<'post'> = '/tierbar/v1/session';
-    const response = await this.#checked('post', route, {}, { url, token });
+    const response = await this.#checked('post', SIGN_IN, {}, { url, token });
     const half = response.headers.get(SESSION);
-    if (half !== null) localStorage.setItem(SESSION, half);
+    if (half === null)
+      throw new ApiError('internal', 'This page does not match the running Tierbar.', RELOAD);
+    try {
+      localStorage.setItem(SESSION, half);
+    } catch {
+      throw new ApiError('forbidden', 'This browser does not let the page store its session.', ALLOW);
+    }
+    try {
+      await this.#checked('get', CHECK, {}, { url });
+    } catch (cause) {
+      if (asApiError(cause).status !== 401) throw cause;
+      throw new ApiError('unauthorized', 'This browser does not keep the cookie of the session.', ALLOW);
+    }
+  }
+
+  /** Ends this browser's session. */
+  async signOut(): Promise<void> {
+    await this.delete(SIGN_IN);
+    forgetHalf();
+    this.onUnauthorized();
   }
 
   async #json<T>(method: Method, path: string, parts?: Parts): Promise<T> {
@@ -147,7 +199,7 @@ export class Api {
   #request(connection: Connection, method: Method, path: string, parts: Parts) {
     const { body, signal } = parts;
     const headers: Record<string, string> = {};
-    const half = localStorage.getItem(SESSION);
+    const half = storedHalf();
     if (connection.token !== undefined) headers.authorization = `Bearer ${connection.token}`;
     else if (half !== null) headers[SESSION] = half;
     if (body !== undefined) headers['content-type'] = 'application/json';

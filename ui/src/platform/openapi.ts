@@ -925,7 +925,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Ends the sessions of all browsers. */
+        /** Ends the sessions of all browsers, except the one that sends this request. */
         delete: operations["endSessions"];
         options?: never;
         head?: never;
@@ -6418,7 +6418,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All sessions have ended */
+            /** @description The sessions have ended */
             204: {
                 headers: {
                     [name: string]: unknown;

@@ -26,7 +26,7 @@ mod services;
 mod testing;
 
 pub use dialects::ollama::as_ollama;
-pub use edge::{keys::Keys, origin::OverTls, token::Token};
+pub use edge::{keys::Keys, origin::OverTls, sessions::trim_sessions, token::Token};
 pub use inference::{
     Inference,
     ask::{Answer, Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},

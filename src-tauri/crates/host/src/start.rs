@@ -59,6 +59,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     config.publish_notices(&data.configured);
     data.ownership.announce(&network.url, options.kind)?;
 
+    tierbar_gateway::trim_sessions(&data.store).await;
     let host = Assembly {
         kind: options.kind,
         admin: admin(&config, &board, &workers),

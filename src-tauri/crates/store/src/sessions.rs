@@ -1,7 +1,7 @@
 //! The table of browsers' sessions, which has only their hashes.
 
 use crate::Store;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use tierbar_core::Error;
 
 /// The most sessions; the one unused for longest makes room for a new one.
@@ -10,10 +10,16 @@ const MOST: u32 = 100;
 const EXACT_MS: u64 = 3_600_000;
 
 impl Store {
-    /// Adds a session, begun now. `hash`: the SHA-256 of its secret.
-    pub async fn add_session(&self, hash: [u8; 32], now_ms: u64) -> Result<(), Error> {
+    /// Adds a session, begun now, and deletes those unused for `idle_ms`. `hash`: the SHA-256 of its secret.
+    pub async fn add_session(
+        &self,
+        hash: [u8; 32],
+        idle_ms: u64,
+        now_ms: u64,
+    ) -> Result<(), Error> {
         self.call(move |database| {
             database.write(|change| {
+                trim(change, idle_ms, now_ms)?;
                 change.execute(
                     "INSERT INTO sessions (hash, created_ms, used_ms) VALUES (?1, ?2, ?2)",
                     params![hash, signed(now_ms)],
@@ -26,6 +32,12 @@ impl Store {
             })
         })
         .await
+    }
+
+    /// Deletes sessions unused for `idle_ms`.
+    pub async fn trim_sessions(&self, idle_ms: u64, now_ms: u64) -> Result<(), Error> {
+        self.call(move |database| database.write(|change| trim(change, idle_ms, now_ms)))
+            .await
     }
 
     /// Returns when a session began, and notes its use; `None` for an unknown one, and for one unused for `idle_ms`.
@@ -45,7 +57,8 @@ impl Store {
             let Some((created, used)) = found else {
                 return Ok(None);
             };
-            let unused_ms = now_ms.saturating_sub(used.unsigned_abs());
+            // A clock far ahead of today's does not prolong it either.
+            let unused_ms = now_ms.abs_diff(used.unsigned_abs());
             if unused_ms > idle_ms {
                 return Ok(None);
             }
@@ -73,14 +86,24 @@ impl Store {
         .await
     }
 
-    /// Ends all sessions.
-    pub async fn end_sessions(&self) -> Result<(), Error> {
-        self.call(|database| {
-            database.write(|change| change.execute("DELETE FROM sessions", []))?;
+    /// Ends all sessions, except `kept`.
+    pub async fn end_sessions(&self, kept: Option<[u8; 32]>) -> Result<(), Error> {
+        self.call(move |database| {
+            database.write(|change| {
+                change.execute("DELETE FROM sessions WHERE hash IS NOT ?1", [kept])
+            })?;
             Ok(())
         })
         .await
     }
+}
+
+fn trim(connection: &Connection, idle_ms: u64, now_ms: u64) -> rusqlite::Result<()> {
+    connection.execute(
+        "DELETE FROM sessions WHERE abs(?1 - used_ms) > ?2",
+        [signed(now_ms), signed(idle_ms)],
+    )?;
+    Ok(())
 }
 
 /// SQLite's integers have a sign; no time reaches it.

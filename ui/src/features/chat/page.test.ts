@@ -404,7 +404,7 @@ describe('the token', () => {
     network.override = ({ path, headers }) => {
       if (path !== '/tierbar/v1/session') return refusal(401, 'unauthorized', 'This needs the token.');
       return headers.get('authorization') === 'Bearer right'
-        ? new Response(null, { status: 204 })
+        ? new Response(null, { status: 204, headers: { 'x-tierbar-session': 'half' } })
         : refusal(401, 'unauthorized', 'Wrong token.');
     };
     start();

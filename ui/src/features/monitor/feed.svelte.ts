@@ -16,6 +16,8 @@ export class Feed {
   link = $state<Link>('connecting');
   /** Why the link is lost. */
   problem = $state<string | null>(null);
+  /** Whether the host has another version than the one that this page came from. */
+  outdated = $state(false);
   readonly loads = new Loads();
   /** Called after a lost link is live again. */
   onHealed: () => void = () => {};
@@ -27,6 +29,7 @@ export class Feed {
   #api: Api;
   #stop: AbortController | null = null;
   #wake: () => void = () => {};
+  #version: string | null = null;
 
   constructor(api: Api) {
     this.#api = api;
@@ -76,6 +79,8 @@ export class Feed {
           if (item.event === 'chats' || item.event === 'snapshot') this.onChats();
           this.status = mergeStatus(this.status, item.event, item.data);
           if (this.status === null) continue;
+          this.#version ??= this.status.version;
+          this.outdated = this.#version !== this.status.version;
           this.loads.observe(this.status.tiers, performance.now());
           this.#live();
           wait = FIRST_RETRY_MS;

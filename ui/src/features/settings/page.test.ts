@@ -153,6 +153,70 @@ describe('general settings', () => {
   });
 });
 
+describe('browser sessions', () => {
+  const old = () => {
+    const error = { message: 'a browser session older than 10 minutes cannot do this', code: 'forbidden' };
+    return Response.json({ error: { ...error, sign_in_again: true } }, { status: 403 });
+  };
+
+  it('that are too old for a change offer to sign in again', async () => {
+    network.override = (sent) => (['PATCH', 'PUT'].includes(sent.method) ? old() : answer(sent));
+    await open('');
+    const listen = await screen.findByTestId('settings-listen');
+    await fireEvent.change(listen, { target: { value: '0.0.0.0:9000' } });
+    await screen.findByTestId('sign-in-again');
+    await fireEvent.input(await screen.findByTestId('settings-hf-token'), { target: { value: 'hf_secret' } });
+    await fireEvent.click(screen.getByTestId('settings-hf-token-save'));
+    await until(() => screen.queryAllByTestId('sign-in-again').length === 2);
+    const button = screen.getAllByTestId('sign-in-again')[0] as HTMLElement;
+    await fireEvent.click(button);
+    expect(await screen.findByTestId('token-input')).toBeTruthy();
+  });
+
+  it('do not offer it for another refusal', async () => {
+    await open('');
+    refuse = 'listen: the port is taken';
+    await fireEvent.change(await screen.findByTestId('settings-listen'), { target: { value: '1' } });
+    await screen.findByText(/the port is taken/i);
+    expect(screen.queryByTestId('sign-in-again')).toBeNull();
+  });
+
+  it('end by signing out, and others on request', async () => {
+    network.override = (sent) =>
+      sent.method === 'DELETE' ? new Response(null, { status: 204 }) : answer(sent);
+    await open('');
+    const end = await screen.findByTestId('end-sessions');
+    expect(end.textContent?.trim()).toBe('End Other Sessions');
+    await fireEvent.click(end);
+    await screen.findByText('Saved');
+    expect(network.sent('DELETE', '/tierbar/v1/sessions')).toHaveLength(1);
+    await fireEvent.click(screen.getByTestId('sign-out'));
+    expect(await screen.findByTestId('token-input')).toBeTruthy();
+    expect(network.sent('DELETE', '/tierbar/v1/session')).toHaveLength(1);
+  });
+
+  it('are not the app’s, whose window has the token', async () => {
+    await open('', { connection: async () => ({ url: '', token: 't' }) });
+    expect((await screen.findByTestId('end-sessions')).textContent?.trim()).toBe('End All Sessions');
+    expect(screen.queryByTestId('sign-out')).toBeNull();
+    app.feed.lock();
+    const refused = await screen.findByTestId('token-refused');
+    expect(screen.queryByTestId('token-input')).toBeNull();
+    await fireEvent.click(refused.querySelector('button') as HTMLElement);
+    await until(() => network.eventStreams.length === 2);
+  });
+});
+
+describe('a page from before an update', () => {
+  it('says to reload it', async () => {
+    await open('');
+    await screen.findByTestId('settings-listen');
+    expect(screen.queryByTestId('outdated')).toBeNull();
+    network.eventStreams[0]?.event('snapshot', { ...STATUS, version: '9.9.9' });
+    await screen.findByTestId('outdated');
+  });
+});
+
 describe('model folders', () => {
   it('are added and removed, and the models are read again', async () => {
     config.library.folders = ['/Volumes/Disk/Models', '~/Models'];

@@ -4,7 +4,7 @@ use crate::{
     admin::Admin,
     edge::{
         origin::OverTls,
-        sessions::{self, COOKIE, HALF},
+        sessions::{self, BySession, HALF},
     },
     http::{error::Failure, schema::Errors},
 };
@@ -31,15 +31,15 @@ const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
 )]
 pub(crate) async fn begin(
     State(admin): State<Arc<Admin>>,
-    session: Option<Extension<sessions::BySession>>,
+    session: Option<Extension<BySession>>,
     tls: Option<Extension<OverTls>>,
 ) -> Result<impl IntoResponse, Failure> {
     if session.is_some() {
         let message = "the token is required to begin a session";
         return Err(Error::new(Code::Unauthorized, message).into());
     }
-    let halves = sessions::begin(&admin.edge.store).await?;
-    let cookie = cookie(&halves.cookie, COOKIE_SECONDS, tls.is_some());
+    let halves = sessions::begin(&admin.edge).await?;
+    let cookie = cookie(&admin, &halves.cookie, COOKIE_SECONDS, tls.is_some());
     Ok((
         StatusCode::NO_CONTENT,
         [cookie, (HALF.clone(), halves.page)],
@@ -60,29 +60,35 @@ pub(crate) async fn end(
     headers: HeaderMap,
     tls: Option<Extension<OverTls>>,
 ) -> Result<impl IntoResponse, Failure> {
-    sessions::end(&admin.edge.store, &headers).await?;
-    Ok((StatusCode::NO_CONTENT, [cookie("", 0, tls.is_some())]))
+    sessions::end(&admin.edge, &headers).await?;
+    let cookie = cookie(&admin, "", 0, tls.is_some());
+    Ok((StatusCode::NO_CONTENT, [cookie]))
 }
 
-/// Ends the sessions of all browsers.
+/// Ends the sessions of all browsers, except the one that sends this request.
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/sessions",
     tag = "owner",
     operation_id = "endSessions",
     security(("token" = [])),
-    responses((status = 204, description = "All sessions have ended"), Errors),
+    responses((status = 204, description = "The sessions have ended"), Errors),
 )]
-pub(crate) async fn end_all(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
-    admin.store.end_sessions().await?;
+pub(crate) async fn end_all(
+    State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
+) -> Result<StatusCode, Failure> {
+    let kept = session.map(|Extension(session)| session.hash);
+    admin.store.end_sessions(kept).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn cookie(value: &str, seconds: u32, over_tls: bool) -> (HeaderName, String) {
+fn cookie(admin: &Admin, value: &str, seconds: u32, over_tls: bool) -> (HeaderName, String) {
+    let name = sessions::cookie_name(&admin.edge);
     // What came over TLS never goes without.
     let secure = if over_tls { "; Secure" } else { "" };
     let cookie =
-        format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     (header::SET_COOKIE, cookie)
 }
 

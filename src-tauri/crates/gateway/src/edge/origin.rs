@@ -105,7 +105,7 @@ pub(crate) async fn require_token(
     if bearer(headers).is_some_and(|given| edge.token.is(given)) {
         return next.run(request).await;
     }
-    if let Some(session) = sessions::find(&edge.store, headers).await {
+    if let Some(session) = sessions::find(&edge, headers).await {
         request.extensions_mut().insert(session);
         return next.run(request).await;
     }
@@ -122,7 +122,7 @@ pub(crate) async fn require_token(
 /// Returns whether the request has the token as a bearer, or the session of a browser that has exchanged it.
 pub(crate) async fn is_owner(edge: &Edge, headers: &HeaderMap) -> bool {
     bearer(headers).is_some_and(|given| edge.token.is(given))
-        || sessions::find(&edge.store, headers).await.is_some()
+        || sessions::find(edge, headers).await.is_some()
 }
 
 /// Returns whether another site's page sent the request without an origin, as browsers do if the page cannot read the
@@ -153,7 +153,9 @@ fn named_host(request: &Request<Body>) -> Option<Authority> {
     if let Some(authority) = request.uri().authority() {
         return Some(authority.clone());
     }
-    Authority::try_from(host?.as_bytes()).ok()
+    let host = Authority::try_from(host?.as_bytes()).ok()?;
+    // A name before `@` is a user's, which a host has none of.
+    (!host.as_str().contains('@')).then_some(host)
 }
 
 /// Returns whether a host is a name of this server. Any port will do, since a forwarder may listen on another one.

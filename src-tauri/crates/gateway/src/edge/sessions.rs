@@ -1,9 +1,10 @@
 //! Sessions of browsers: each begins with the token, and ends by the owner or after 14 days without use.
 //!
 //! A session has two halves. A browser sends the cookie to every port of this machine, where other programs may listen; the
-//! other half is kept by the page in its localStorage, which belongs to one port, and is sent as a header.
+//! other half is kept by the page in its localStorage, which belongs to one port, and is sent as a header. A new token ends
+//! all sessions, since the hash that is stored includes it.
 
-use super::{now_ms, random};
+use super::{Edge, now_ms, random, token::Token};
 use axum::{
     Extension,
     http::{HeaderMap, HeaderName, header},
@@ -12,7 +13,6 @@ use sha2::{Digest, Sha256};
 use tierbar_core::{Code, Error};
 use tierbar_store::Store;
 
-pub(crate) const COOKIE: &str = "tierbar_session";
 /// The half that the page keeps.
 pub(crate) static HALF: HeaderName = HeaderName::from_static("x-tierbar-session");
 /// How long a session lasts without use.
@@ -25,6 +25,7 @@ const FRESH_MS: u64 = 10 * 60_000;
 pub(crate) struct BySession {
     /// It was begun minutes ago.
     fresh: bool,
+    pub(crate) hash: [u8; 32],
 }
 
 /// The two halves of a new session.
@@ -33,26 +34,40 @@ pub(crate) struct Halves {
     pub(crate) page: String,
 }
 
+/// The cookie's name. It has the port, because browsers send a cookie to all ports, and two hosts would replace each other's.
+pub(crate) fn cookie_name(edge: &Edge) -> String {
+    format!("tierbar_session_{}", edge.address.port())
+}
+
+/// Deletes sessions that have ended without use.
+pub async fn trim_sessions(store: &Store) {
+    if let Err(error) = store.trim_sessions(IDLE_MS, now_ms()).await {
+        tracing::warn!("ended sessions cannot be deleted: {error}");
+    }
+}
+
 /// Begins a session.
 ///
 /// # Errors
 /// `Storage` if it cannot be stored; `Internal` without random numbers.
-pub(crate) async fn begin(store: &Store) -> Result<Halves, Error> {
+pub(crate) async fn begin(edge: &Edge) -> Result<Halves, Error> {
     let halves = Halves {
         cookie: random()?,
         page: random()?,
     };
-    let hash = hash(&halves.cookie, &halves.page);
-    store.add_session(hash, now_ms()).await?;
+    let hash = hash(&edge.token, &halves.cookie, &halves.page);
+    let now = now_ms();
+    edge.store.add_session(hash, IDLE_MS, now).await?;
     Ok(halves)
 }
 
 /// Returns the session of a request that has both of its halves.
-pub(crate) async fn find(store: &Store, headers: &HeaderMap) -> Option<BySession> {
-    let now = now_ms();
-    match store.use_session(hash_of(headers)?, IDLE_MS, now).await {
+pub(crate) async fn find(edge: &Edge, headers: &HeaderMap) -> Option<BySession> {
+    let (hash, now) = (hash_of(edge, headers)?, now_ms());
+    match edge.store.use_session(hash, IDLE_MS, now).await {
         Ok(begun) => begun.map(|begun| BySession {
-            fresh: now.saturating_sub(begun) <= FRESH_MS,
+            fresh: is_fresh(begun, now),
+            hash,
         }),
         Err(error) => {
             tracing::warn!("a session cannot be looked up: {error}");
@@ -65,9 +80,9 @@ pub(crate) async fn find(store: &Store, headers: &HeaderMap) -> Option<BySession
 ///
 /// # Errors
 /// `Storage` if it cannot be removed.
-pub(crate) async fn end(store: &Store, headers: &HeaderMap) -> Result<(), Error> {
-    match hash_of(headers) {
-        Some(hash) => store.end_session(hash).await,
+pub(crate) async fn end(edge: &Edge, headers: &HeaderMap) -> Result<(), Error> {
+    match hash_of(edge, headers) {
+        Some(hash) => edge.store.end_session(hash).await,
         None => Ok(()),
     }
 }
@@ -83,27 +98,35 @@ pub(crate) fn check_fresh(session: Option<Extension<BySession>>, what: &str) -> 
     }
     let message = format!("a browser session older than 10 minutes cannot {what}");
     Err(Error::new(Code::Forbidden, message)
-        .hint("use the app or the command line, or run `tierbar sessions end` and sign in again"))
+        .hint("sign in again, or use the app or the command line")
+        .detail("sign_in_again", true))
 }
 
-fn hash_of(headers: &HeaderMap) -> Option<[u8; 32]> {
+/// A session from the future was begun before the clock was set back, nobody knows how long ago.
+fn is_fresh(begun: u64, now: u64) -> bool {
+    now.checked_sub(begun).is_some_and(|age| age <= FRESH_MS)
+}
+
+fn hash_of(edge: &Edge, headers: &HeaderMap) -> Option<[u8; 32]> {
     let page = headers.get(&HALF)?.to_str().ok()?;
-    Some(hash(cookie(headers)?, page))
+    let cookie = cookie(headers, &cookie_name(edge))?;
+    Some(hash(&edge.token, cookie, page))
 }
 
 /// A fast hash suffices: 512 random bits cannot be guessed.
-fn hash(cookie: &str, page: &str) -> [u8; 32] {
-    Sha256::digest(format!("{cookie}\n{page}")).into()
+fn hash(token: &Token, cookie: &str, page: &str) -> [u8; 32] {
+    let token = token.as_str();
+    Sha256::digest(format!("{token}\n{cookie}\n{page}")).into()
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|cookies| cookies.to_str().ok())
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|cookie| cookie.trim().split_once('='))
-        .find_map(|(name, value)| (name == COOKIE).then_some(value))
+        .find_map(|(given, value)| (given == name).then_some(value))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod keys;
 mod log;
 mod queue;
+mod sessions;
 mod support;
 mod tables;
 mod turns;

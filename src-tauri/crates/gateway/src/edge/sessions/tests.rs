@@ -37,9 +37,21 @@ impl Browser {
         send(bench, route, Some(&self.cookie), Some(&self.page), body).await
     }
 
-    fn hash(&self) -> [u8; 32] {
+    fn hash(&self, token: &Token) -> [u8; 32] {
         let (_, cookie) = self.cookie.split_once('=').unwrap();
-        hash(cookie, &self.page)
+        hash(token, cookie, &self.page)
+    }
+
+    /// Which began then.
+    async fn begun(bench: &Bench, begun_ms: u64) -> Self {
+        let (cookie, page) = (random().unwrap(), random().unwrap());
+        let hash = hash(&bench.token, &cookie, &page);
+        let stored = bench.store.add_session(hash, IDLE_MS, begun_ms);
+        stored.await.unwrap();
+        Self {
+            cookie: format!("tierbar_session_11435={cookie}"),
+            page,
+        }
     }
 }
 
@@ -80,7 +92,7 @@ async fn a_session_needs_both_halves() {
         (Some(&*browser.cookie), None, 401),
         (None, Some(&*browser.page), 401),
         (Some(&*browser.cookie), Some(&*other.page), 401),
-        (Some("tierbar_session="), Some(""), 401),
+        (Some("tierbar_session_11435="), Some(""), 401),
     ] {
         let answer = send(&bench, STATUS, cookie, page, "").await;
         assert_eq!(answer.status(), status, "{cookie:?} {page:?}");
@@ -112,10 +124,77 @@ async fn a_session_ends_by_its_page_or_by_the_owner() {
 }
 
 #[tokio::test]
+async fn a_session_ends_all_others() {
+    let bench = bench().await;
+    let mut browsers = Vec::new();
+    for _ in 0..3 {
+        browsers.push(Browser::sign_in(&bench).await);
+    }
+    let ended = browsers[1].send(&bench, ("DELETE", "/tierbar/v1/sessions"), "");
+    assert_eq!(ended.await.status(), 204);
+    for (browser, status) in browsers.iter().zip([401, 200, 401]) {
+        assert_eq!(browser.send(&bench, STATUS, "").await.status(), status);
+    }
+}
+
+#[tokio::test]
+async fn a_new_token_ends_all_sessions() {
+    let bench = bench().await;
+    let browser = Browser::sign_in(&bench).await;
+    let folder = tempfile::tempdir().unwrap();
+    let new = Token::open(&folder.path().join("token")).unwrap();
+    for (token, known) in [(&bench.token, true), (&new, false)] {
+        let hash = browser.hash(token);
+        let used = bench.store.use_session(hash, IDLE_MS, now_ms()).await;
+        assert_eq!(used.unwrap().is_some(), known);
+    }
+}
+
+#[tokio::test]
+async fn hosts_on_other_ports_have_cookies_of_their_own() {
+    let (one, two) = (bench().await, Bench::new("127.0.0.1:11436").await);
+    let (of_one, of_two) = (Browser::sign_in(&one).await, Browser::sign_in(&two).await);
+    assert!(of_one.cookie.starts_with("tierbar_session_11435="));
+    // A browser sends both cookies to both.
+    let cookies = format!("{}; {}", of_two.cookie, of_one.cookie);
+    for (bench, page) in [(&one, &of_one.page), (&two, &of_two.page)] {
+        let answer = send(bench, STATUS, Some(&cookies), Some(page), "").await;
+        assert_eq!(answer.status(), 200);
+    }
+    let (_, secret) = of_one.cookie.split_once('=').unwrap();
+    let former = format!("tierbar_session={secret}");
+    let answer = send(&one, STATUS, Some(&former), Some(&of_one.page), "").await;
+    assert_eq!(answer.status(), 401);
+}
+
+#[test]
+fn a_session_from_the_future_is_old() {
+    for (begun, fresh) in [
+        (FRESH_MS, true),
+        (2 * FRESH_MS, true),
+        (FRESH_MS - 1, false),
+        (2 * FRESH_MS + 1, false),
+        (u64::MAX, false),
+    ] {
+        assert_eq!(is_fresh(begun, 2 * FRESH_MS), fresh, "{begun}");
+    }
+}
+
+#[tokio::test]
+async fn after_the_clock_is_set_back_access_is_not_widened() {
+    let bench = bench().await;
+    let browser = Browser::begun(&bench, now_ms() + 3_600_000).await;
+    assert_eq!(browser.send(&bench, STATUS, "").await.status(), 200);
+    let key = ("POST", "/tierbar/v1/keys");
+    let refused = browser.send(&bench, key, r#"{"name": "a"}"#).await;
+    assert_eq!(refused.status(), 403);
+}
+
+#[tokio::test]
 async fn a_session_lasts_while_it_is_used() {
     let bench = bench().await;
     let browser = Browser::sign_in(&bench).await;
-    let (hash, start) = (browser.hash(), now_ms());
+    let (hash, start) = (browser.hash(&bench.token), now_ms());
     let day = 24 * 3_600_000;
     for days in [10, 20, 30] {
         let used = bench.store.use_session(hash, IDLE_MS, start + days * day);
@@ -129,14 +208,7 @@ async fn a_session_lasts_while_it_is_used() {
 async fn only_a_new_session_widens_access() {
     let bench = bench().await;
     let new = Browser::sign_in(&bench).await;
-    let (cookie, page) = (random().unwrap(), random().unwrap());
-    let begun = now_ms() - FRESH_MS - 1;
-    let stored = bench.store.add_session(hash(&cookie, &page), begun);
-    stored.await.unwrap();
-    let old = Browser {
-        cookie: format!("{COOKIE}={cookie}"),
-        page,
-    };
+    let old = Browser::begun(&bench, now_ms() - FRESH_MS - 1).await;
     let config = ("PATCH", "/tierbar/v1/config");
     for (route, body) in [
         (config, r#"{"server": {"network": true}}"#),
@@ -155,6 +227,8 @@ async fn only_a_new_session_widens_access() {
     ] {
         let refused = old.send(&bench, route, body).await;
         assert_eq!(refused.status(), 403, "{route:?} {body}");
+        let error = crate::testing::json(refused).await;
+        assert_eq!(error["error"]["sign_in_again"], true, "{error}");
         let passed = new.send(&bench, route, body).await;
         assert_ne!(passed.status(), 403, "{route:?} {body}");
     }
