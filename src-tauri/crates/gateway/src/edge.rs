@@ -39,6 +39,8 @@ pub(crate) struct Edge {
     pub(crate) is_owners_path: fn(&str) -> bool,
     /// Whether a path's readers stay connected, and so count like a `POST`.
     pub(crate) is_held_path: fn(&str) -> bool,
+    /// Whether a path takes a body of lines.
+    pub(crate) takes_lines: fn(&str) -> bool,
     /// Whether a path's body is lines that are parsed one at a time.
     pub(crate) reads_lines: fn(&str, &HeaderMap) -> bool,
 }
@@ -63,3 +65,6 @@ fn now_ms() -> u64 {
         .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 //! `request` and `content` are read once; `dispatch` finds who answers, by `route`, `auto` and `chain`; `relay` holds the lease, calls
 //! the worker through `send`, and passes its stream on, which `stream_meter` counts as it passes; `ask` turns the same stream into `events`.
 
+pub(crate) mod answers;
 pub(crate) mod ask;
 pub(crate) mod auto;
 pub(crate) mod caller;

@@ -178,6 +178,7 @@ impl Gateway {
             address: self.address,
             is_owners_path: dialects::contexts::is_path,
             is_held_path: jobs::queue::is_watched,
+            takes_lines: jobs::tasks::takes_lines,
             reads_lines: jobs::tasks::reads_lines,
         });
         let admin = Arc::new(Admin {

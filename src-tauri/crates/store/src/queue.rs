@@ -31,7 +31,7 @@ pub struct JobRequest {
 #[derive(Debug, Clone)]
 pub struct NewJob {
     pub request: JobRequest,
-    /// The name of the API key that it came with.
+    /// The id of the API key that it came with.
     pub owner: Option<String>,
     pub idempotency_key: Option<String>,
     /// Distinguishes requests with the same key.

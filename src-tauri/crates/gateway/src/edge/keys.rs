@@ -11,6 +11,7 @@ pub(crate) use admitted::Admitted;
 
 use super::now_ms;
 use crate::inference::caller::{Account, Accounts, Caller};
+use admit::KEPT_PART;
 use key::{Key, revoked, try_after};
 use std::{
     collections::HashMap,
@@ -56,6 +57,8 @@ pub(crate) struct Weight {
     /// The key, which has a limit of its own, so that none takes all.
     key: Option<Arc<Key>>,
     bytes: usize,
+    /// The memory of all requests, up to which it may grow.
+    most: usize,
 }
 
 impl Keys {
@@ -187,6 +190,7 @@ impl Keys {
             keys: Arc::clone(self),
             key,
             bytes: 0,
+            most: BODIES - BODIES / KEPT_PART,
         }
     }
 
@@ -229,9 +233,9 @@ impl Keys {
 }
 
 impl Accounts for Keys {
-    fn caller(&self, name: &str) -> Result<Caller, Error> {
-        let found = self.all().into_iter().find(|key| key.name == name);
-        let key = found.ok_or_else(|| revoked(name))?;
+    fn caller(&self, id: &str) -> Result<Caller, Error> {
+        let found = self.all().into_iter().find(|key| key.id == id);
+        let key = found.ok_or_else(|| revoked("the API key"))?;
         key.check_in_use()?;
         key.check_tokens(now_ms())?;
         Ok(Caller::from(key as Arc<dyn Account>))
@@ -239,11 +243,17 @@ impl Accounts for Keys {
 }
 
 impl Weight {
+    /// The owner may use the part that is kept from others too.
+    pub(crate) fn of_the_owner(mut self) -> Self {
+        self.most = BODIES;
+        self
+    }
+
     pub(crate) fn grow(&mut self, more: usize) -> Result<(), Error> {
         if let Some(key) = &self.key {
             take(&key.bodies, more, OF_ONE_KEY)?;
         }
-        if let Err(full) = take(&self.keys.bodies, more, BODIES) {
+        if let Err(full) = take(&self.keys.bodies, more, self.most) {
             if let Some(key) = &self.key {
                 key.bodies.fetch_sub(more, Ordering::AcqRel);
             }

@@ -9,7 +9,8 @@ tokio::task_local! {
 
 /// The account that answers are charged to: a client with a limit of its own.
 pub trait Account: Send + Sync + fmt::Debug {
-    fn name(&self) -> &str;
+    /// Distinguishes it from all others, those closed too.
+    fn id(&self) -> &str;
 
     /// Counts what is more than one request in what came as one.
     fn count(&self, more: u32);
@@ -18,11 +19,11 @@ pub trait Account: Send + Sync + fmt::Debug {
     fn spend(&self, tokens: u64);
 }
 
-/// The accounts, by their names.
+/// The accounts, by their ids.
 pub(crate) trait Accounts: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Unauthorized` if the account is closed, `Overloaded` if its tokens are used up for now.
-    fn caller(&self, name: &str) -> Result<Caller, Error>;
+    fn caller(&self, id: &str) -> Result<Caller, Error>;
 }
 
 /// The caller of a request. The default is the owner, whose tokens are not counted.
@@ -41,9 +42,9 @@ impl Caller {
         CALLER.try_with(Clone::clone).unwrap_or_default()
     }
 
-    /// The account's name, if there is one.
-    pub(crate) fn name(&self) -> Option<String> {
-        self.0.as_ref().map(|account| account.name().to_owned())
+    /// The account's id, if there is one.
+    pub(crate) fn id(&self) -> Option<String> {
+        self.0.as_ref().map(|account| account.id().to_owned())
     }
 
     /// Runs `answering` for this caller.
@@ -57,7 +58,7 @@ impl Caller {
     }
 
     /// Counts a request for so many answers as that many requests; the first was counted as it came.
-    pub(crate) fn count(&self, answers: usize) {
+    pub(crate) fn count(&self, answers: u64) {
         let more = u32::try_from(answers.saturating_sub(1)).unwrap_or(u32::MAX);
         if let Some(account) = self.0.as_ref().filter(|_| more > 0) {
             account.count(more);

@@ -3,7 +3,7 @@
 //! Prompts and answers are not logged, unless `[log] prompts` asks for prompts.
 
 use super::{
-    Inference, TOKENS, auto,
+    Inference, TOKENS, answers, auto,
     caller::Caller,
     chain::{self, Steps},
     charge::Charge,
@@ -115,9 +115,7 @@ pub(crate) async fn begin(
         content,
     } = request;
     let model = model.as_deref();
-    if let Some(answers) = content.fields()["n"].as_u64() {
-        caller.count(usize::try_from(answers).unwrap_or(usize::MAX));
-    }
+    caller.count(answers::asked(path, content.fields())?);
     // Counting tokens costs nothing.
     let prompt_bytes = match path == TOKENS {
         true => 0,

@@ -11,7 +11,7 @@ mod summarize;
 mod trail;
 mod triage;
 
-pub(crate) use brief::reads_lines;
+pub(crate) use brief::{reads_lines, takes_lines};
 
 use crate::{http::routes::routes, jobs::Jobs};
 use std::sync::Arc;

@@ -24,12 +24,10 @@ pub(super) fn make(
         let message = format!("the queue is full: {live} requests are waiting");
         return Ok(full(message));
     }
-    if let Some(owner) = owner
-        && self::live(connection, Some(owner))? >= room.of_one_key
-    {
+    if owner.is_some() && self::live(connection, owner)? >= room.of_one_key {
         let most = room.of_one_key;
         let message =
-            format!("{owner} already has {most} requests in the queue, the limit for one API key");
+            format!("this API key already has {most} requests in the queue, which is its limit");
         return Ok(full(message));
     }
     let taken = leave_for(connection, room, size)?;

@@ -4,10 +4,12 @@ use crate::support::Fixture;
 use tierbar_core::{
     Code, Error,
     download::Priority,
+    keys::{ApiKey, KeyLimits},
     queue::{JobState, JobStatus, WebhookState},
 };
 use tierbar_store::{
-    Added, Cancelled, Claim, Ending, JobAnswer, JobRequest, NewJob, Room, Store, Turn,
+    Added, Cancelled, Claim, Ending, JobAnswer, JobRequest, KeptKey, NewJob, Room, Store,
+    TokensUsed, Turn,
 };
 
 const ROOM: Room = Room {
@@ -246,10 +248,7 @@ async fn one_key_takes_only_its_share_of_the_queue() {
     added(Some("phone")).await.unwrap();
     let full = added(Some("phone")).await.unwrap_err();
     assert_eq!(full.code, Code::Overloaded);
-    assert!(
-        full.message.contains("phone already has 1 requests"),
-        "{full}"
-    );
+    assert!(full.message.contains("already has 1 requests"), "{full}");
     added(Some("laptop")).await.unwrap();
     added(None).await.unwrap();
     let full = added(Some("tablet")).await.unwrap_err();
@@ -258,6 +257,60 @@ async fn one_key_takes_only_its_share_of_the_queue() {
     let running = claim(&store, 2).await.unwrap();
     assert!(store.end_job(&running, answer("b"), 3).await.unwrap());
     added(Some("phone")).await.unwrap();
+}
+
+#[tokio::test]
+async fn older_jobs_go_to_the_key_that_they_came_with() {
+    let fixture = Fixture::new();
+    let ids = {
+        let store = fixture.store();
+        for (name, hash, created) in [("phone", 0xab, 5), ("laptop", 0xcd, 20)] {
+            let key = ApiKey {
+                name: name.to_owned(),
+                limits: KeyLimits::default(),
+                created_ms: created,
+                last_used_ms: None,
+                revoked_ms: None,
+            };
+            let kept = KeptKey {
+                key,
+                hash: [hash; 32],
+                tokens: TokensUsed::default(),
+            };
+            store.add_key(kept).await.unwrap();
+        }
+        let mut ids = Vec::new();
+        for owner in ["phone", "laptop", "deleted", ""] {
+            let job = NewJob {
+                owner: Some(owner.to_owned()),
+                ..job("a")
+            };
+            match store.add_job(job, ROOM, 10).await.unwrap() {
+                Added::New(job) => ids.push(job.id),
+                other => panic!("{other:?}"),
+            }
+        }
+        ids
+    };
+    rusqlite::Connection::open(fixture.path())
+        .unwrap()
+        .pragma_update(None, "user_version", 9)
+        .unwrap();
+    let store = fixture.store();
+    let [phone, laptop] = ["ab", "cd"].map(|byte| Some(byte.repeat(32)));
+    let name = |name: &str| Some(name.to_owned());
+    for (id, owner, theirs) in [
+        (&ids[0], phone, true),
+        (&ids[0], name("phone"), false),
+        // This key is younger than the job, which an older one of its name left.
+        (&ids[1], laptop, false),
+        (&ids[1], name("laptop"), false),
+        (&ids[2], name("deleted"), false),
+        (&ids[3], None, true),
+    ] {
+        let checked = store.check_job_owner(id, owner.clone()).await;
+        assert_eq!(checked.is_ok(), theirs, "{owner:?}");
+    }
 }
 
 #[tokio::test]

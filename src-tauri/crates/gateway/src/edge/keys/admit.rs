@@ -16,14 +16,15 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
 /// One place in so many is kept for the owner, whom no other client can lock out.
-const KEPT_PART: usize = 8;
+pub(super) const KEPT_PART: usize = 8;
+const AS_LINES: &str = "send one JSON object per line with the content type application/x-ndjson: lines are read one at a time";
 
 /// Who sends a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// With the token, or a session.
     Owner,
-    /// With the key of this name.
+    /// With the key of this id.
     Key(String),
     /// A program on this machine that shows neither.
     Program,
@@ -57,10 +58,17 @@ pub(crate) async fn admit(
     // Reads the whole body first, so that a slow client takes no place.
     let (head, body) = request.into_parts();
     let mut weight = edge.keys.weigh(key.clone());
+    if is_owner {
+        weight = weight.of_the_owner();
+    }
     let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
     let is_lines = (edge.reads_lines)(&path, &head.headers);
     let read = read.and_then(|body| {
-        weight.grow(body::memory_of(&body, is_lines)?)?;
+        let memory = body::memory_of(&body, is_lines);
+        weight.grow(memory.map_err(|error| match (edge.takes_lines)(&path) {
+            true => error.hint(AS_LINES),
+            false => error,
+        })?)?;
         Ok(body)
     });
     let most = usize::from(edge.services.config().server.requests_at_once);
@@ -85,7 +93,7 @@ async fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<sup
     // An invalid Tierbar key is refused even where none is needed, since the client relies on it.
     if let Some(given) = secret::shown(headers).find(|given| given.starts_with(KEY_PREFIX)) {
         let key = edge.keys.find(given)?;
-        return Ok((Sender::Key(key.name.clone()), Some(key)));
+        return Ok((Sender::Key(key.id.clone()), Some(key)));
     }
     // Our own window sends the token; other apps' pages have its origin too.
     let of_an_app = headers

@@ -12,8 +12,8 @@ use std::{
 };
 
 impl Account for Key {
-    fn name(&self) -> &str {
-        &self.name
+    fn id(&self) -> &str {
+        &self.id
     }
 
     fn count(&self, more: u32) {

@@ -19,6 +19,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// A key and what is left of its limits.
 #[derive(Debug)]
 pub(crate) struct Key {
+    /// Distinguishes it from other keys of its name, now revoked.
+    pub(super) id: String,
     pub(super) name: String,
     hash: [u8; 32],
     limits: KeyLimits,
@@ -51,6 +53,7 @@ impl Key {
             unsaved: false,
         };
         Self {
+            id: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
             name: key.name,
             hash,
             limits: key.limits,
@@ -101,7 +104,7 @@ impl Key {
 
     pub(super) fn check_in_use(&self) -> Result<(), Error> {
         match self.state().revoked_ms {
-            Some(_) => Err(revoked(&self.name)),
+            Some(_) => Err(revoked(&format!("the key {}", self.name))),
             None => Ok(()),
         }
     }
@@ -161,8 +164,8 @@ impl Key {
     }
 }
 
-pub(super) fn revoked(name: &str) -> Error {
-    let message = format!("the key {name} has been revoked");
+pub(super) fn revoked(key: &str) -> Error {
+    let message = format!("{key} has been revoked");
     Error::new(Code::Unauthorized, message).hint("ask the owner of this server for a new key")
 }
 

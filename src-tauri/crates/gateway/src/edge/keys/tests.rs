@@ -66,15 +66,30 @@ async fn one_key_may_use_half_of_the_memory() {
     share.grow(256 * MIB).unwrap();
     assert!(share.grow(1).is_err());
     let mut others = keys.weigh(None);
-    others.grow(256 * MIB).unwrap();
+    others.grow(192 * MIB).unwrap();
     assert!(others.grow(1).is_err());
+}
+
+#[tokio::test]
+async fn an_eighth_of_the_memory_is_kept_for_the_owner() {
+    let (keys, _folder) = keys().await;
+    let mut others = keys.weigh(None);
+    others.grow(448 * MIB).unwrap();
+    assert_eq!(others.grow(1).unwrap_err().code, Code::Overloaded);
+    let mut owners = keys.weigh(None).of_the_owner();
+    owners.grow(64 * MIB).unwrap();
+    assert!(owners.grow(1).is_err());
+    drop(others);
+    owners.grow(448 * MIB).unwrap();
+    // What the owner takes beyond it counts for others too.
+    assert!(keys.weigh(None).grow(1).is_err());
 }
 
 #[tokio::test]
 async fn a_refused_body_does_not_count_against_its_key() {
     let (keys, _folder) = keys().await;
     let one = key(&keys, "one", KeyLimits::default()).await;
-    let mut all = keys.weigh(None);
+    let mut all = keys.weigh(None).of_the_owner();
     all.grow(BODIES).unwrap();
     let mut share = keys.weigh(Some(one));
     for _ in 0..3 {
@@ -85,24 +100,28 @@ async fn a_refused_body_does_not_count_against_its_key() {
 }
 
 #[tokio::test]
-async fn an_account_is_found_by_its_keys_name_and_spends_its_tokens() {
+async fn an_account_is_found_by_its_keys_id_and_spends_its_tokens() {
     let (keys, _folder) = keys().await;
     let limits = KeyLimits {
         tokens_per_day: Some(10),
         ..KeyLimits::default()
     };
-    for name in ["one", "other"] {
-        key(&keys, name, limits).await;
-    }
-    let one = keys.caller("one").unwrap();
-    assert_eq!(one.name().as_deref(), Some("one"));
+    let id = key(&keys, "one", limits).await.id.clone();
+    let other = key(&keys, "other", limits).await.id.clone();
+    let one = keys.caller(&id).unwrap();
+    assert_eq!(one.id().as_deref(), Some(&*id));
     one.spend(10);
-    assert_eq!(keys.caller("one").unwrap_err().code, Code::Overloaded);
-    keys.caller("other").unwrap();
+    assert_eq!(keys.caller(&id).unwrap_err().code, Code::Overloaded);
+    keys.caller(&other).unwrap();
     keys.revoke("other").await.unwrap();
-    for name in ["other", "nobody"] {
-        let refused = keys.caller(name).unwrap_err();
-        assert_eq!(refused.code, Code::Unauthorized, "{name}");
+    let refused = keys.caller(&other).unwrap_err();
+    assert_eq!(refused.message, "the key other has been revoked");
+    // A new key of its name is another account.
+    let new = key(&keys, "other", limits).await.id.clone();
+    keys.caller(&new).unwrap();
+    for gone in [&*other, "other", "nobody"] {
+        let refused = keys.caller(gone).unwrap_err();
+        assert_eq!(refused.code, Code::Unauthorized, "{gone}");
     }
 }
 

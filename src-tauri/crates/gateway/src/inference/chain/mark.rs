@@ -2,7 +2,7 @@
 
 use super::tried::Tried;
 use crate::inference::{
-    CHAT,
+    CHAT, answers,
     relay::{UpstreamRequest, attempt::Sent},
 };
 use serde_json::{Value, json};
@@ -61,15 +61,6 @@ pub(super) fn is_bound(request: &Value) -> bool {
         || !request["grammar"].is_null()
 }
 
-/// How many are asked for: of each prompt so many. More than a tier of this machine gives are not counted.
-fn answers(request: &Value) -> u64 {
-    let n = request["n"].as_u64().unwrap_or(1);
-    let prompts = request["prompt"].as_array();
-    let several = prompts.filter(|list| !list.iter().any(Value::is_number));
-    let prompts = several.map_or(1, |list| list.len().clamp(1, 64) as u64);
-    n.clamp(1, 16) * prompts
-}
-
 fn mark_choices(choices: &mut Value) {
     for choice in choices.as_array_mut().into_iter().flatten() {
         if choice
@@ -104,7 +95,7 @@ fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamReque
     };
     // Each answer has its mark; the event itself needs one only.
     let answers = if marked {
-        answers(request.content.fields())
+        answers::asked(request.path, request.content.fields()).unwrap_or(1)
     } else {
         1
     };
@@ -150,7 +141,6 @@ mod tests {
         };
         assert_eq!(count(CHAT, false, r#"{"n": 2}"#), 1);
         assert_eq!(count(TEXT, true, r#"{"n": null}"#), 1);
-        assert_eq!(count(TEXT, true, r#"{"n": 999}"#), 16);
         assert_eq!(count(TEXT, true, r#"{"n": 2, "prompt": ["a", "b"]}"#), 4);
         assert_eq!(count(TEXT, true, r#"{"prompt": [1, 2]}"#), 1);
         let text = first(TEXT, true, "{}");

@@ -93,7 +93,7 @@ pub(crate) async fn result(
 async fn check(jobs: &Jobs, id: &str, sender: Sender) -> Result<(), Error> {
     let owner = match sender {
         Sender::Owner => return Ok(()),
-        Sender::Key(name) => Some(name),
+        Sender::Key(id) => Some(id),
         Sender::Program => None,
     };
     jobs.store.check_job_owner(id, owner).await

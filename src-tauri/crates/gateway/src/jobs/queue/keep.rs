@@ -53,7 +53,7 @@ async fn now_or_later(
     let bytes = body::again(body).await?;
     let path = parts.uri.path_and_query();
     let options = Options::read(&parts.headers, now)?;
-    let owner = Caller::of_this_request().name();
+    let owner = Caller::of_this_request().id();
     if let (Some(url), true) = (&options.webhook, owner.is_some()) {
         options::check_host(url, &jobs.inference.services.config().queue.webhook_hosts)?;
     }
@@ -139,7 +139,7 @@ fn streams(path: &str, body: &[u8]) -> bool {
 /// A request that may wait, but for its body.
 struct Later {
     options: Options,
-    /// The name of the key that it came with.
+    /// The id of the key that it came with.
     owner: Option<String>,
     path: String,
     headers: Vec<(String, String)>,

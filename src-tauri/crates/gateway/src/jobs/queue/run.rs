@@ -209,11 +209,7 @@ fn badly(error: Error) -> Outcome {
 
 /// Runs the request for the API key that it came with, if any. A revoked key gets no answers, and one without tokens waits for them.
 async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
-    let caller = match claim
-        .owner
-        .as_deref()
-        .map(|name| jobs.accounts.caller(name))
-    {
+    let caller = match claim.owner.as_deref().map(|id| jobs.accounts.caller(id)) {
         None => Caller::default(),
         Some(Ok(caller)) => caller,
         Some(Err(error)) => return unpaid(error),

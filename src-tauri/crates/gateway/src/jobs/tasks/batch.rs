@@ -101,7 +101,7 @@ where
         }
         Items::Many(many) => many,
     };
-    Caller::of_this_request().count(many.len());
+    Caller::of_this_request().count(many.len() as u64);
     let each = |item| {
         let trail = Trail::default();
         let done = work(item, trail.clone());

@@ -143,7 +143,12 @@ pub(super) async fn brief(
 
 /// Whether a request's body is lines, which are parsed one at a time.
 pub(crate) fn reads_lines(path: &str, headers: &HeaderMap) -> bool {
-    path == "/v1/brief" && is_lines(headers)
+    takes_lines(path) && is_lines(headers)
+}
+
+/// Whether a path takes a body of lines.
+pub(crate) fn takes_lines(path: &str) -> bool {
+    path == "/v1/brief"
 }
 
 /// Whether the body is JSON lines, by what the client says.

@@ -360,10 +360,13 @@ async fn bodies_take_no_place_and_limited_memory() {
     assert_eq!(slow.await.status(), 200);
 
     let mut most = bench.keys.weigh(None);
-    most.grow(super::super::BODIES).unwrap();
+    most.grow(super::super::BODIES / 8 * 7).unwrap();
     let refused = bench.post(CHAT, r#"{"messages": []}"#).await;
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("retry-after"));
+    // The rest is the owner's.
+    let owner = bench.ask("POST", CHAT, r#"{"messages": []}"#);
+    assert_eq!(owner.await.status(), 200);
     drop(most);
     assert_eq!(bench.post(CHAT, r#"{"messages": []}"#).await.status(), 200);
 }
@@ -414,6 +417,18 @@ async fn keys_give_no_access_to_saved_contexts() {
 async fn a_request_for_several_answers_counts_as_many() {
     for (path, body) in [
         (CHAT, json!({"model": "fast", "n": 3, "messages": []})),
+        (
+            "/v1/completions",
+            json!({"model": "fast", "prompt": ["a", "b", "c"]}),
+        ),
+        (
+            "/v1/embeddings",
+            json!({"model": "fast", "input": ["a", "b", "c"]}),
+        ),
+        (
+            "/api/embed",
+            json!({"model": "fast", "input": ["a", "b", "c"]}),
+        ),
         ("/v1/triage", json!({"texts": ["a", "b", "c"]})),
     ] {
         let bench = Bench::new(EVERYWHERE).await;
@@ -427,6 +442,46 @@ async fn a_request_for_several_answers_counts_as_many() {
         assert_ne!(first.status(), 429, "{path}");
         assert_eq!(chat(&bench, &shown).await.status(), 429, "{path}");
     }
+}
+
+#[tokio::test]
+async fn what_no_server_answers_is_refused_before_it_counts() {
+    for (path, body) in [
+        (
+            CHAT,
+            json!({"model": "fast", "n": 1_000_000_000, "messages": []}),
+        ),
+        (
+            CHAT,
+            json!({"model": "fast", "n": u64::MAX, "messages": []}),
+        ),
+        (
+            "/v1/embeddings",
+            json!({"model": "fast", "input": vec!["a"; 3000]}),
+        ),
+        ("/v1/triage", json!({"texts": vec!["a"; 1000]})),
+    ] {
+        let bench = Bench::new(EVERYWHERE).await;
+        bench.load(answers(json!({})));
+        let shown = key(&bench, "batch", json!({"requests_per_minute": 2})).await;
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header("x-api-key", &shown);
+        let request = request.body(Body::from(body.to_string())).unwrap();
+        assert_eq!(bench.send(request).await.status(), 400, "{path}");
+        assert_eq!(chat(&bench, &shown).await.status(), 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_brief_of_too_many_values_is_told_of_lines() {
+    let bench = Bench::new(HERE).await;
+    let body = format!(r#"{{"entries":[{}0]}}"#, "0,".repeat(1 << 20));
+    let refused = bench.post("/v1/brief", body).await;
+    assert_eq!(refused.status(), 413);
+    let error = json(refused).await;
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("application/x-ndjson"), "{hint}");
 }
 
 #[tokio::test]

@@ -125,6 +125,28 @@ async fn a_revoked_keys_jobs_are_not_answered() {
 }
 
 #[tokio::test]
+async fn a_new_key_of_a_revoked_keys_name_sees_none_of_its_jobs() {
+    let mut bench = Bench::new(EVERYWHERE).await;
+    bench.load(dear());
+    let old = key(&bench, "job", json!({})).await;
+    let same = [("idempotency-key", "night")];
+    let of_old = id(left(&bench, &old, &same, "{}").await).await;
+    bench
+        .ask("DELETE", "/tierbar/v1/keys/job", Body::empty())
+        .await;
+    let new = key(&bench, "job", json!({})).await;
+    let seen = Request::get(format!("/v1/queue/{of_old}"))
+        .header(header::HOST, "localhost")
+        .header(header::AUTHORIZATION, &new);
+    let seen = bench.send(seen.body(Body::empty()).unwrap()).await;
+    assert_eq!(seen.status(), 404);
+    assert_ne!(id(left(&bench, &new, &same, "{}").await).await, of_old);
+    // Nor is the new key charged for it.
+    bench.run();
+    assert_eq!(came_to(&bench, &of_old).await["state"], "failed");
+}
+
+#[tokio::test]
 async fn a_queued_request_is_open_to_its_own_key_alone() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let (a, b) = (
