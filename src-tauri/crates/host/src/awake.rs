@@ -43,6 +43,43 @@ fn work(
     }
 }
 
+/// What keeps the machine awake, and for which work.
+struct Hold<A> {
+    held: Option<(&'static str, A)>,
+    refused: bool,
+}
+
+impl<A> Default for Hold<A> {
+    fn default() -> Self {
+        Self {
+            held: None,
+            refused: false,
+        }
+    }
+}
+
+impl<A> Hold<A> {
+    /// Holds for this work instead of the last. Returns the first refusal: a system that refuses once refuses each time.
+    fn follow<E>(
+        &mut self,
+        work: Option<&'static str>,
+        begin: impl FnOnce(&'static str) -> Result<A, E>,
+    ) -> Option<(&'static str, E)> {
+        if work == self.held.as_ref().map(|(reason, _)| *reason) {
+            return None;
+        }
+        self.held = None;
+        let reason = work?;
+        match begin(reason) {
+            Ok(awake) => {
+                self.held = Some((reason, awake));
+                None
+            }
+            Err(error) => (!std::mem::replace(&mut self.refused, true)).then_some((reason, error)),
+        }
+    }
+}
+
 /// Follows tiers and downloads until `closing`.
 pub(crate) async fn stay_awake_for_work(
     mut tiers: watch::Receiver<Vec<TierStatus>>,
@@ -50,25 +87,15 @@ pub(crate) async fn stay_awake_for_work(
     memory_guard: Arc<GuardRunner>,
     closing: CancellationToken,
 ) {
-    let mut awake: Option<(&'static str, Awake)> = None;
-    let mut warned = false;
+    let mut hold = Hold::default();
     loop {
         let work = work(
             &tiers.borrow_and_update(),
             &downloads.borrow_and_update(),
             memory_guard.power(),
         );
-        if work != awake.as_ref().map(|(reason, _)| *reason) {
-            awake = work.and_then(|reason| match Awake::begin(reason) {
-                Ok(awake) => Some((reason, awake)),
-                Err(error) => {
-                    // Where it fails once it fails at each change.
-                    if !std::mem::replace(&mut warned, true) {
-                        tracing::warn!(%error, "the machine may sleep while {reason}");
-                    }
-                    None
-                }
-            });
+        if let Some((reason, error)) = hold.follow(work, Awake::begin) {
+            tracing::warn!(%error, "the machine may sleep while {reason}");
         }
         tokio::select! {
             () = closing.cancelled() => return,
@@ -128,6 +155,31 @@ mod tests {
             let found = work(&[tier("ready")], &[download(state)], on_battery(false));
             assert_eq!(found.is_some(), awake, "{state}");
         }
+    }
+
+    #[test]
+    fn only_the_first_refusal_is_reported() {
+        let mut hold = Hold::<()>::default();
+        let mut follow = |work| hold.follow(work, |_| Err("refused"));
+        assert_eq!(follow(Some("a")), Some(("a", "refused")));
+        for work in [Some("a"), None, Some("b"), Some("a")] {
+            assert_eq!(follow(work), None, "{work:?}");
+        }
+    }
+
+    #[test]
+    fn the_machine_is_held_once_for_the_same_work() {
+        let mut hold = Hold::default();
+        let mut begun = Vec::new();
+        for work in [Some("a"), Some("a"), Some("b"), None, Some("a")] {
+            let refused = hold.follow(work, |reason| {
+                begun.push(reason);
+                Ok::<_, ()>(())
+            });
+            assert_eq!(refused, None);
+            assert_eq!(hold.held.map(|(reason, ())| reason), work);
+        }
+        assert_eq!(begun, ["a", "b", "a"]);
     }
 
     #[test]
