@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-idle bench-readings bench-cancel mutants mutations eval stress fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval stress fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -70,6 +70,11 @@ bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-guard --bin gateway_load
 	@$(with) tests/bench/gateway
+
+bench-paging: ## Measure a mixture larger than memory beside llama-server; as root, for control groups (ROUNDS=)
+	@bundle/setup run
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-mixture
+	@$(with) tests/bench/paging $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-idle: ## Measure the memory of the idle app and server (Linux)
 	@bundle/setup test

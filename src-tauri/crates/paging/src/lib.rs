@@ -8,7 +8,7 @@
 //! [`platform`] lays memory over a mapping, moves pages within it and reads past the page cache. This crate knows nothing
 //! of llama.cpp: whoever uses it names the tensors and the experts.
 //!
-//! Measured against the kernel's own paging in `docs/paging.md`.
+//! `make bench-paging` measures it beside the kernel's own paging.
 
 mod cache;
 mod layout;

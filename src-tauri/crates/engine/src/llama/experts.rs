@@ -19,7 +19,7 @@ use tierbar_core::{Code, Error, ModelAccount, worker::Memory};
 use tierbar_gguf::TensorPlace;
 use tierbar_paging::{Area, Cost, Kind, Layout, Pager, Policy, Settings, Tensor, page_bytes};
 
-/// Reads at once. More gained nothing where it was measured (`docs/paging.md`).
+/// Reads at once: a disk gives its full rate from four of this size on, and the plateau is wide.
 const READS: usize = 8;
 /// llama.cpp's name of the router's choice, before the number of the layer.
 const CHOICE: &str = "ffn_moe_topk-";
