@@ -21,6 +21,12 @@ use tierbar_paging::{Area, Cost, Kind, Layout, Pager, Policy, Settings, Tensor, 
 
 /// Reads at once: a disk gives its full rate from four of this size on, and the plateau is wide.
 const READS: usize = 8;
+/// Routers repeat themselves: what is used often stays. On a mixture made of SmolLM2, with 40 and 60 % of the file in memory, a
+/// token reads 0.77 and 0.87 of the bytes that it reads if the expert used longest ago goes (96 tokens, `make bench-paging`).
+/// Half-lives from 16 to 1024 tokens differ by at most 4 %.
+const POLICY: Policy = Policy::LeastFrequent {
+    half_life_tokens: 64.0,
+};
 /// llama.cpp's name of the router's choice, before the number of the layer.
 const CHOICE: &str = "ffn_moe_topk-";
 
@@ -88,7 +94,7 @@ impl Experts {
         let settings = Settings {
             budget_bytes,
             used: account.experts_used,
-            policy: Policy::LeastRecent,
+            policy: POLICY,
             threads: READS,
         };
         let pager = Pager::start(layout, areas, files(path), settings)?;
