@@ -49,24 +49,24 @@ async fn cost(worker: &Worker) -> Value {
 #[tokio::test]
 async fn paged_experts_give_the_same_bits_as_resident_ones() {
     let file = mixture();
-    let counting = crate::support::numbers(0, 300);
+    let counting = crate::support::numbers(0, 150);
     let dense = worker(&model(SMOLLM), &["--mapped"]).await;
     let counted = answer(&dense, &counting, 24).await;
     drop(dense);
     let resident = worker(&file.path, &["--mapped"]).await;
-    let expected = answer(&resident, PROMPT, 200).await;
+    let expected = answer(&resident, PROMPT, 80).await;
     let expected_count = answer(&resident, &counting, 24).await;
     assert_eq!(cost(&resident).await, Value::Null);
     drop(resident);
     assert_eq!(expected_count["text"], counted["text"]);
     // A third of its experts, a little more than one token uses of all layers.
     let paged = worker(&file.path, &["--mapped", "--expert-cache-mib", "120"]).await;
-    assert_eq!(answer(&paged, PROMPT, 200).await, expected);
+    assert_eq!(answer(&paged, PROMPT, 80).await, expected);
     assert_eq!(answer(&paged, &counting, 24).await, expected_count);
     let cost = cost(&paged).await;
     let number = |name: &str| cost[name].as_u64().unwrap();
     assert!(
-        number("evicted") > 1000 && number("read_ahead") > 0,
+        number("evicted") > 500 && number("read_ahead") > 0,
         "{cost}"
     );
     assert!(number("held_bytes") <= 120 << 20, "{cost}");

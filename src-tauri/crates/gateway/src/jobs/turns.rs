@@ -136,8 +136,7 @@ impl Jobs {
             chat: chat.to_owned(),
             answer: opened.answer,
             log: Log::default(),
-            // The end of the host ends the turn, too, with what has arrived.
-            stop: self.inference.closing.child_token(),
+            stop: CancellationToken::new(),
         });
         turns.push(Arc::clone(&turn));
         drop(turns);

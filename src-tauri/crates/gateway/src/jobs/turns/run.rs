@@ -92,17 +92,20 @@ impl Writing {
             Err(error) => return Ending::Failed(error),
         };
         let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
         // The task is the host's, and outlives whoever began the turn.
-        let asked = stop
-            .run_until_cancelled(inference.ask(request, Caller::default()))
-            .await;
+        let asked = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
+            () = closing.cancelled() => return Ending::Failed(shutting_down()),
+            asked = inference.ask(request, Caller::default()) => asked,
+        };
         let mut answer = match asked {
-            None => return Ending::Answered(Finish::Stopped),
-            Some(Err(failed)) => {
+            Err(failed) => {
                 self.facts_of(failed.source);
                 return Ending::Failed(failed.error);
             }
-            Some(Ok(answer)) => answer,
+            Ok(answer) => answer,
         };
         let mut store = interval(STORED_EVERY);
         store.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -110,6 +113,7 @@ impl Writing {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
+                () = closing.cancelled() => return Ending::Failed(shutting_down()),
                 _ = store.tick() => {
                     // A disk that takes nothing now may take the whole message later.
                     if let Err(error) = self.store_so_far().await {
@@ -295,6 +299,12 @@ impl Writing {
             answer: self.facts.clone(),
         }
     }
+}
+
+/// The host waits for no answer: another server's may take long.
+fn shutting_down() -> Error {
+    Error::new(Code::ShuttingDown, "Tierbar is shutting down")
+        .hint("ask again when it runs; what had arrived is saved")
 }
 
 fn failed(error: &Error, answer: Option<ChatMessage>) -> TurnEvent {

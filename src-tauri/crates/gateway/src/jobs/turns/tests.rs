@@ -305,7 +305,7 @@ async fn the_end_of_the_host_ends_a_turn_with_its_text() {
     stage.bench.released().await;
     let chat = stage.chat().await;
     assert_eq!(texts(&chat), ["Count.", "One, two"]);
-    assert_eq!(chat["messages"][1]["finish"], "stopped");
+    assert_eq!(chat["messages"][1]["finish"], "error");
 }
 
 #[tokio::test]
