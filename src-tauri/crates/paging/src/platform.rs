@@ -17,7 +17,13 @@ use linux as system;
 #[cfg(target_os = "macos")]
 use macos as system;
 
-use std::{fs::File, io, ops::Range, os::fd::AsRawFd};
+use std::{
+    fs::File,
+    io,
+    ops::Range,
+    os::fd::AsRawFd,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 pub(crate) use system::{most_moved, open};
 
@@ -33,7 +39,7 @@ pub fn page_bytes() -> u64 {
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) file: File,
-    pub(crate) direct: bool,
+    pub(crate) direct: AtomicBool,
 }
 
 /// Anonymous memory over a run of a file's mapping, at the same addresses. Places in it are bytes from the file's start.
@@ -81,7 +87,7 @@ impl Area {
     /// Reads this run of the file into its place, or what the file has of it, and returns how many bytes that were.
     pub(crate) fn read(&self, from: &Source, run: &Range<u64>) -> io::Result<u64> {
         let (address, length) = self.address(run).ok_or(io::ErrorKind::InvalidInput)?;
-        let mut done = 0;
+        let (mut done, mut retried) = (0, false);
         while done < length {
             let place = i64::try_from(run.start + done as u64).map_err(io::Error::other)?;
             let to = (address + done) as *mut libc::c_void;
@@ -92,13 +98,19 @@ impl Area {
                 Ok(read) => done += read,
                 Err(_) => {
                     let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
+                    // Some file systems take the flag, and no such read.
+                    let refused = error.kind() == io::ErrorKind::InvalidInput;
+                    if refused && !retried {
+                        retried = true;
+                        from.direct.store(false, Ordering::Relaxed);
+                        system::read_through_the_cache(&from.file)?;
+                    } else if error.kind() != io::ErrorKind::Interrupted {
                         return Err(error);
                     }
                 }
             }
         }
-        if !from.direct {
+        if !from.direct.load(Ordering::Relaxed) {
             system::forget(&from.file, run.start, done);
         }
         Ok(done as u64)

@@ -15,10 +15,13 @@ pub(crate) fn open(path: &Path) -> io::Result<Source> {
         .custom_flags(libc::O_DIRECT)
         .open(path);
     match direct {
-        Ok(file) => Ok(Source { file, direct: true }),
+        Ok(file) => Ok(Source {
+            file,
+            direct: true.into(),
+        }),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Source {
             file: File::open(path)?,
-            direct: false,
+            direct: false.into(),
         }),
         Err(error) => Err(error),
     }
@@ -66,6 +69,20 @@ pub(crate) fn most_moved() -> usize {
 pub(super) unsafe fn drop_pages(at: usize, bytes: usize) {
     // SAFETY: as the caller says.
     unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_DONTNEED) };
+}
+
+/// Has further reads go through the page cache.
+pub(super) fn read_through_the_cache(file: &File) -> io::Result<()> {
+    // SAFETY: reads and sets the flags of an open file.
+    let set = unsafe {
+        let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
+        libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_DIRECT)
+    };
+    if set == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Lets the page cache go of what was read through it.

@@ -8,7 +8,15 @@ pub(crate) fn open(path: &Path) -> io::Result<Source> {
     let file = File::open(path)?;
     // SAFETY: a flag of an open file.
     let direct = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_NOCACHE, 1) } == 0;
-    Ok(Source { file, direct })
+    Ok(Source {
+        file,
+        direct: direct.into(),
+    })
+}
+
+/// `F_NOCACHE` refuses no read.
+pub(super) fn read_through_the_cache(_: &File) -> io::Result<()> {
+    Ok(())
 }
 
 /// macOS has no huge pages for such memory.
