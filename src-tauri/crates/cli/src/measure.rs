@@ -123,7 +123,9 @@ fn interrupted(reason: &str) -> Error {
 
 /// Overwrites one line on a terminal; elsewhere, prints a line each.
 fn progress(progress: &Progress) {
-    let line = format!("[{}/{}] {}", progress.done, progress.of, progress.doing);
+    // It names tiers and models, which may be anything.
+    let doing = progress.doing.replace(char::is_control, " ");
+    let line = format!("[{}/{}] {doing}", progress.done, progress.of);
     if std::io::stderr().is_terminal() {
         let _closed = write!(std::io::stderr(), "\r\x1b[K{line}");
     } else {

@@ -56,17 +56,17 @@ struct PrivateFiles {
 }
 
 impl PrivateFiles {
-    /// Makes a new day's file private, and all others.
+    /// Makes a new day's file private, and all others, as far as it may.
     fn protect(&mut self) -> io::Result<()> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let day = Some(since.unwrap_or_default().as_secs() / (24 * 3600));
         if self.day == day {
             return Ok(());
         }
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                fs::set_permissions(entry.path(), Permissions::from_mode(0o600))?;
+        for entry in fs::read_dir(&self.folder)?.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+                // Another's file, or one that has just gone, is no reason to leave the rest open.
+                let _refused = fs::set_permissions(entry.path(), Permissions::from_mode(0o600));
             }
         }
         self.day = day;
