@@ -97,6 +97,9 @@ pub struct Web {
     open: reqwest::Client,
     /// Resolves names to public addresses alone.
     guarded: reqwest::Client,
+    /// Resolves names to private addresses alone: a name that was private a moment ago cannot become a public server with
+    /// a private one's rights.
+    inside: reqwest::Client,
     lookup: Lookup,
     proxies: Option<Arc<Matcher>>,
     stall: Duration,
@@ -143,6 +146,7 @@ impl Web {
         Ok(Self {
             open: client(Reach::Anywhere)?,
             guarded: client(Reach::PublicOnly)?,
+            inside: client(Reach::PrivateOnly)?,
             proxies: options.proxies.then(|| Arc::new(Matcher::from_system())),
             lookup,
             stall: options.stall,
@@ -190,8 +194,7 @@ impl Web {
 
     /// As [`Web::fetch`], but begins where an earlier answer to the same URL came from.
     pub(crate) async fn fetch_at(&self, get: &Get, start: Location) -> Result<Answer, Failure> {
-        let reach = start.reach;
-        let mut url = start.url;
+        let Location { mut url, mut reach } = start;
         let mut met = HeaderMap::new();
         for _ in 0..=REDIRECTS {
             let response = self.hop(get, &url, reach).await?;
@@ -210,6 +213,10 @@ impl Web {
             };
             answer::note_links(&mut met, response.headers());
             url = redirect(&url, &next)?;
+            if reach == Reach::PrivateOnly {
+                // It was a server of this network that redirects.
+                reach = Reach::Anywhere;
+            }
         }
         Err(Failure::Refused(Error::new(
             Code::Unreachable,
@@ -225,11 +232,12 @@ impl Web {
         if reach == Reach::PublicOnly {
             reach::check_literal(url).map_err(Failure::Refused)?;
         }
-        // A proxy resolves the name itself, and may well have a private address of its own.
-        let client = if reach == Reach::Anywhere || self.is_proxied(url) {
-            &self.open
-        } else {
-            &self.guarded
+        let client = match reach {
+            // A proxy resolves the name itself, and may well have a private address of its own.
+            _ if self.is_proxied(url) => &self.open,
+            Reach::Anywhere => &self.open,
+            Reach::PublicOnly => &self.guarded,
+            Reach::PrivateOnly => &self.inside,
         };
         let mut request = client.get(url.clone()).header(
             header::ACCEPT_ENCODING,
@@ -271,22 +279,28 @@ impl Web {
     /// The user may name a server on this machine or network; only then may redirects lead there.
     async fn reach_of(&self, url: &Url) -> Result<Reach, Failure> {
         check(url)?;
-        let private = match url.host() {
-            Some(Host::Ipv4(ip)) => !reach::is_public(ip.into()),
-            Some(Host::Ipv6(ip)) => !reach::is_public(ip.into()),
+        let literal = |ip| {
+            if reach::is_public(ip) {
+                Reach::PublicOnly
+            } else {
+                Reach::Anywhere
+            }
+        };
+        Ok(match url.host() {
+            Some(Host::Ipv4(ip)) => literal(ip.into()),
+            Some(Host::Ipv6(ip)) => literal(ip.into()),
             Some(Host::Domain(name)) if !self.is_proxied(url) => {
                 // A name without addresses fails later, with the reason.
                 let found = self.lookup.addresses(name.to_owned()).await;
                 let found = found.unwrap_or_default();
                 // A public name with one private address is still a public server.
-                !found.is_empty() && !found.into_iter().any(reach::is_public)
+                if found.is_empty() || found.into_iter().any(reach::is_public) {
+                    Reach::PublicOnly
+                } else {
+                    Reach::PrivateOnly
+                }
             }
-            _ => false,
-        };
-        Ok(if private {
-            Reach::Anywhere
-        } else {
-            Reach::PublicOnly
+            _ => Reach::PublicOnly,
         })
     }
 }
@@ -337,6 +351,10 @@ fn failed(url: &Url, error: &reqwest::Error) -> Failure {
     while let Some(inner) = source {
         if inner.is::<reach::NotPublic>() {
             return Failure::Refused(reach::refusal(url));
+        }
+        if inner.is::<reach::NotPrivate>() {
+            let message = format!("the address of {} has just changed", host_of(url));
+            return Failure::Passing(Error::new(Code::Unreachable, message).hint("try again"));
         }
         source = inner.source();
     }

@@ -17,6 +17,7 @@ use url::{Host, Url};
 pub(super) enum Reach {
     Anywhere,
     PublicOnly,
+    PrivateOnly,
 }
 
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -64,6 +65,20 @@ impl Lookup {
         lookup
     }
 
+    /// A name whose address is another at each question, up to the last one.
+    #[cfg(test)]
+    pub(super) fn changing(addresses: &[&str], dial: IpAddr) -> Self {
+        let addresses: Vec<IpAddr> = addresses.iter().map(|ip| ip.parse().unwrap()).collect();
+        let asked = std::sync::atomic::AtomicUsize::new(0);
+        let mut lookup = Self::by(move |_| {
+            let now = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let now = now.min(addresses.len() - 1);
+            std::future::ready(Ok(vec![addresses[now]]))
+        });
+        lookup.dial = Some(dial);
+        lookup
+    }
+
     pub(super) async fn addresses(&self, name: String) -> io::Result<Vec<IpAddr>> {
         (self.find)(name).await
     }
@@ -94,11 +109,17 @@ impl Resolve for Resolver {
         Box::pin(async move {
             let mut found = lookup.addresses(name.as_str().to_owned()).await?;
             let had = !found.is_empty();
-            if reach == Reach::PublicOnly {
-                found.retain(|ip| is_public(*ip));
+            match reach {
+                Reach::Anywhere => {}
+                Reach::PublicOnly => found.retain(|ip| is_public(*ip)),
+                Reach::PrivateOnly => found.retain(|ip| !is_public(*ip)),
             }
             if found.is_empty() && had {
-                return Err(NotPublic.into());
+                return Err(if reach == Reach::PublicOnly {
+                    NotPublic.into()
+                } else {
+                    NotPrivate.into()
+                });
             }
             let addresses = found.into_iter().map(move |ip| lookup.dialled(ip));
             Ok(Box::new(addresses) as Addrs)
@@ -117,6 +138,18 @@ impl fmt::Display for NotPublic {
 }
 
 impl std::error::Error for NotPublic {}
+
+/// A name that had private addresses, and has public ones now.
+#[derive(Debug)]
+pub(super) struct NotPrivate;
+
+impl fmt::Display for NotPrivate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a public address")
+    }
+}
+
+impl std::error::Error for NotPrivate {}
 
 pub(super) fn refusal(url: &Url) -> Error {
     Error::new(

@@ -175,6 +175,27 @@ async fn public_servers_may_redirect_only_to_public_ones() {
     }
 }
 
+#[tokio::test]
+async fn a_name_that_turns_public_gets_no_private_reach() {
+    let server = Server::start(|path| match path {
+        "/to" => moved("http://127.0.0.1/end"),
+        _ => found("arrived"),
+    })
+    .await;
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    for (addresses, why) in [
+        (&["10.0.0.1", "93.184.216.34"][..], "has just changed"),
+        (&["93.184.216.34", "10.0.0.1"], "inside this machine"),
+    ] {
+        let web = Web::with_lookup(options(), Lookup::changing(addresses, here)).unwrap();
+        let error = text(&web, Get::new(server.url("name.test", "/to")))
+            .await
+            .unwrap_err();
+        assert!(error.message.contains(why), "{error}");
+    }
+    assert_eq!(server.heads(), Vec::<String>::new());
+}
+
 #[test]
 fn addresses_are_public_or_not() {
     for public in [
