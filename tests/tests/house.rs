@@ -466,7 +466,7 @@ const EDGE: [&str; 8] = [
     "origin",
     "keys",
 ];
-const ADMIN: [&str; 22] = [
+const ADMIN: [&str; 23] = [
     "models",
     "tiers",
     "events",
@@ -474,6 +474,7 @@ const ADMIN: [&str; 22] = [
     "chats",
     "config",
     "costs",
+    "diagnosis",
     "downloads",
     "history",
     "hub",

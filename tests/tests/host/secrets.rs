@@ -4,6 +4,7 @@ use reqwest::Method;
 use serde_json::json;
 use std::{fs, path::Path, process::Stdio};
 use tierbar_tests::{
+    binaries::STARTER,
     hub::{GATED, GEMMA, HubStandIn, Options, Server, TOKEN},
     serving::Data,
     wait::within,
@@ -103,4 +104,54 @@ async fn a_token_in_the_environment_has_precedence() {
     assert!(listed.contains("in the environment"), "{listed}");
     let (code, _, stderr) = data.run(&["models", "pull", GATED]).await;
     assert_eq!(code, Some(0), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_diagnosis_shows_no_secret_prompt_or_path() {
+    const PROMPT: &str = "the prompt that nobody may read";
+    let tiers = format!("[tiers.fast]\nmodel = \"{STARTER}\"\n[tiers.payroll]\nmodel = \"mine\"\n");
+    let data = Data::new(&tiers);
+    let mut command = data.tierbar(&["secret", "set", "hugging-face"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin
+        .write_all(format!("{TOKEN}\n").as_bytes())
+        .await
+        .unwrap();
+    drop(stdin);
+    assert!(within("the command", child.wait()).await.unwrap().success());
+    let host = data.serve().await;
+    let ask = json!({"messages": [{"role": "user", "content": PROMPT}], "max_tokens": 4});
+    assert_eq!(host.chat("fast", ask).await.status(), 200);
+    let (_, key) = host
+        .ask(
+            Method::POST,
+            "/tierbar/v1/keys",
+            Some(json!({"name": "visitor"})),
+        )
+        .await;
+    let key = key["key"].as_str().unwrap().to_owned();
+
+    let admin = fs::read_to_string(data.path().join("token")).unwrap();
+    let folder = data.path().to_str().unwrap().to_owned();
+    for arguments in [&["diagnose"][..], &["diagnose", "--json"]] {
+        let (code, told, stderr) = data.run(arguments).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        for hidden in [
+            TOKEN,
+            PROMPT,
+            "payroll",
+            "mine",
+            "visitor",
+            "SmolLM2",
+            key.as_str(),
+            admin.trim(),
+            folder.as_str(),
+        ] {
+            assert!(!told.contains(hidden), "{hidden} in {told}");
+        }
+        for shown in ["fast", "tier 2", "Q4_1", "llama", "load", "ready"] {
+            assert!(told.contains(shown), "{shown} is not in {told}");
+        }
+    }
 }

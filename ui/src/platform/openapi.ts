@@ -468,6 +468,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/diagnosis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Collects the figures of this machine and its tiers. None of them shows what anybody wrote, or where it is kept. */
+        get: operations["diagnose"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/downloads": {
         parameters: {
             query?: never;
@@ -1667,6 +1684,13 @@ export interface components {
             saved: number;
             usage: components["schemas"]["TaskUsage"];
         };
+        BenchFigures: {
+            /** Format: double */
+            load_ms: number | null;
+            rows: components["schemas"]["BenchRow"][];
+            /** Format: int32 */
+            threads_used: number;
+        };
         /** @description What the worker had allocated by the engine's own figures, and what its end would free. */
         BenchMemory: {
             /** Format: int64 */
@@ -2237,6 +2261,27 @@ export interface components {
                 [key: string]: components["schemas"]["Spent"];
             };
         };
+        /** @description A diagnosis, and the same as text. */
+        Diagnosed: components["schemas"]["Diagnosis"] & {
+            /** @description To be pasted into a report. */
+            text: string;
+        };
+        /** @description The answer of `GET /tierbar/v1/diagnosis`. */
+        Diagnosis: {
+            alarm: components["schemas"]["Alarm"];
+            budget: components["schemas"]["BudgetStatus"];
+            /** @description The events of the last day, by kind. */
+            events: {
+                [key: string]: number;
+            };
+            machine: components["schemas"]["MachineFigures"];
+            ram: components["schemas"]["Ram"];
+            stance: components["schemas"]["Stance"];
+            swap: components["schemas"]["Swap"];
+            tierbar: components["schemas"]["HostFigures"];
+            tiers: components["schemas"]["TierFigures"][];
+            version: string;
+        };
         /**
          * @description The dialect of an endpoint. Clients are always answered in their own dialect.
          * @enum {string}
@@ -2506,6 +2551,20 @@ export interface components {
              */
             step_seconds: number;
         };
+        /** @description What Tierbar itself uses, without its workers. */
+        HostFigures: {
+            /** @description The app with its menu; otherwise the command line or a service. */
+            app: boolean;
+            /**
+             * Format: int64
+             * @description CPU time since its start.
+             */
+            cpu_ms: number | null;
+            /** Format: int64 */
+            footprint_bytes: number | null;
+            /** Format: int64 */
+            uptime_seconds: number;
+        };
         /** @description A repository that a search of the hub has found. */
         HubModel: {
             /** Format: int64 */
@@ -2754,6 +2813,46 @@ export interface components {
             sentence: string;
             tier: components["schemas"]["TierId"] | null;
         };
+        /** @description What the machine is. Sizes in bytes. */
+        MachineFigures: {
+            /** @description What programs are compiled for, such as `aarch64`. */
+            architecture: string;
+            /**
+             * Format: int32
+             * @description All cores, with those of hyper-threading.
+             */
+            cores: number;
+            /**
+             * Format: int64
+             * @description Of the disk with the models; `null` until measured.
+             */
+            disk_bytes_per_second: number | null;
+            /** Format: int64 */
+            disk_free_bytes: number | null;
+            /**
+             * Format: int32
+             * @description Physical performance cores; without a difference, all physical cores.
+             */
+            fast_cores: number | null;
+            /**
+             * Format: int64
+             * @description `null` until measured.
+             */
+            memory_bytes_per_second: number | null;
+            processor: string;
+            /**
+             * Format: double
+             * @description The median time until 4 KiB are safe on the disk of the data folder, in milliseconds.
+             */
+            sync_ms: number | null;
+            /** @description Such as `macOS 26.1`. */
+            system: string;
+            /**
+             * Format: int64
+             * @description What Metal recommends to use of the memory; `null` without a GPU that shares it.
+             */
+            working_set_bytes: number | null;
+        };
         MaxLoaded: "auto" | number;
         /** @description A message of a chat. */
         Message: {
@@ -2976,6 +3075,21 @@ export interface components {
             tools: boolean;
             /** Format: int32 */
             vocabulary: number;
+        };
+        /** @description What a model's file says of its shape. */
+        ModelFigures: {
+            architecture: string;
+            /** Format: int32 */
+            experts: number;
+            /** Format: int32 */
+            experts_used: number;
+            /** Format: int64 */
+            file_bytes: number;
+            /** Format: int32 */
+            layers: number;
+            /** Format: int64 */
+            parameters: number;
+            quant: string;
         };
         /** @description A model's name in the API: its file name without `.gguf`. */
         ModelId: string;
@@ -4238,6 +4352,23 @@ export interface components {
              */
             threads: number;
         };
+        TierFigures: {
+            bench: components["schemas"]["BenchFigures"] | null;
+            /** Format: int32 */
+            context_tokens: number;
+            engine: components["schemas"]["EngineKind"];
+            /** Format: int64 */
+            footprint_bytes: number | null;
+            /** @description Seconds from the start of a load to its end, of the last day, oldest first. */
+            loads_seconds: number[];
+            model: components["schemas"]["ModelFigures"] | null;
+            paging: components["schemas"]["Paging"] | null;
+            plan: components["schemas"]["LoadPlan"] | null;
+            settings: components["schemas"]["Settings"] | null;
+            state: components["schemas"]["TierState"];
+            /** @description `fast`, `primary` or `heavy`; any other is `tier` with its place in the list. */
+            tier: string;
+        };
         /** @description A tier's name: 1 to 32 of `a-z`, `0-9`, `-`, starting with a letter, and not `auto`. */
         TierId: string;
         /**
@@ -4605,6 +4736,7 @@ export type BatchBrief = components['schemas']['Batch_Brief'];
 export type BatchCompressed = components['schemas']['Batch_Compressed'];
 export type BatchSummary = components['schemas']['Batch_Summary'];
 export type BatchTriage = components['schemas']['Batch_Triage'];
+export type BenchFigures = components['schemas']['BenchFigures'];
 export type BenchMemory = components['schemas']['BenchMemory'];
 export type BenchReport = components['schemas']['BenchReport'];
 export type BenchRequest = components['schemas']['BenchRequest'];
@@ -4637,6 +4769,8 @@ export type ContextSave = components['schemas']['ContextSave'];
 export type Contexts = components['schemas']['Contexts'];
 export type Costs = components['schemas']['Costs'];
 export type Day = components['schemas']['Day'];
+export type Diagnosed = components['schemas']['Diagnosed'];
+export type Diagnosis = components['schemas']['Diagnosis'];
 export type Dialect = components['schemas']['Dialect'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
@@ -4662,6 +4796,7 @@ export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
 export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
+export type HostFigures = components['schemas']['HostFigures'];
 export type HubModel = components['schemas']['HubModel'];
 export type HubRepository = components['schemas']['HubRepository'];
 export type HubSearch = components['schemas']['HubSearch'];
@@ -4691,6 +4826,7 @@ export type Listed = components['schemas']['Listed'];
 export type LoadPlan = components['schemas']['LoadPlan'];
 export type LogConfig = components['schemas']['LogConfig'];
 export type LogEvent = components['schemas']['LogEvent'];
+export type MachineFigures = components['schemas']['MachineFigures'];
 export type MaxLoaded = components['schemas']['MaxLoaded'];
 export type Message = components['schemas']['Message'];
 export type MessageBlocks = components['schemas']['MessageBlocks'];
@@ -4700,6 +4836,7 @@ export type MessagesAnswer = components['schemas']['MessagesAnswer'];
 export type MessagesRequest = components['schemas']['MessagesRequest'];
 export type Model = components['schemas']['Model'];
 export type ModelAccount = components['schemas']['ModelAccount'];
+export type ModelFigures = components['schemas']['ModelFigures'];
 export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
 export type Models = components['schemas']['Models'];
@@ -4794,6 +4931,7 @@ export type TextCompletion = components['schemas']['TextCompletion'];
 export type TextOrTokens = components['schemas']['TextOrTokens'];
 export type TextRequest = components['schemas']['TextRequest'];
 export type TierConfig = components['schemas']['TierConfig'];
+export type TierFigures = components['schemas']['TierFigures'];
 export type TierId = components['schemas']['TierId'];
 export type TierState = components['schemas']['TierState'];
 export type TierStatus = components['schemas']['TierStatus'];
@@ -5647,6 +5785,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Costs"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    diagnose: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Diagnosed"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -4,6 +4,7 @@ mod bench;
 mod chat;
 mod client;
 mod costs;
+mod diagnose;
 mod doctor;
 mod downloads;
 mod key;
@@ -97,6 +98,8 @@ enum Command {
     Tune(tune::Args),
     /// Find what keeps Tierbar from working, and what to do about it
     Doctor,
+    /// Print figures for a report: no prompts, keys, paths or names of yours
+    Diagnose(diagnose::Args),
     /// Print a completion script for a shell
     Completions(shell::Completions),
     /// Print the manual page
@@ -150,6 +153,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
         Command::Doctor => doctor::run(home).await,
+        Command::Diagnose(args) => diagnose::run(home, &args).await,
         Command::Completions(args) => {
             shell::completions(&args);
             Ok(())

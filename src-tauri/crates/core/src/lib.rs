@@ -11,6 +11,7 @@ pub mod chain;
 pub mod chat;
 pub mod code;
 pub mod config;
+pub mod diagnosis;
 pub mod download;
 pub mod fit;
 pub mod history;

@@ -4,6 +4,7 @@ mod chains;
 mod chats;
 mod config;
 mod costs;
+mod diagnosis;
 mod downloads;
 mod events;
 mod history;
@@ -52,6 +53,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(status::status))
         .routes(routes!(status::events))
         .routes(routes!(history::history))
+        .routes(routes!(diagnosis::diagnose))
         .routes(routes!(pause::pause))
         .routes(routes!(pause::resume))
         .routes(routes!(tiers::expect))

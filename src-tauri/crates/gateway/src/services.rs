@@ -7,7 +7,12 @@ pub(crate) mod schedules;
 use serde_json::Value;
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
-    Config, Error, history::History, journal::Entry, lease::BoxFuture, status::Status,
+    Config, Error,
+    diagnosis::{HostFigures, MachineFigures},
+    history::History,
+    journal::Entry,
+    lease::BoxFuture,
+    status::Status,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -42,6 +47,9 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// # Errors
     /// `BadRequest` or `ConfigInvalid` naming the key; `Storage` if the file cannot be written.
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
+
+    /// What the machine is, and what Tierbar itself uses of it.
+    fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)>;
 
     /// Asks the app for its chat window; `false` if no app with windows is running.
     fn raise(&self) -> bool;

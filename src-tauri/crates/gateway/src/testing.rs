@@ -26,6 +26,7 @@ use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{HubModel, HubRepository},
     config::{Dialect, Engine, TierConfig},
+    diagnosis::{HostFigures, MachineFigures},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
     history::History,
@@ -218,6 +219,9 @@ impl Services for Home {
     }
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
         Box::pin(async move { Err(Error::new(Code::BadRequest, patch.to_string())) })
+    }
+    fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
+        Box::pin(async { (MachineFigures::default(), HostFigures::default()) })
     }
     fn raise(&self) -> bool {
         false

@@ -9,6 +9,7 @@ mod blocking;
 mod config;
 mod conversations;
 mod examine;
+mod figures;
 mod folder;
 mod history;
 mod journal;

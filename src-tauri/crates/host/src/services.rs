@@ -1,13 +1,19 @@
 //! What the host offers to the gateway's administration.
 
 use crate::{
-    journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner, status::StatusBoard,
+    figures::Figures, journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner,
+    status::StatusBoard,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
-    Code, Config, Error, history::History, journal::Entry, lease::BoxFuture, status::Status,
+    Code, Config, Error,
+    diagnosis::{HostFigures, MachineFigures},
+    history::History,
+    journal::Entry,
+    lease::BoxFuture,
+    status::Status,
 };
 use tierbar_gateway::Services;
 use tokio::sync::{broadcast, watch};
@@ -20,6 +26,7 @@ pub(crate) struct Admin {
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) memory_guard: Arc<GuardRunner>,
     pub(crate) journal: Arc<Ledger>,
+    pub(crate) figures: Figures,
     /// Shows the app's window, in an app.
     pub(crate) raise: Mutex<Option<Raise>>,
 }
@@ -77,6 +84,10 @@ impl Services for Admin {
     fn resume(&self) -> Arc<Status> {
         self.memory_guard.resume();
         self.board.now()
+    }
+
+    fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
+        Box::pin(self.figures.read())
     }
 
     fn raise(&self) -> bool {

@@ -7,6 +7,7 @@ pub(crate) use server::Server;
 
 use crate::{
     Host, HostKind, HostOptions, awake,
+    figures::Figures,
     history::PastReadings,
     library::{Downloads, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
@@ -22,7 +23,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use parts::{DataFolder, Fetching, Network, Readings, Workers};
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, policy::Stance};
 use tierbar_fetch::Remote;
 use tierbar_gateway::{Auto, EndpointStates, Gateway, Keys};
@@ -60,10 +61,18 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     data.ownership.announce(&network.url, options.kind)?;
 
     tierbar_gateway::trim_sessions(&data.store).await;
+    let models = models(&config, &workers, &fetching);
     let host = Assembly {
         kind: options.kind,
-        admin: admin(&config, &board, &workers),
-        models: models(&config, &workers, &fetching),
+        admin: admin(
+            options.kind,
+            &data,
+            &config,
+            &board,
+            &workers,
+            Arc::clone(&models.local),
+        ),
+        models,
         remote: Remote::new(Remote::SILENCE)?,
         keys: Arc::new(Keys::open(data.store.clone()).await?),
         closing: CancellationToken::new(),
@@ -131,12 +140,25 @@ fn live_config(
     })
 }
 
-fn admin(config: &Arc<LiveConfig>, board: &Arc<StatusBoard>, workers: &Workers) -> Arc<Admin> {
+fn admin(
+    kind: HostKind,
+    data: &DataFolder,
+    config: &Arc<LiveConfig>,
+    board: &Arc<StatusBoard>,
+    workers: &Workers,
+    local: Arc<LocalModels>,
+) -> Arc<Admin> {
     Arc::new(Admin {
         config: Arc::clone(config),
         board: Arc::clone(board),
         memory_guard: Arc::clone(&workers.memory_guard),
         journal: Arc::clone(&workers.journal),
+        figures: Figures {
+            kind,
+            begun: Instant::now(),
+            home: data.folder.home().to_owned(),
+            local,
+        },
         raise: Mutex::default(),
     })
 }

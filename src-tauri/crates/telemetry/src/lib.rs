@@ -10,6 +10,7 @@
 pub mod bandwidth;
 mod figures;
 mod growth;
+mod hardware;
 mod judge;
 mod platform;
 mod process;
@@ -18,6 +19,7 @@ mod sampler;
 mod script;
 mod simulate;
 
+pub use hardware::{Hardware, hardware};
 pub use platform::footprint;
 pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory};
 pub use process::{Process, Usage, held_by, members_of_group, usage};

@@ -63,6 +63,11 @@ pub(crate) fn working_set() -> Option<u64> {
     None
 }
 
+/// Linux doesn't say which cores are the fast ones.
+pub(crate) fn performance_cores() -> Option<usize> {
+    None
+}
+
 /// Opens a file so that reads of aligned blocks come from the disk.
 pub(crate) fn open_uncached(path: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECT.bits().cast_signed();

@@ -11,7 +11,7 @@ mod screen;
 mod slow;
 
 pub(crate) use announced::Announced;
-pub(crate) use machine::{machine_memory, read};
+pub(crate) use machine::{machine_memory, performance_cores, read};
 pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use screen::full_screen;
 pub(crate) use slow::{power, thermal};

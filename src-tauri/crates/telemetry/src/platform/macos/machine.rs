@@ -86,6 +86,12 @@ fn pressure() -> Option<Pressure> {
     }
 }
 
+/// Returns the number of performance cores; `None` on a Mac with an Intel processor, whose cores are alike.
+pub(crate) fn performance_cores() -> Option<usize> {
+    let count: libc::c_int = sysctl(c"hw.perflevel0.physicalcpu")?;
+    usize::try_from(count).ok()
+}
+
 /// Types that sysctl can return: plain integers.
 trait Plain: Copy {}
 impl Plain for libc::c_int {}

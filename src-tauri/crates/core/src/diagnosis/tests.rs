@@ -1,0 +1,236 @@
+use super::*;
+use crate::{
+    ModelId,
+    bench::{BenchMemory, Figure},
+    budget::{GIB, Line, LineKind, Placement},
+    config::{KvCache, TierConfig},
+    fit::{Keeper, tests::accounts},
+    journal::LogEvent,
+    status::{GuardStatus, Speed},
+};
+
+/// Stands for all that a user wrote.
+const SECRET: &str = "secret";
+
+fn id(name: &str) -> TierId {
+    TierId::new(name).unwrap()
+}
+
+fn tier(name: &str) -> TierStatus {
+    TierStatus {
+        id: id(name),
+        state: TierState::Ready,
+        engine: EngineKind::Embedded,
+        model: Some(ModelId("/home/secret/secret-7b".to_owned())),
+        pid: Some(1),
+        footprint_bytes: Some(GIB),
+        plan: Some(LoadPlan {
+            placement: Placement::Cache,
+            lines: vec![Line {
+                what: LineKind::ExpertCache,
+                bytes: 2 * GIB,
+            }],
+            context_tokens: 4096,
+        }),
+        context_tokens: 4096,
+        loaded_percent: None,
+        reason: Some(SECRET.to_owned()),
+        unloads_at_ms: None,
+        steps_down_to: None,
+    }
+}
+
+fn status() -> Status {
+    Status {
+        version: "1.2.3".to_owned(),
+        url: "http://secret:1".to_owned(),
+        ram: Ram::default(),
+        swap: Swap {
+            used_bytes: GIB,
+            growth_bytes_per_minute: -5 * 1024 * 1024,
+        },
+        speed: Speed::default(),
+        budget: BudgetStatus::default(),
+        guard: GuardStatus {
+            why: Some(SECRET.to_owned()),
+            ..GuardStatus::default()
+        },
+        tiers: vec![tier("fast"), tier("secret")],
+        downloads: Vec::new(),
+        models_revision: 0,
+        notices: vec![SECRET.to_owned()],
+    }
+}
+
+fn model() -> LibraryModel {
+    LibraryModel {
+        id: ModelId("/home/secret/secret-7b".to_owned()),
+        path: "/home/secret/secret-7b.gguf".to_owned(),
+        size_bytes: 1,
+        keeper: Keeper::Tierbar,
+        account: Some(crate::ModelAccount {
+            name: Some(SECRET.to_owned()),
+            ..accounts::smollm2_135m()
+        }),
+        error: Some(SECRET.to_owned()),
+        reference: Some("secret/secret".to_owned()),
+        sha256: Some(SECRET.to_owned()),
+        projector: Some("/secret".to_owned()),
+        tiers: Vec::new(),
+        fit: None,
+    }
+}
+
+fn report(of: &str) -> BenchReport {
+    let figure = Figure {
+        median: 20.0,
+        low: 19.0,
+        high: 21.0,
+    };
+    BenchReport {
+        version: "1".to_owned(),
+        taken_at: String::new(),
+        tier: id("fast"),
+        model: ModelId(of.to_owned()),
+        context_tokens: 4096,
+        settings: Settings::of(&TierConfig::default()),
+        threads_used: 7,
+        prompt_tokens: 512,
+        answer_tokens: 64,
+        runs: 3,
+        rows: vec![BenchRow {
+            depth: 512,
+            prefill: None,
+            decode: Some(figure),
+            first_token_ms: None,
+            skipped: Some(SECRET.to_owned()),
+        }],
+        load_ms: Some(1500.0),
+        memory: BenchMemory {
+            weights_mapped_bytes: 0,
+            weights_bytes: 0,
+            kv_bytes: 0,
+            compute_bytes: 0,
+            footprint_bytes: None,
+        },
+        disturbed: 0,
+    }
+}
+
+fn entry(number: u64, at_ms: u64, kind: Kind, tier: &str) -> Entry {
+    let model = ModelId(SECRET.to_owned());
+    Entry {
+        id: number,
+        at_ms,
+        what: LogEvent::of(kind, &id(tier), Some(&model), SECRET),
+    }
+}
+
+fn config() -> Config {
+    let tier = TierConfig {
+        model: "/home/secret/secret-7b".to_owned(),
+        draft_model: SECRET.to_owned(),
+        kv_cache: KvCache::Q8_0,
+        ..TierConfig::default()
+    };
+    let tiers = [(id("fast"), tier.clone()), (id("secret"), tier)];
+    Config {
+        tiers: tiers.into(),
+        ..Config::default()
+    }
+}
+
+fn diagnosed(benched: &str, log: &[Entry], now_ms: u64) -> Diagnosis {
+    let benches = BTreeMap::from([(id("fast"), report(benched))]);
+    Diagnosis::of(
+        Sources {
+            machine: MachineFigures {
+                system: "macOS 26.1".to_owned(),
+                processor: "Apple M4".to_owned(),
+                cores: 10,
+                fast_cores: Some(4),
+                sync_ms: Some(4.25),
+                ..MachineFigures::default()
+            },
+            tierbar: HostFigures::default(),
+            status: &status(),
+            config: &config(),
+            models: &[model()],
+            benches: &benches,
+            log,
+        },
+        now_ms,
+    )
+}
+
+#[test]
+fn nothing_that_a_user_wrote_is_passed_on() {
+    let log = [entry(1, 0, Kind::Load, "secret")];
+    let figures = diagnosed("/home/secret/secret-7b", &log, 1);
+    let (text, json) = (
+        figures.to_string(),
+        serde_json::to_string(&figures).unwrap(),
+    );
+    for written in [text, json] {
+        assert!(
+            !written.contains(SECRET) && !written.contains("/home"),
+            "{written}"
+        );
+        assert!(written.contains("tier 2"), "{written}");
+    }
+}
+
+#[test]
+fn figures_are_lines_of_one_text() {
+    let log = [
+        entry(4, 9_500, Kind::Ready, "fast"),
+        entry(3, 8_000, Kind::Load, "fast"),
+        entry(2, 7_000, Kind::Failure, "fast"),
+        entry(1, 6_000, Kind::Load, "fast"),
+    ];
+    let text = diagnosed("/home/secret/secret-7b", &log, 10_000).to_string();
+    for line in [
+        "Tierbar 1.2.3",
+        "macOS 26.1 on , Apple M4; 10 cores, 4 of them fast",
+        "a write is safe on disk after 4.2 ms",
+        "events of the last day: failure 1, load 2, ready 1",
+        "fast: ready, engine embedded, context 4096 tokens",
+        "  settings: threads 0, batch 512, GPU layers auto, KV cache q8_0, paging auto",
+        "  plan: cache, 2.0 GiB: expert_cache 2.0 GiB",
+        "  loads of the last day: 1.5 s",
+        "  measured with 7 threads, loaded in 1.5 s",
+        "    depth 512: prefill – tok/s, decode 20.0 [19.0–21.0] tok/s, first token after – ms",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(
+        text.contains("swap 1.0 GiB used and −5 MiB a minute"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_measurement_of_another_model_is_left_out() {
+    assert!(
+        diagnosed("/home/secret/secret-7b", &[], 0).tiers[0]
+            .bench
+            .is_some()
+    );
+    assert!(diagnosed("other", &[], 0).tiers[0].bench.is_none());
+}
+
+#[test]
+fn only_the_last_day_counts() {
+    let log = [entry(1, 0, Kind::Load, "fast")];
+    assert_eq!(diagnosed("", &log, DAY_MS).events.get("load"), Some(&1));
+    assert_eq!(diagnosed("", &log, DAY_MS + 1).events.get("load"), None);
+}
+
+#[test]
+fn a_files_text_is_no_word() {
+    assert_eq!(word("qwen35moe"), "qwen35moe");
+    assert_eq!(word("Q4_K_M"), "Q4_K_M");
+    for text in ["/etc/passwd", "two words", &"a".repeat(33), "\u{1b}[2J"] {
+        assert_eq!(word(text), "unknown");
+    }
+}

@@ -1,0 +1,69 @@
+//! The figures of the machine and of the tiers, for a report about Tierbar.
+
+use crate::{
+    admin::Admin,
+    http::{error::Failure, schema::Errors},
+};
+use axum::{Json, extract::State};
+use serde::Serialize;
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tierbar_core::diagnosis::{Diagnosis, Sources};
+use utoipa::ToSchema;
+
+/// More events than these of one day tell nothing new.
+const LOG_ENTRIES: u32 = 1000;
+
+/// A diagnosis, and the same as text.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Diagnosed {
+    /// To be pasted into a report.
+    text: String,
+    #[serde(flatten)]
+    figures: Diagnosis,
+}
+
+/// Collects the figures of this machine and its tiers. None of them shows what anybody wrote, or where it is kept.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/diagnosis",
+    tag = "owner",
+    operation_id = "diagnose",
+    security(("token" = [])),
+    responses((status = 200, description = "The figures", body = Diagnosed), Errors),
+)]
+pub(crate) async fn diagnose(State(admin): State<Arc<Admin>>) -> Result<Json<Diagnosed>, Failure> {
+    let status = admin.services.status();
+    // What cannot be read is left out: it may be what the report is about.
+    let models = admin.models.list().await.map(|listed| listed.models);
+    let log = admin.store.entries(None, None, LOG_ENTRIES).await;
+    let mut benches = BTreeMap::new();
+    for tier in &status.tiers {
+        if let Ok(Some(report)) = admin.measures.last_bench(tier.id.clone()).await {
+            benches.insert(tier.id.clone(), report);
+        }
+    }
+    let (machine, tierbar) = admin.services.figures().await;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let figures = Diagnosis::of(
+        Sources {
+            machine,
+            tierbar,
+            status: &status,
+            config: &admin.services.config(),
+            models: &models.unwrap_or_default(),
+            benches: &benches,
+            log: &log.unwrap_or_default(),
+        },
+        now.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        }),
+    );
+    Ok(Json(Diagnosed {
+        text: figures.to_string(),
+        figures,
+    }))
+}
