@@ -1,13 +1,13 @@
 //! The commands that windows may call: only what the HTTP API cannot do. Each window's capability lists its own.
 
 use crate::{
-    login_item, tray,
+    login_item, platform,
+    server::Server,
+    tray,
     windows::{self, Page},
 };
 use serde::{Deserialize, Serialize};
-use std::path::Path;
-use tauri::{AppHandle, Manager, State};
-use tierbar_host::Host;
+use tauri::{AppHandle, State, async_runtime::spawn_blocking};
 
 /// The API's address and the owner's token.
 #[derive(Serialize)]
@@ -24,11 +24,14 @@ pub(crate) enum Section {
 }
 
 #[tauri::command]
-pub(crate) fn connection(host: State<'_, Host>) -> Connection {
-    Connection {
-        url: host.url().to_owned(),
-        token: host.token().to_owned(),
-    }
+pub(crate) fn connection(server: State<'_, Server>) -> Result<Connection, String> {
+    let running = server
+        .running()
+        .ok_or_else(|| "it is not running".to_owned())?;
+    Ok(Connection {
+        url: running.url,
+        token: running.token,
+    })
 }
 
 #[tauri::command]
@@ -58,58 +61,18 @@ pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
 }
 
 #[tauri::command]
-pub(crate) fn reveal_models_folder(app: AppHandle) -> Result<(), String> {
-    let folder = app.state::<Host>().models_dir();
-    if !is_plain_folder(&folder) {
+pub(crate) async fn reveal_models_folder(server: State<'_, Server>) -> Result<(), String> {
+    let running = server
+        .running()
+        .ok_or_else(|| "Tierbar is not running".to_owned())?;
+    let folder = running.models_dir().await.map_err(|error| error.message)?;
+    if !folder.is_dir() {
         return Err(format!("{} is not a folder", folder.display()));
     }
-    open::that_detached(&folder)
-        .map_err(|error| format!("{} could not be opened: {error}", folder.display()))
-}
-
-/// Whether opening it shows its files. A bundle, such as an app, would be launched.
-fn is_plain_folder(path: &Path) -> bool {
-    let Ok(real) = path.canonicalize() else {
-        return false;
-    };
-    let is_app = real
-        .extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("app"));
-    real.is_dir() && !is_app && !real.join("Contents").exists()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::{fs, os::unix::fs::symlink};
-
-    #[test]
-    fn an_app_is_not_opened_as_the_models_folder() {
-        let root = std::env::temp_dir().join(format!("tierbar-folders-{}", std::process::id()));
-        let at = |name: &str| root.join(name);
-        for folder in [
-            "models",
-            "models.v2",
-            "Evil.app",
-            "Evil.APP",
-            "flow/Contents",
-        ] {
-            fs::create_dir_all(at(folder)).unwrap();
-        }
-        fs::write(at("file"), "").unwrap();
-        symlink(at("Evil.app"), at("link")).unwrap();
-        for (name, plain) in [
-            ("models", true),
-            ("models.v2", true),
-            ("Evil.app", false),
-            ("Evil.APP", false),
-            ("link", false),
-            ("flow", false),
-            ("file", false),
-            ("missing", false),
-        ] {
-            assert_eq!(is_plain_folder(&at(name)), plain, "{name}");
-        }
-        fs::remove_dir_all(&root).unwrap();
-    }
+    let shown = folder.clone();
+    let shown = spawn_blocking(move || platform::reveal(&shown)).await;
+    shown
+        .map_err(|ended| ended.to_string())
+        .and_then(|done| done.map_err(|error| error.to_string()))
+        .map_err(|error| format!("{} could not be shown: {error}", folder.display()))
 }

@@ -1,4 +1,4 @@
-//! The menu-bar app. A thin shell: it starts the host in its own process, shows it as a tray icon with a menu, opens
+//! The menu-bar app. A thin shell: it starts the host in its own process or finds one, shows it as a tray icon with a menu, opens
 //! windows, and gives a window the address and the token of the host's API.
 
 #[cfg(test)]
@@ -6,6 +6,7 @@ mod bundle;
 mod commands;
 mod login_item;
 mod platform;
+mod server;
 mod startup;
 mod tray;
 mod view;

@@ -1,19 +1,28 @@
 //! Starts the app from its command line, and ends it.
 
 use crate::{
-    commands, login_item, platform, tray,
+    commands, login_item, platform,
+    server::{self, Server},
+    tray,
     view::View,
     windows::{self, Page},
 };
 use clap::Parser;
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 use tauri::{AppHandle, Manager, RunEvent, WindowEvent, async_runtime};
 use tierbar_core::{Code, Error};
-use tierbar_host::{Host, HostKind, HostOptions};
-use tokio::signal::unix::{SignalKind, signal};
+use tierbar_host::AppLock;
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    time::sleep,
+};
 
 /// How long the host may take to end its workers. After that the app ends without waiting, and they end with it.
 const SHUTDOWN: Duration = Duration::from_secs(15);
+const RAISE_AGAIN: Duration = Duration::from_millis(200);
 
 /// Run Tierbar in the menu bar. Without a display, use `tierbar serve`.
 #[derive(Debug, Parser)]
@@ -37,25 +46,15 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             "{reason}; to run without windows, use `tierbar serve`"
         ));
     }
-    let started = async_runtime::block_on(start());
-    if let Err(error) = &started {
-        if error.code == Code::AlreadyRunning
-            && let Some(running) = tierbar_host::running(None)
-            && running.kind == HostKind::App
-        {
-            if arguments.login {
-                return ExitCode::SUCCESS;
-            }
-            return match async_runtime::block_on(running.raise()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => print_failure(&format!(
-                    "Tierbar is already running (pid {}) but is not responding: {error}",
-                    running.pid
-                )),
-            };
+    let _lock = match AppLock::take(None) {
+        Ok(lock) => Some(lock),
+        Err(error) if error.code == Code::AlreadyRunning => return show_other(arguments),
+        // The host's start says it in the menu.
+        Err(error) => {
+            print_error(&error);
+            None
         }
-        print_error(error);
-    }
+    };
     let open = arguments.open;
     let app = platform::configure(tauri::Builder::default())
         .invoke_handler(tauri::generate_handler![
@@ -69,16 +68,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .setup(move |app| {
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
-            match started {
-                Ok(host) => {
-                    tray::build(app.handle(), View::running(&host.status().borrow()))?;
-                    attach(app.handle(), host);
-                    if let Some(page) = open {
-                        windows::open(app.handle(), page);
-                    }
-                }
-                Err(error) => tray::build(app.handle(), View::failed(&error))?,
-            }
+            tray::build(app.handle(), View::starting())?;
+            app.manage(Server::default());
+            async_runtime::spawn(server::run(app.handle().clone(), open));
             Ok(())
         })
         .build(tauri::generate_context!());
@@ -104,47 +96,31 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-async fn start() -> Result<Host, Error> {
-    Host::start(HostOptions {
-        home: None,
-        listen: None,
-        worker: None,
-        kind: HostKind::App,
-    })
-    .await
-}
-
-/// Connects the running host with the tray and the windows.
-fn attach(app: &AppHandle, host: Host) {
-    let shell = app.clone();
-    host.on_raise(move || windows::open(&shell, Page::Chat));
-    let mut status = host.status();
-    app.manage(host);
-    let shell = app.clone();
-    async_runtime::spawn(async move {
-        while status.changed().await.is_ok() {
-            let view = View::running(&status.borrow_and_update());
-            tray::show(&shell, view);
-        }
-    });
-}
-
-/// Starts the host again after a failed start.
-pub(crate) fn retry(app: &AppHandle) {
-    let app = app.clone();
-    tray::show(&app, View::starting());
-    async_runtime::spawn(async move {
-        match start().await {
-            Ok(host) => {
-                tray::show(&app, View::running(&host.status().borrow()));
-                attach(&app, host);
-            }
-            Err(error) => {
-                print_error(&error);
-                tray::show(&app, View::failed(&error));
+/// Asks the app that runs already to show its chat. At login it is left alone.
+fn show_other(arguments: &Arguments) -> ExitCode {
+    if arguments.login {
+        return ExitCode::SUCCESS;
+    }
+    let shown = async_runtime::block_on(async {
+        let begun = Instant::now();
+        loop {
+            // Its server may be starting.
+            let raised = match tierbar_host::running(None) {
+                Some(server) => server.raise().await,
+                None => Err(Error::new(Code::NotFound, "it has no server yet")),
+            };
+            match raised {
+                Err(_) if begun.elapsed() < SHUTDOWN => sleep(RAISE_AGAIN).await,
+                outcome => return outcome,
             }
         }
     });
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => print_failure(&format!(
+            "the Tierbar app is already running but does not show its window: {error}"
+        )),
+    }
 }
 
 /// Shows the configuration's folder, which is what most failed starts need.
@@ -157,7 +133,8 @@ pub(crate) fn open_folder() {
 
 /// Ends the app; with status 1 if the host never ran.
 pub(crate) fn quit(app: &AppHandle) {
-    app.exit(i32::from(app.try_state::<Host>().is_none()));
+    let ran = app.state::<Server>().ever_ran();
+    app.exit(i32::from(!ran));
 }
 
 fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
@@ -179,9 +156,10 @@ fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Shuts the host down. Runs on the main thread, right before the process ends for any reason.
+/// Shuts the app's own host down; one that it only shows goes on. Runs on the main thread, right before the process ends for any reason.
 fn shut_down(app: &AppHandle) {
-    let Some(host) = app.try_state::<Host>() else {
+    let own = app.try_state::<Server>().and_then(|server| server.own());
+    let Some(host) = own else {
         return;
     };
     if async_runtime::block_on(async { tokio::time::timeout(SHUTDOWN, host.shutdown()).await })
@@ -204,7 +182,7 @@ fn print_failure(message: &str) -> ExitCode {
     clippy::print_stderr,
     reason = "for the terminal, whatever the log's filter"
 )]
-fn print_error(error: &Error) {
+pub(crate) fn print_error(error: &Error) {
     eprintln!("tierbar-app: {error}");
     if let Some(hint) = &error.hint {
         eprintln!("tierbar-app: {hint}");

@@ -1,7 +1,9 @@
 //! The tray icon and its menu. The menu is built once for a set of items and then changed in place.
 
 use crate::{
-    login_item, startup,
+    login_item,
+    server::{self, Server},
+    startup,
     view::{Mark, Phase, View},
     windows::{self, Page},
 };
@@ -13,8 +15,7 @@ use tauri::{
     menu::{CheckMenuItem, Menu, MenuEvent, MenuItem, PredefinedMenuItem},
     tray::{TrayIcon, TrayIconBuilder},
 };
-use tierbar_core::{TierId, TierState, policy::Stance, status::TierStatus};
-use tierbar_host::Host;
+use tierbar_core::{Error, TierId};
 
 const CHAT: &str = "chat";
 const MODELS: &str = "models";
@@ -259,14 +260,13 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
         CHAT => windows::open(app, Page::Chat),
         MODELS | DOWNLOAD => windows::open(app, Page::Models),
         SETTINGS => windows::open(app, Page::Settings),
-        RETRY => startup::retry(app),
+        RETRY => app.state::<Server>().retry(),
         FOLDER => startup::open_folder(),
         QUIT => startup::quit(app),
         PAUSE => {
-            let host = app.state::<Host>();
-            let paused = host.status().borrow().guard.stance == Stance::Paused;
-            host.set_paused(!paused);
             refresh(app);
+            let shell = app.clone();
+            act(app, async move { server::toggle_pause(&shell).await });
         }
         LOGIN => {
             if let Err(reason) = login_item::set(app, !login_item::is_on(app)) {
@@ -277,39 +277,20 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
         }
         id => {
             if let Some(tier) = id.strip_prefix(TIER).and_then(|id| TierId::new(id).ok()) {
-                toggle(app, tier);
+                refresh(app);
+                let shell = app.clone();
+                act(app, async move { server::toggle_tier(&shell, tier).await });
             }
         }
     }
 }
 
-/// Loads a tier that is not loaded and unloads one that is. A second click does not wait for its answers.
-fn toggle(app: &AppHandle, id: TierId) {
-    refresh(app);
-    let tiers = app.state::<Host>().tiers();
-    let known: Vec<TierStatus> = tiers.snapshot();
-    let Some(tier) = known.into_iter().find(|tier| tier.id == id) else {
-        return;
-    };
-    if tier.model.is_none() {
-        return windows::open(app, Page::Settings);
-    }
+/// Does something that may take long, and shows why it failed.
+fn act(app: &AppHandle, act: impl Future<Output = Result<(), Error>> + Send + 'static) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
-        let done = match tier.state {
-            TierState::Stopped | TierState::Failed => tiers.start(&id).await,
-            TierState::Starting | TierState::Ready | TierState::Busy => {
-                tiers.stop(&id, false).await
-            }
-            TierState::Stopping => tiers.stop(&id, true).await,
-        };
-        if let Err(error) = done {
-            tracing::warn!(tier = %id, code = error.code.as_str(), "{error}");
-            // A failed tier shows the reason in its own item.
-            let failed = |tier: &TierStatus| tier.id == id && tier.state == TierState::Failed;
-            if !tiers.snapshot().iter().any(failed) {
-                set_note(&app, Some(error.message));
-            }
+        if let Err(error) = act.await {
+            set_note(&app, Some(error.message));
         }
     });
 }

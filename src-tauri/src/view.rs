@@ -81,12 +81,27 @@ impl View {
         }
     }
 
-    pub(crate) fn running(status: &Status) -> Self {
+    /// After a server that is not the app's own has ended.
+    pub(crate) fn gone() -> Self {
+        let text = "Tierbar was stopped elsewhere. It is shown again as soon as it runs; \
+                    Try Again starts it here.";
+        Self {
+            lines: wrap(text),
+            mark: Mark::Failed,
+            phase: Phase::Failed,
+            ..Self::starting()
+        }
+    }
+
+    /// `own`: the server ends with the app.
+    pub(crate) fn running(status: &Status, own: bool) -> Self {
+        let apart = (!own).then_some("Runs as a service: it goes on when you quit this menu.");
         Self {
             mark: mark(status),
             lines: [status_line(status), models_line(status)]
                 .into_iter()
                 .chain(status.guard.why.iter().flat_map(|why| wrap(why)))
+                .chain(apart.into_iter().flat_map(wrap))
                 .collect(),
             tiers: status.tiers.iter().map(tier).collect(),
             paused: status.guard.stance == Stance::Paused,
@@ -313,7 +328,7 @@ mod tests {
         }
         status.budget.total_bytes = 12 * GIB;
         status.budget.planned_bytes = 41 * GIB / 10;
-        let view = View::running(&status);
+        let view = View::running(&status, true);
         assert_eq!(view.lines[1], "Models 2.0 GB, 4.1 of 12 GB planned");
         assert_eq!(
             view.tiers[0].text,
@@ -324,10 +339,10 @@ mod tests {
     #[test]
     fn the_memory_guards_reason_is_below_the_figures() {
         let mut status = status_of(&[]);
-        assert!(!View::running(&status).paused);
+        assert!(!View::running(&status, true).paused);
         status.guard.stance = Stance::Paused;
         status.guard.why = Some("it is paused".to_owned());
-        let view = View::running(&status);
+        let view = View::running(&status, true);
         assert!(view.paused);
         assert_eq!(view.lines[2..], ["it is paused"]);
     }
@@ -413,7 +428,7 @@ mod tests {
 
     #[test]
     fn only_a_change_of_items_replaces_the_menu() {
-        let view = |states: &[(&str, TierState)]| View::running(&status_of(states));
+        let view = |states: &[(&str, TierState)]| View::running(&status_of(states), true);
         let before = view(&[("fast", TierState::Stopped)]);
         assert!(before.same_items(&view(&[("fast", TierState::Failed)])));
         assert!(!before.same_items(&view(&[

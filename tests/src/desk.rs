@@ -166,7 +166,7 @@ impl Desk {
         command
     }
 
-    /// Starts the app and returns once its icon is in the tray.
+    /// Starts the app and returns once its menu shows a server, or why there is none.
     ///
     /// # Panics
     /// If it does not start.

@@ -88,7 +88,7 @@ impl TrayHost {
             .expect("the session bus");
     }
 
-    /// The next icon that an app puts into the tray.
+    /// The next icon that an app puts into the tray, once its menu shows a server or why there is none.
     ///
     /// # Panics
     /// If none comes.
@@ -105,6 +105,10 @@ impl TrayHost {
         };
         // An icon is there a moment before its menu is.
         until("the icon's menu", async || icon.prepared().await.ok()).await;
+        icon.until("a server", async |_, menu| {
+            menu.find("Starting…").is_none().then_some(())
+        })
+        .await;
         icon
     }
 }

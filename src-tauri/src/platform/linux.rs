@@ -2,6 +2,7 @@
 
 pub(crate) mod login_item;
 
+use std::{io, path::Path};
 use tauri::{AppHandle, Builder, RunEvent, Wry};
 
 /// Connects to the display, or returns why there is none. The window library would panic instead.
@@ -22,4 +23,9 @@ pub(crate) fn show_in_dock(_: &AppHandle, _: bool) {}
 /// Always false: a second start asks the running host to open its window.
 pub(crate) fn is_reopen(_: &RunEvent) -> bool {
     false
+}
+
+/// Shows a folder in the file manager.
+pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
+    open::that_detached(folder)
 }

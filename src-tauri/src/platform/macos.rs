@@ -5,6 +5,7 @@ mod menu;
 
 use objc2::MainThreadMarker;
 use objc2_app_kit::NSApplication;
+use std::{io, path::Path, process::Command};
 use tauri::{ActivationPolicy, App, AppHandle, Builder, RunEvent, Wry};
 
 /// Always succeeds: a session that can start an app has a display.
@@ -46,4 +47,17 @@ pub(crate) fn show_in_dock(app: &AppHandle, shown: bool) {
 /// Whether the user opened the app again, in the Finder, with Spotlight or in the Dock. macOS starts no second copy.
 pub(crate) fn is_reopen(event: &RunEvent) -> bool {
     matches!(event, RunEvent::Reopen { .. })
+}
+
+/// Shows a folder in the Finder, selected in the folder around it. Opening it would start it if it were an app.
+pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
+    let done = Command::new("/usr/bin/open")
+        .arg("-R")
+        .arg(folder)
+        .status()?;
+    if done.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("`open -R` ended with {done}")))
+    }
 }

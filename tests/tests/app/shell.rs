@@ -1,11 +1,7 @@
 //! The menu-bar app as users see it: its tray menu over D-Bus, its windows through WebKit's driver, its processes.
 
 use serde_json::json;
-use std::{
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    process::{ExitStatus, Stdio},
-};
+use std::{os::unix::fs::PermissionsExt, path::Path, process::ExitStatus};
 use tierbar_core::{download::DownloadState, policy::Stance};
 use tierbar_tests::{
     binaries::{program, source},
@@ -15,6 +11,7 @@ use tierbar_tests::{
     wait::{until, within},
     web_driver::{DrivenApp, SETTINGS},
 };
+use tokio::process::Child;
 
 const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1";
 
@@ -540,36 +537,97 @@ async fn a_taken_port_is_shown_in_the_tray_and_can_be_retried() {
     succeeded(app.ended().await);
 }
 
-#[tokio::test]
-async fn the_app_names_the_server_that_owns_the_folder() {
-    let desk = Desk::new().await;
-    let mut server = desk
+/// Runs a server without windows on the desk, as a service does.
+async fn serve(desk: &Desk) -> Child {
+    let server = desk
         .command(program("tierbar"))
         .arg("serve")
         .spawn()
         .unwrap();
-    let url = until("the server", async || {
-        tierbar_host::running(Some(&desk.data())).map(|host| host.url)
+    until("the server", async || {
+        tierbar_host::running(Some(&desk.data()))
     })
     .await;
-    let app = desk
-        .command(program("tierbar-app"))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let icon = desk.tray.icon().await;
-    shows(&icon, "failed").await;
-    icon.click("Quit").await;
-    let output = within("the app's end", app.wait_with_output())
-        .await
-        .unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        stderr.contains(&server.id().unwrap().to_string()) && stderr.contains(&url),
-        "{stderr}"
-    );
+    server
+}
+
+/// Waits until the menu shows a server that is not the app's own.
+async fn shows_service(icon: &TrayIcon) {
+    icon.until("the service", async |_, menu| {
+        menu.find("Runs as a service").map(|_| ())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_app_shows_a_service_and_leaves_it_running() {
+    let desk = Desk::new().await;
+    let mut server = serve(&desk).await;
+    let mut app = desk.start_app().await;
+    shows_service(&app.icon).await;
+    app.icon.click("Fast").await;
+    app.icon
+        .until("Fast is checked", async |_, menu| {
+            menu.is_checked("Fast").then_some(())
+        })
+        .await;
+    shows(&app.icon, "ready").await;
+    app.icon.click("Pause").await;
+    until("a paused service", async || {
+        (desk.status().await.guard.stance == Stance::Paused).then_some(())
+    })
+    .await;
+
+    // Launched again, it has no second icon.
+    succeeded(desk.launch_app(&["--login"]).await.status);
+    assert_eq!(desk.display.windows(), Vec::<String>::new());
+    succeeded(desk.launch_app(&[]).await.status);
+    until("the chat window", async || {
+        desk.display
+            .windows()
+            .contains(&"Tierbar".to_owned())
+            .then_some(())
+    })
+    .await;
+
+    // A service that crashes is started again, and shown again.
     server.kill().await.unwrap();
+    shows(&app.icon, "failed").await;
+    let server = serve(&desk).await;
+    shows_service(&app.icon).await;
+    app.icon.click("Quit").await;
+    succeeded(app.ended().await);
+    let running = tierbar_host::running(Some(&desk.data())).expect("the service");
+    assert_eq!(Some(running.pid), server.id());
+}
+
+#[tokio::test]
+async fn try_again_replaces_a_service_that_was_stopped() {
+    let desk = Desk::new().await;
+    let mut server = serve(&desk).await;
+    let app = desk.start_app().await;
+    shows_service(&app.icon).await;
+    server.kill().await.unwrap();
+    shows(&app.icon, "failed").await;
+    app.icon.click("Try Again").await;
+    app.icon
+        .until("the tiers", async |_, menu| menu.find("Fast").map(|_| ()))
+        .await;
+    let running = tierbar_host::running(Some(&desk.data())).expect("a host");
+    assert_eq!(running.pid, app.pid());
+}
+
+#[tokio::test]
+async fn the_window_of_an_app_chats_with_a_service() {
+    let desk = Desk::new().await;
+    let server = serve(&desk).await;
+    let app = DrivenApp::start(&desk).await;
+    app.type_into("composer", "Hello").await;
+    app.click("send").await;
+    app.answered(1).await;
+    assert!(!written(&app).await.is_empty());
+    let running = tierbar_host::running(Some(&desk.data())).expect("the service");
+    assert_eq!(Some(running.pid), server.id());
 }
 
 #[tokio::test]

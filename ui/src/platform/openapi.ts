@@ -803,7 +803,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Shows the window of the app. */
+        /** Shows the chat window of the app that follows the events. */
         post: operations["raise"];
         delete?: never;
         options?: never;
@@ -5924,14 +5924,17 @@ export interface operations {
     };
     events: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The watcher is an app: it shows the chat window at each `raise` event, which `POST /tierbar/v1/raise` sends. */
+                windows?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events: `snapshot`, then `change`, `log` and `chats` */
+            /** @description Server-sent events: `snapshot`, then `change`, `log`, `chats` and `raise` */
             200: {
                 headers: {
                     [name: string]: unknown;

@@ -33,6 +33,7 @@ use crate::{
 };
 use std::sync::Arc;
 use tierbar_store::Store;
+use tokio::sync::broadcast;
 use utoipa_axum::router::OpenApiRouter;
 
 /// What the owner's API is answered from.
@@ -46,6 +47,8 @@ pub(crate) struct Admin {
     pub(crate) inference: Arc<Inference>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) edge: Arc<Edge>,
+    /// Asks those who follow the events and have windows to show the chat.
+    pub(crate) raise: broadcast::Sender<()>,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {

@@ -50,7 +50,4 @@ pub trait Services: Send + Sync + fmt::Debug {
 
     /// What the machine is, and what Tierbar itself uses of it.
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)>;
-
-    /// Asks the app for its chat window; `false` if no app with windows is running.
-    fn raise(&self) -> bool;
 }

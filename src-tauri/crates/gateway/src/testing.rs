@@ -223,9 +223,6 @@ impl Services for Home {
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
         Box::pin(async { (MachineFigures::default(), HostFigures::default()) })
     }
-    fn raise(&self) -> bool {
-        false
-    }
 }
 
 /// Writes down what it is asked, and refuses it; only a download is begun, and it is new once, and models are listed if there

@@ -25,7 +25,7 @@ mod notices;
 mod ollama;
 mod ownership;
 mod platform;
-mod raise;
+mod remote;
 mod schedules;
 mod serve;
 mod services;
@@ -39,20 +39,16 @@ pub use examine::{Finding, examine};
 pub use folder::data_folder;
 pub use journal::past_log;
 pub use log::log_to_folder;
-pub use ownership::{Running, running};
+pub use ownership::{AppLock, Running, running};
+pub use remote::Heard;
 
 use live_config::LiveConfig;
 use services::Admin;
-use status::StatusBoard;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tierbar_core::{
-    Config, Error,
-    lease::{BoxFuture, Tiers},
-    status::Status,
-};
+use tierbar_core::{Config, Error, lease::BoxFuture};
 use tokio::sync::watch;
 
 /// What runs a host; a second host that wants the same data folder reports it.
@@ -82,8 +78,8 @@ pub struct HostOptions {
 /// A running host. Dropping it does not end it; [`Host::shutdown`] does.
 #[derive(Debug)]
 pub struct Host {
+    kind: HostKind,
     config: Arc<LiveConfig>,
-    board: Arc<StatusBoard>,
     admin: Arc<Admin>,
     server: start::Server,
 }
@@ -127,42 +123,21 @@ impl Host {
         self.config.home()
     }
 
-    /// Returns the configured folder of models.
+    /// Returns how to reach it, as [`running`] does in other processes.
     #[must_use]
-    pub fn models_dir(&self) -> PathBuf {
-        self.config.folder.models_dir(&self.config.get().models_dir)
-    }
-
-    /// Returns the status as it changes. While a receiver lives, readings are taken every second.
-    #[must_use]
-    pub fn status(&self) -> watch::Receiver<Arc<Status>> {
-        self.board.watch()
-    }
-
-    #[must_use]
-    pub fn tiers(&self) -> Arc<dyn Tiers> {
-        Arc::new(self.config.supervisor.clone())
+    pub fn running(&self) -> Running {
+        Running {
+            pid: std::process::id(),
+            url: self.url().to_owned(),
+            token: self.token().to_owned(),
+            kind: self.kind,
+        }
     }
 
     /// Returns the current configuration as it changes.
     #[must_use]
     pub fn config(&self) -> watch::Receiver<Arc<Config>> {
         self.config.in_force.subscribe()
-    }
-
-    /// Refuses new requests while paused. Answers in progress finish.
-    pub fn set_paused(&self, paused: bool) {
-        if paused {
-            self.admin.memory_guard.pause(None);
-        } else {
-            self.admin.memory_guard.resume();
-        }
-        self.board.now();
-    }
-
-    /// Sets what `POST /tierbar/v1/raise` calls to show the app's chat window.
-    pub fn on_raise(&self, raise: impl Fn() + Send + Sync + 'static) {
-        *self.admin.raise.lock() = Some(Arc::new(raise));
     }
 
     /// Stops accepting, lets answers finish briefly, ends the workers, gives the data folder back. Safe to call

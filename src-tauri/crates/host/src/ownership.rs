@@ -63,6 +63,47 @@ pub fn running(home: Option<&Path>) -> Option<Running> {
     })
 }
 
+/// The right to be the menu-bar app of a data folder, whoever is its host. The system releases it when the process ends.
+#[derive(Debug)]
+pub struct AppLock {
+    _lock: File,
+}
+
+impl AppLock {
+    /// Takes it for the data folder `home` (the default one if `None`). Blocking.
+    ///
+    /// # Errors
+    /// `AlreadyRunning` if another app has it; `Storage` if the lock cannot be made.
+    pub fn take(home: Option<PathBuf>) -> Result<Self, Error> {
+        let path = Folder::open(home)?.run().join(APP_LOCK);
+        let failed = |error: io::Error| {
+            Error::new(
+                Code::Storage,
+                format!("cannot lock {}: {error}", path.display()),
+            )
+        };
+        let lock = open_lock(&path).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(Error::new(
+                Code::AlreadyRunning,
+                "the Tierbar app is already running",
+            )),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)
+}
+
+const APP_LOCK: &str = "app.lock";
 const LOCK: &str = "lock";
 const HOST: &str = "host.json";
 
@@ -94,13 +135,7 @@ impl Ownership {
                 format!("cannot lock {}: {error}", run.join(LOCK).display()),
             )
         };
-        let lock = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(run.join(LOCK));
-        let lock = lock.map_err(failed)?;
+        let lock = open_lock(&run.join(LOCK)).map_err(failed)?;
         let mut tries = 0..5;
         loop {
             match lock.try_lock() {
@@ -212,6 +247,16 @@ mod tests {
         drop(owner);
         assert!(running(Some(home.path())).is_none());
         Ownership::take(&folder).await.unwrap();
+    }
+
+    #[test]
+    fn a_folder_has_one_app_until_that_ends() {
+        let home = tempfile::tempdir().unwrap();
+        let take = || AppLock::take(Some(home.path().to_owned()));
+        let first = take().unwrap();
+        assert_eq!(take().unwrap_err().code, Code::AlreadyRunning);
+        drop(first);
+        take().unwrap();
     }
 
     #[tokio::test]

@@ -4,7 +4,6 @@ use crate::{
     figures::Figures, journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner,
     status::StatusBoard,
 };
-use parking_lot::Mutex;
 use serde_json::Value;
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
@@ -18,17 +17,13 @@ use tierbar_core::{
 use tierbar_gateway::Services;
 use tokio::sync::{broadcast, watch};
 
-type Raise = Arc<dyn Fn() + Send + Sync>;
-
-/// Status, configuration, event log, pause, and the app's window.
+/// Status, configuration, event log and pause.
 pub(crate) struct Admin {
     pub(crate) config: Arc<LiveConfig>,
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) memory_guard: Arc<GuardRunner>,
     pub(crate) journal: Arc<Ledger>,
     pub(crate) figures: Figures,
-    /// Shows the app's window, in an app.
-    pub(crate) raise: Mutex<Option<Raise>>,
 }
 
 impl fmt::Debug for Admin {
@@ -88,14 +83,5 @@ impl Services for Admin {
 
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
         Box::pin(self.figures.read())
-    }
-
-    fn raise(&self) -> bool {
-        // Called without the lock, since it may call back.
-        let raise = self.raise.lock().clone();
-        raise.is_some_and(|raise| {
-            raise();
-            true
-        })
     }
 }

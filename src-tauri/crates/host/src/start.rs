@@ -159,7 +159,6 @@ fn admin(
             home: data.folder.home().to_owned(),
             local,
         },
-        raise: Mutex::default(),
     })
 }
 
@@ -225,8 +224,8 @@ impl Assembly {
         self.spawn_upkeep(readings);
         tracing::info!(url = %self.network.url, home = %self.config.home().display(), "Tierbar is serving");
         Host {
+            kind: self.kind,
             config: self.config,
-            board: self.board,
             admin: self.admin,
             server: Server {
                 url: self.network.url,

@@ -29,7 +29,7 @@ async fn a_public_address_needs_explicit_consent() {
     let serving = Serving::start("0.0.0.0:0", "[server]\nnetwork = true\n")
         .await
         .unwrap();
-    let notices = serving.host.status().borrow().notices.clone();
+    let notices = serving.host.running().status().await.unwrap().notices;
     assert!(
         notices.iter().any(|notice| notice.contains("unencrypted")),
         "{notices:?}"
@@ -161,7 +161,7 @@ async fn tls_works_only_for_clients_that_trust_the_certificate() {
     let serving = Serving::start("0.0.0.0:0", config).await.unwrap();
     let key = serving.key(json!({"name": "laptop"})).await;
     let fingerprint = serving.host.fingerprint().unwrap().to_owned();
-    let notices = serving.host.status().borrow().notices.clone();
+    let notices = serving.host.running().status().await.unwrap().notices;
     assert!(
         notices.iter().any(|notice| notice.contains(&fingerprint)),
         "{notices:?}"

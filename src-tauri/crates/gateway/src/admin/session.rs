@@ -92,7 +92,7 @@ fn cookie(admin: &Admin, value: &str, seconds: u32, over_tls: bool) -> (HeaderNa
     (header::SET_COOKIE, cookie)
 }
 
-/// Shows the window of the app.
+/// Shows the chat window of the app that follows the events.
 #[utoipa::path(
     post,
     path = "/tierbar/v1/raise",
@@ -102,8 +102,8 @@ fn cookie(admin: &Admin, value: &str, seconds: u32, over_tls: bool) -> (HeaderNa
     responses((status = 204, description = "The window is shown"), Errors),
 )]
 pub(crate) async fn raise(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
-    if admin.services.raise() {
-        return Ok(StatusCode::NO_CONTENT);
+    match admin.raise.send(()) {
+        Ok(_) => Ok(StatusCode::NO_CONTENT),
+        Err(_) => Err(Error::new(Code::NotFound, "no app with windows is running").into()),
     }
-    Err(Error::new(Code::NotFound, "no app with windows is running").into())
 }
