@@ -3,11 +3,13 @@
 
 fn main() {
     let commands = &[
+        "command_line",
         "connection",
         "login_item",
         "open_chat",
         "open_settings",
         "reveal_models_folder",
+        "set_command_line",
         "set_login_item",
     ];
     // Without a pattern, Cargo watches the folder that this script writes, and builds the app a second time.

@@ -60,3 +60,28 @@ fn opening_the_app_again_opens_the_chat() {
     let handled = STARTUP.lines().find(|line| line.contains("is_reopen"));
     assert!(handled.unwrap().contains("Page::Chat"));
 }
+
+#[test]
+fn the_cask_links_the_command_line_and_checks_the_archive() {
+    let archive = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundle/Info.plist");
+    let made = std::process::Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../bundle/cask"))
+        .args([archive, "https://example.com/v#{version}/Tierbar.zip"])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let cask = String::from_utf8(made.stdout).unwrap();
+    let summed = std::process::Command::new("sha256sum")
+        .arg(archive)
+        .output()
+        .unwrap();
+    let sum = String::from_utf8(summed.stdout).unwrap()[..64].to_owned();
+    for line in [
+        format!("  version \"{}\"", env!("CARGO_PKG_VERSION")),
+        format!("  sha256 \"{sum}\""),
+        "  url \"https://example.com/v#{version}/Tierbar.zip\"".to_owned(),
+        "  app \"Tierbar.app\"".to_owned(),
+        "  binary \"#{appdir}/Tierbar.app/Contents/MacOS/tierbar\"".to_owned(),
+    ] {
+        assert!(cask.lines().any(|found| found == line), "{line}\n{cask}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The commands that windows may call: only what the HTTP API cannot do. Each window's capability lists its own.
 
 use crate::{
+    command_line::{self, CommandLine},
     login_item, platform,
     server::Server,
     tray,
@@ -61,6 +62,16 @@ pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
 }
 
 #[tauri::command]
+pub(crate) async fn command_line() -> Result<CommandLine, String> {
+    blocking(command_line::look).await
+}
+
+#[tauri::command]
+pub(crate) async fn set_command_line(installed: bool) -> Result<CommandLine, String> {
+    blocking(move || command_line::set(installed)).await
+}
+
+#[tauri::command]
 pub(crate) async fn reveal_models_folder(server: State<'_, Server>) -> Result<(), String> {
     let running = server
         .running()
@@ -69,10 +80,17 @@ pub(crate) async fn reveal_models_folder(server: State<'_, Server>) -> Result<()
     if !folder.is_dir() {
         return Err(format!("{} is not a folder", folder.display()));
     }
-    let shown = folder.clone();
-    let shown = spawn_blocking(move || platform::reveal(&shown)).await;
-    shown
-        .map_err(|ended| ended.to_string())
-        .and_then(|done| done.map_err(|error| error.to_string()))
-        .map_err(|error| format!("{} could not be shown: {error}", folder.display()))
+    blocking(move || {
+        platform::reveal(&folder)
+            .map_err(|error| format!("{} could not be shown: {error}", folder.display()))
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    spawn_blocking(work)
+        .await
+        .unwrap_or_else(|ended| Err(ended.to_string()))
 }

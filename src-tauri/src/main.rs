@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod bundle;
+mod command_line;
 mod commands;
 mod login_item;
 mod platform;

@@ -58,11 +58,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let open = arguments.open;
     let app = platform::configure(tauri::Builder::default())
         .invoke_handler(tauri::generate_handler![
+            commands::command_line,
             commands::connection,
             commands::login_item,
             commands::open_chat,
             commands::open_settings,
             commands::reveal_models_folder,
+            commands::set_command_line,
             commands::set_login_item,
         ])
         .setup(move |app| {

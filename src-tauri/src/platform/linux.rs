@@ -2,7 +2,10 @@
 
 pub(crate) mod login_item;
 
-use std::{io, path::Path};
+use std::{
+    env, io,
+    path::{Path, PathBuf},
+};
 use tauri::{AppHandle, Builder, RunEvent, Wry};
 
 /// Connects to the display, or returns why there is none. The window library would panic instead.
@@ -28,4 +31,32 @@ pub(crate) fn is_reopen(_: &RunEvent) -> bool {
 /// Shows a folder in the file manager.
 pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
     open::that_detached(folder)
+}
+
+/// Where the link to the command line belongs: the user's own folder of programs (systemd's file-hierarchy(7)).
+///
+/// # Errors
+/// There is no home folder.
+pub(crate) fn command_link() -> Result<PathBuf, String> {
+    let home = env::home_dir().ok_or("this user has no home folder")?;
+    Ok(home.join(".local/bin/tierbar"))
+}
+
+/// Whether terminals look for programs in the folder. The app has their `PATH`.
+pub(crate) fn is_in_path(folder: &Path) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|part| part == folder))
+}
+
+/// Always false: an app runs from where it is.
+pub(crate) fn is_temporary(_: &Path) -> bool {
+    false
+}
+
+/// # Errors
+/// Always: the folder is the user's own.
+pub(crate) fn change_link_as_administrator(_: Option<&PathBuf>, link: &Path) -> Result<(), String> {
+    Err(format!(
+        "{} cannot be changed: its folder belongs to another user",
+        link.display()
+    ))
 }

@@ -3,9 +3,15 @@
 pub(crate) mod login_item;
 mod menu;
 
+pub(crate) use login_item::is_temporary;
+
 use objc2::MainThreadMarker;
 use objc2_app_kit::NSApplication;
-use std::{io, path::Path, process::Command};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+};
 use tauri::{ActivationPolicy, App, AppHandle, Builder, RunEvent, Wry};
 
 /// Always succeeds: a session that can start an app has a display.
@@ -60,4 +66,56 @@ pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
     } else {
         Err(io::Error::other(format!("`open -R` ended with {done}")))
     }
+}
+
+/// Where the link to the command line belongs: in the `PATH` of every terminal (`/etc/paths`).
+///
+/// # Errors
+/// Never; its twin can fail.
+#[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
+pub(crate) fn command_link() -> Result<PathBuf, String> {
+    Ok("/usr/local/bin/tierbar".into())
+}
+
+/// Always true, see [`command_link`].
+pub(crate) fn is_in_path(_: &Path) -> bool {
+    true
+}
+
+/// The folder belongs to the administrator, and does not exist on a new Mac. The system's own dialog asks for the password.
+const CHANGE_LINK: &str = r#"on run {folder, link, program}
+    if program is "" then
+        set change to "/bin/rm -f " & quoted form of link
+    else
+        set change to "/bin/mkdir -p " & quoted form of folder & " && /bin/ln -sfn " & quoted form of program & " " & quoted form of link
+    end if
+    do shell script change with prompt "Tierbar changes the command " & link & "." with administrator privileges
+end run"#;
+
+/// Adds the link to the program, or removes it.
+///
+/// # Errors
+/// The user has refused, or the system's reason.
+pub(crate) fn change_link_as_administrator(
+    program: Option<&PathBuf>,
+    link: &Path,
+) -> Result<(), String> {
+    let folder = link.parent().unwrap_or(Path::new("/"));
+    let done = Command::new("/usr/bin/osascript")
+        .args(["-e", CHANGE_LINK])
+        .arg(folder)
+        .arg(link)
+        .arg(program.map_or(Path::new(""), PathBuf::as_path))
+        .output()
+        .map_err(|error| format!("osascript could not be run: {error}"))?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let reason = String::from_utf8_lossy(&done.stderr);
+    // errAEUserCanceled
+    Err(if reason.contains("(-128)") {
+        "nothing was changed, since no administrator allowed it".to_owned()
+    } else {
+        format!("{} cannot be changed: {}", link.display(), reason.trim())
+    })
 }

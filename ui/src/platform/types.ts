@@ -7,6 +7,8 @@ export interface Platform {
   openChat(): Promise<void>;
   /** The login item; absent in a browser. */
   loginItem?: LoginItem;
+  /** The `tierbar` command in the user's terminal; absent in a browser. */
+  commandLine?: CommandLineTool;
   /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
 }
@@ -20,4 +22,18 @@ export interface LoginItem {
   get(): Promise<boolean>;
   /** Resolves to the actual state afterwards. */
   set(on: boolean): Promise<boolean>;
+}
+
+export interface CommandLineTool {
+  get(): Promise<CommandLine>;
+  /** Adds or removes it; resolves to what is there afterwards. May ask for an administrator. */
+  set(installed: boolean): Promise<CommandLine>;
+}
+
+export interface CommandLine {
+  /** Where it is, or would be. */
+  path: string;
+  installed: boolean;
+  /** Whether a terminal finds it there. */
+  in_path: boolean;
 }

@@ -33,7 +33,7 @@ pub(crate) fn set(_: &AppHandle, on: bool) -> Result<(), String> {
         };
     }
     let program = env::current_exe().map_err(|error| error.to_string())?;
-    if is_translocated(&program) {
+    if is_temporary(&program) {
         return Err(
             "macOS runs Tierbar from a temporary place: move it to the Applications folder, open it there, then try again"
                 .to_owned(),
@@ -67,7 +67,7 @@ fn launch_agent(home: &Path) -> PathBuf {
 }
 
 /// Whether Gatekeeper runs a copy of a quarantined app: its path is gone after the next restart.
-fn is_translocated(program: &Path) -> bool {
+pub(crate) fn is_temporary(program: &Path) -> bool {
     program
         .components()
         .any(|part| part.as_os_str() == "AppTranslocation")
@@ -80,12 +80,12 @@ mod tests {
     #[test]
     fn an_app_in_a_temporary_place_is_recognized() {
         let temporary = "/private/var/folders/ab/T/AppTranslocation/1F/d/Tierbar.app/Contents/MacOS/tierbar-app";
-        assert!(is_translocated(Path::new(temporary)));
+        assert!(is_temporary(Path::new(temporary)));
         for lasting in [
             "/Applications/Tierbar.app/Contents/MacOS/tierbar-app",
             "/Users/a & b/Applications/Tierbar.app/Contents/MacOS/tierbar-app",
         ] {
-            assert!(!is_translocated(Path::new(lasting)), "{lasting}");
+            assert!(!is_temporary(Path::new(lasting)), "{lasting}");
         }
     }
 }

@@ -153,6 +153,39 @@ describe('general settings', () => {
   });
 });
 
+describe('the command line tool', () => {
+  const at = (installed: boolean, in_path = true) => ({ path: '/bin/tierbar', installed, in_path });
+  const tool = (set: () => Promise<ReturnType<typeof at>>) => ({
+    loginItem: { get: async () => false, set: async () => false },
+    commandLine: { get: async () => at(false), set },
+  });
+
+  it('is installed with one click, which says where', async () => {
+    await open(
+      '',
+      tool(async () => at(true, false)),
+    );
+    const button = await screen.findByTestId('command-line');
+    await until(() => button.textContent === 'Install Command Line Tool…');
+    await fireEvent.click(button);
+    await until(() => button.textContent === 'Remove…');
+    await screen.findByText(/Installed as \/bin\/tierbar/);
+    await screen.findByText(/Add it to PATH/);
+  });
+
+  it('says why it was not installed', async () => {
+    await open(
+      '',
+      tool(async () => Promise.reject('/bin/tierbar is something else')),
+    );
+    const button = await screen.findByTestId('command-line');
+    await until(() => !(button as HTMLButtonElement).disabled);
+    await fireEvent.click(button);
+    await screen.findByText(/is something else/);
+    expect(button.textContent).toBe('Install Command Line Tool…');
+  });
+});
+
 describe('browser sessions', () => {
   const old = () => {
     const error = { message: 'a browser session older than 10 minutes cannot do this', code: 'forbidden' };

@@ -12,6 +12,7 @@ describe('the platform', () => {
     const platform = await detectPlatform();
     expect(await platform.connection()).toEqual({ url: '' });
     expect(platform.loginItem).toBeUndefined();
+    expect(platform.commandLine).toBeUndefined();
     expect(platform.revealModelsFolder).toBeUndefined();
   });
 
@@ -29,6 +30,8 @@ describe('the platform', () => {
     expect(await platform.connection()).toEqual({ url: 'http://127.0.0.1:1', token: 't' });
     expect(await platform.loginItem?.get()).toBe(false);
     expect(await platform.loginItem?.set(true)).toBe(true);
+    await platform.commandLine?.get();
+    await platform.commandLine?.set(true);
     await platform.openSettings();
     await platform.openSettings('models');
     await platform.openChat();
@@ -37,6 +40,8 @@ describe('the platform', () => {
       ['connection', {}],
       ['login_item', {}],
       ['set_login_item', { on: true }],
+      ['command_line', {}],
+      ['set_command_line', { installed: true }],
       ['open_settings', {}],
       ['open_settings', { section: 'models' }],
       ['open_chat', {}],

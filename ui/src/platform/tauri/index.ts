@@ -1,5 +1,5 @@
 import { invoke } from '@tauri-apps/api/core';
-import type { Connection, Platform } from '../types';
+import type { CommandLine, Connection, Platform } from '../types';
 
 export const tauri: Platform = {
   connection: () => invoke<Connection>('connection'),
@@ -8,6 +8,10 @@ export const tauri: Platform = {
   loginItem: {
     get: () => invoke<boolean>('login_item'),
     set: (on) => invoke<boolean>('set_login_item', { on }),
+  },
+  commandLine: {
+    get: () => invoke<CommandLine>('command_line'),
+    set: (installed) => invoke<CommandLine>('set_command_line', { installed }),
   },
   revealModelsFolder: () => invoke('reveal_models_folder'),
 };

@@ -1,0 +1,164 @@
+//! The `tierbar` command in the user's terminal: a link to the program beside the app.
+
+use crate::platform;
+use serde::Serialize;
+use std::{
+    env, fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+
+/// What the settings show of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct CommandLine {
+    /// Where the link is, or would be.
+    path: PathBuf,
+    installed: bool,
+    /// Whether a terminal finds it there.
+    in_path: bool,
+}
+
+/// Blocking.
+///
+/// # Errors
+/// A sentence: there is no program to link to, or nowhere to put the link.
+pub(crate) fn look() -> Result<CommandLine, String> {
+    let (program, link) = (program()?, platform::command_link()?);
+    let folder = link.parent().unwrap_or(Path::new("/"));
+    Ok(CommandLine {
+        installed: found(&link, &program) == Found::Ours,
+        in_path: platform::is_in_path(folder),
+        path: link,
+    })
+}
+
+/// Adds the link or removes it, and tells what is there then. Asks for an administrator where the folder requires one.
+/// Blocking.
+///
+/// # Errors
+/// A sentence: something else is there, or the system's reason.
+pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
+    let (program, link) = (program()?, platform::command_link()?);
+    if installed && platform::is_temporary(&program) {
+        return Err(
+            "macOS runs Tierbar from a temporary place: move it to the Applications folder, open it there, then try again"
+                .to_owned(),
+        );
+    }
+    let changed = match (found(&link, &program), installed) {
+        (Found::Other, _) => {
+            return Err(format!(
+                "{} is something else: rename or delete it, then try again",
+                link.display()
+            ));
+        }
+        (Found::Nothing, false) => Ok(()),
+        (Found::Ours, true) => Ok(()),
+        (_, true) => add(&program, &link),
+        (_, false) => fs::remove_file(&link),
+    };
+    match changed {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            platform::change_link_as_administrator(installed.then_some(&program), &link)?;
+        }
+        Err(error) => return Err(format!("{} cannot be changed: {error}", link.display())),
+        Ok(()) => {}
+    }
+    look()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    /// A link to our program.
+    Ours,
+    /// A link to a Tierbar that is elsewhere, or is there no more.
+    Earlier,
+    Other,
+}
+
+fn found(link: &Path, program: &Path) -> Found {
+    match fs::read_link(link) {
+        Ok(target) => {
+            let target = link
+                .parent()
+                .map_or(target.clone(), |folder| folder.join(&target));
+            if target == program || target.canonicalize().is_ok_and(|target| target == program) {
+                Found::Ours
+            } else if target.file_name() == program.file_name() {
+                Found::Earlier
+            } else {
+                Found::Other
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Found::Nothing,
+        // It is no link.
+        Err(_) => Found::Other,
+    }
+}
+
+/// Replaces an earlier link in one step.
+fn add(program: &Path, link: &Path) -> io::Result<()> {
+    let folder = link.parent().unwrap_or(Path::new("/"));
+    fs::create_dir_all(folder)?;
+    let beside = folder.join(format!(".tierbar-{}", std::process::id()));
+    symlink(program, &beside)?;
+    fs::rename(&beside, link).inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
+}
+
+/// The `tierbar` beside the app.
+fn program() -> Result<PathBuf, String> {
+    let app = env::current_exe()
+        .and_then(|app| app.canonicalize())
+        .map_err(|error| format!("the app's own place is unknown: {error}"))?;
+    let program = app.with_file_name("tierbar");
+    if program.is_file() {
+        Ok(program.canonicalize().unwrap_or(program))
+    } else {
+        Err(format!(
+            "{} is missing; install Tierbar again",
+            program.display()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_link_to_tierbar_is_replaced() {
+        let root = std::env::temp_dir().join(format!("tierbar-links-{}", std::process::id()));
+        fs::create_dir_all(root.join("bin")).unwrap();
+        let root = root.canonicalize().unwrap();
+        let (program, link) = (root.join("tierbar"), root.join("bin/tierbar"));
+        fs::write(&program, "").unwrap();
+        assert_eq!(found(&link, &program), Found::Nothing);
+        add(&program, &link).unwrap();
+        assert_eq!(found(&link, &program), Found::Ours);
+        // Homebrew links relatively.
+        fs::remove_file(&link).unwrap();
+        symlink("../tierbar", &link).unwrap();
+        assert_eq!(found(&link, &program), Found::Ours);
+        for (target, wanted) in [
+            (
+                "/Volumes/Tierbar/Tierbar.app/Contents/MacOS/tierbar",
+                Found::Earlier,
+            ),
+            ("/usr/bin/env", Found::Other),
+        ] {
+            fs::remove_file(&link).unwrap();
+            symlink(target, &link).unwrap();
+            assert_eq!(found(&link, &program), wanted, "{target}");
+        }
+        add(&program, &link).unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), program);
+        fs::remove_file(&link).unwrap();
+        fs::write(&link, "another program").unwrap();
+        assert_eq!(found(&link, &program), Found::Other);
+        assert_eq!(fs::read_dir(root.join("bin")).unwrap().count(), 1);
+        fs::remove_dir_all(&root).unwrap();
+    }
+}
