@@ -1,18 +1,21 @@
 //! The memory of requests: none makes the host allocate more than it is charged for.
 
 use reqwest::Method;
+use serde_json::json;
 use std::fs;
 use tierbar_tests::{
+    binaries::STARTER,
     serving::{Data, Serving},
     wait::within,
 };
 
 /// Below the limit of a body.
 const LENGTH: usize = 31 << 20;
-/// Four times the body's text, and the values of its JSON.
-const CHARGED_MIB: u64 = 4 * 32 + 64;
-/// The body itself, while it arrives, and what an allocator holds back.
-const OWN_MIB: u64 = 96;
+/// What one request may take besides its body, and all of them together.
+const ONE_MIB: u64 = 64;
+const ALL_MIB: u64 = 512;
+/// Buffers of connections, and whatever else a host does meanwhile.
+const NOISE_MIB: u64 = 12;
 
 const ROUTES: [&str; 14] = [
     "/v1/chat/completions",
@@ -39,11 +42,33 @@ fn status_mib(host: &Serving, name: &str) -> u64 {
     kib >> 10
 }
 
+/// A host whose memory is what it has allocated: the allocator gives each large piece back at once.
+async fn frugal(data: Data) -> (Data, Serving) {
+    let data = data
+        .with("MALLOC_MMAP_THRESHOLD_", "65536")
+        .with("MALLOC_TRIM_THRESHOLD_", "0");
+    let host = data.serve().await;
+    // Once it has measured the machine.
+    let (status, _) = host.ask(Method::GET, "/tierbar/v1/diagnosis", None).await;
+    assert_eq!(status, 200);
+    (data, host)
+}
+
+/// Returns what is resident, and sets the peak to it.
+fn begin(host: &Serving) -> u64 {
+    fs::write(format!("/proc/{}/clear_refs", host.pid()), "5").unwrap();
+    status_mib(host, "VmRSS:")
+}
+
 /// Sends a body, and returns by how many MiB the host's memory rose meanwhile.
 async fn rise(host: &Serving, path: &str, kind: &str, body: String) -> u64 {
-    let before = status_mib(host, "VmRSS:");
-    // Sets the peak to what is resident now.
-    fs::write(format!("/proc/{}/clear_refs", host.pid()), "5").unwrap();
+    let before = begin(host);
+    send(host, path, kind, body).await;
+    status_mib(host, "VmHWM:").saturating_sub(before)
+}
+
+/// Sends a body; returns the answer's status once all of it is here.
+async fn send(host: &Serving, path: &str, kind: &str, body: String) -> u16 {
     let request = host
         .http
         .request(Method::POST, format!("{}{path}", host.url))
@@ -52,8 +77,9 @@ async fn rise(host: &Serving, path: &str, kind: &str, body: String) -> u64 {
     let answer = within("an answer", request.body(body).send())
         .await
         .unwrap();
+    let status = answer.status().as_u16();
     within("its body", answer.bytes()).await.unwrap();
-    status_mib(host, "VmHWM:").saturating_sub(before)
+    status
 }
 
 fn filled(start: &str, part: &str, end: &str) -> String {
@@ -64,8 +90,7 @@ fn filled(start: &str, part: &str, end: &str) -> String {
 #[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
 #[tokio::test]
 async fn no_request_takes_more_memory_than_it_is_charged() {
-    let data = Data::empty("");
-    let host = data.serve().await;
+    let (_data, host) = frugal(Data::empty("")).await;
     let json = "application/json";
     let mut bombs = Vec::new();
     for path in ROUTES {
@@ -95,9 +120,70 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
     }
     for (path, kind, [start, part, end]) in bombs {
         let rise = rise(&host, path, kind, filled(start, part, end)).await;
+        let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
         assert!(
-            rise <= CHARGED_MIB + OWN_MIB,
+            rise <= most,
             "{path} took {rise} MiB for {kind} {start}{part}…"
         );
     }
+    // As many values as are read: 768 bytes each by the count, and the text of two copies.
+    let values = (64 << 20) / (512 + 256 + 8) - 2;
+    for path in ROUTES {
+        let body = format!("{{\"x\":[{}0]}}", "[0],".repeat(values));
+        let before = begin(&host);
+        let status = send(&host, path, json, body).await;
+        let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
+        assert_ne!(status, 413, "{path}");
+        assert!(
+            rise <= 1 + ONE_MIB + NOISE_MIB,
+            "{path} took {rise} MiB for its values"
+        );
+    }
+}
+
+#[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
+#[tokio::test]
+async fn a_request_to_a_tier_takes_no_more_memory_either() {
+    let data = Data::new(&format!("[tiers.fast]\nmodel = \"{STARTER}\"\n"));
+    let (_data, host) = frugal(data).await;
+    let warm = host.chat("fast", json!({"max_tokens": 1})).await;
+    assert_eq!(warm.status(), 200);
+    let openai = "{\"model\":\"fast\",\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\
+        \"image_url\":{\"url\":\"data:image/png;base64,";
+    let anthropic = "{\"model\":\"fast\",\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":[\
+        {\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"";
+    let ollama =
+        "{\"model\":\"fast\",\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"images\":[\"";
+    let generate = "{\"model\":\"fast\",\"prompt\":\"x\",\"images\":[\"";
+    for (path, start, end) in [
+        ("/v1/chat/completions", openai, "\"}}]}]}"),
+        ("/v1/messages", anthropic, "\"}}]}]}"),
+        ("/api/chat", ollama, "\"]}]}"),
+        ("/api/generate", generate, "\"]}"),
+    ] {
+        let body = filled(start, "AAAA", end);
+        let rise = rise(&host, path, "application/json", body).await;
+        let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
+        assert!(rise <= most, "{path} took {rise} MiB");
+    }
+}
+
+#[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
+#[tokio::test]
+async fn all_requests_together_take_no_more_than_their_share() {
+    let (_data, host) = frugal(Data::empty("")).await;
+    let text = filled("{\"model\":\"none\",\"prompt\":\"", "word ", "\"}");
+    let before = begin(&host);
+    let sent = (0..24).map(|_| send(&host, "/api/generate", "application/json", text.clone()));
+    let answers = futures_util::future::join_all(sent).await;
+    let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
+    assert!(answers.contains(&429), "all found room: {answers:?}");
+    assert!(answers.contains(&404), "none found room: {answers:?}");
+    assert!(rise <= ALL_MIB + 4 * NOISE_MIB, "they took {rise} MiB");
+    // All of it is given back.
+    let body = filled("{\"model\":\"none\",\"prompt\":\"", "word ", "\"}");
+    assert_eq!(
+        send(&host, "/api/generate", "application/json", body).await,
+        404
+    );
 }

@@ -212,6 +212,8 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let (request, (tokens, media), prompt, parser) = off_the_reactor(move || {
         let mut request: ChatRequest = read(&body)?;
         let (prompt, read) = renderer.read_chat(&mut request, true, &gone)?;
+        // Before anything is made of a prompt of any length.
+        check_fits(read.0.len(), renderer.context_tokens as usize)?;
         let parser = AnswerParser::of(&prompt)?;
         Ok::<_, Error>((request, read, prompt, parser))
     })

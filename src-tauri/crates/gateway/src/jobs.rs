@@ -4,10 +4,7 @@ pub(crate) mod queue;
 pub(crate) mod tasks;
 pub(crate) mod turns;
 
-use crate::{
-    edge::keys::Keys,
-    inference::{Inference, caller::Accounts},
-};
+use crate::{edge::keys::Keys, inference::Inference};
 use queue::JobQueue;
 use std::sync::Arc;
 use tierbar_store::Store;
@@ -17,9 +14,7 @@ use turns::Turns;
 #[derive(Debug)]
 pub(crate) struct Jobs {
     pub(crate) inference: Arc<Inference>,
-    /// Who left a request here, by name.
-    pub(crate) accounts: Arc<dyn Accounts>,
-    /// Admits turns.
+    /// Admits turns, and knows who left a request here.
     pub(crate) keys: Arc<Keys>,
     pub(crate) store: Store,
     pub(crate) queue: JobQueue,

@@ -165,7 +165,6 @@ impl Gateway {
         });
         let jobs = Arc::new(Jobs {
             inference: Arc::clone(&inference),
-            accounts: Arc::clone(&self.keys) as _,
             keys: Arc::clone(&self.keys),
             store: self.store.clone(),
             queue: self.queue,

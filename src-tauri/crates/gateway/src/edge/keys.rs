@@ -10,7 +10,7 @@ pub(crate) use admit::{Sender, admit};
 pub(crate) use admitted::Admitted;
 
 use super::now_ms;
-use crate::inference::caller::{Account, Accounts, Caller};
+use crate::inference::caller::{Account, Caller};
 use admit::KEPT_PART;
 use key::{Key, revoked, try_after};
 use std::{
@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 const SAVING: Duration = Duration::from_secs(60);
 /// The memory of all requests together: of their bodies, and of what parsing makes of them.
 const BODIES: usize = 512 << 20;
-/// The memory of the requests of one key; the largest request takes 224 MiB.
+/// The memory of the requests of one key; the largest request takes 96 MiB.
 const OF_ONE_KEY: usize = 256 << 20;
 /// The `Retry-After` if the time is unknown.
 const SOON: Duration = Duration::from_secs(2);
@@ -194,6 +194,38 @@ impl Keys {
         }
     }
 
+    /// Returns the share of a request that has been read before, of the account with this id.
+    ///
+    /// # Errors
+    /// `Overloaded` while there is no room for it, `Unauthorized` without such an account.
+    pub(crate) fn charge(
+        self: &Arc<Self>,
+        id: Option<&str>,
+        bytes: usize,
+    ) -> Result<Weight, Error> {
+        let key = id.map(|id| self.of_id(id)).transpose()?;
+        let mut weight = self.weigh(key);
+        weight.grow(bytes)?;
+        Ok(weight)
+    }
+
+    /// Returns the caller whose account has this id.
+    ///
+    /// # Errors
+    /// `Unauthorized` if the account is closed, `Overloaded` if its tokens are used up for now.
+    pub(crate) fn caller(&self, id: &str) -> Result<Caller, Error> {
+        let key = self.of_id(id)?;
+        key.check_tokens(now_ms())?;
+        Ok(Caller::from(key as Arc<dyn Account>))
+    }
+
+    fn of_id(&self, id: &str) -> Result<Arc<Key>, Error> {
+        let found = self.all().into_iter().find(|key| key.id == id);
+        let key = found.ok_or_else(|| revoked("the API key"))?;
+        key.check_in_use()?;
+        Ok(key)
+    }
+
     /// Admits a request, within `most` in total and the key's limits.
     pub(crate) fn enter(
         &self,
@@ -232,16 +264,6 @@ impl Keys {
     }
 }
 
-impl Accounts for Keys {
-    fn caller(&self, id: &str) -> Result<Caller, Error> {
-        let found = self.all().into_iter().find(|key| key.id == id);
-        let key = found.ok_or_else(|| revoked("the API key"))?;
-        key.check_in_use()?;
-        key.check_tokens(now_ms())?;
-        Ok(Caller::from(key as Arc<dyn Account>))
-    }
-}
-
 impl Weight {
     /// The owner may use the part that is kept from others too.
     pub(crate) fn of_the_owner(mut self) -> Self {
@@ -262,6 +284,15 @@ impl Weight {
         self.bytes += more;
         Ok(())
     }
+
+    /// Gives all of it back.
+    pub(crate) fn release(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.keys.bodies.fetch_sub(bytes, Ordering::AcqRel);
+        if let Some(key) = &self.key {
+            key.bodies.fetch_sub(bytes, Ordering::AcqRel);
+        }
+    }
 }
 
 fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
@@ -280,10 +311,7 @@ fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
 
 impl Drop for Weight {
     fn drop(&mut self) {
-        self.keys.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
-        if let Some(key) = &self.key {
-            key.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
-        }
+        self.release();
     }
 }
 

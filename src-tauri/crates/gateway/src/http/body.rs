@@ -13,15 +13,15 @@ pub(crate) const INFERENCE_LIMIT: usize = 32 << 20;
 /// Enough for the longest answer in a chat.
 pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
 
-/// The most memory that the values of one body may take once they are parsed, besides their text.
-const MOST_VALUES: usize = 64 << 20;
+/// The most memory that one request may take, besides the bytes of its body: for copies of its text, and for its values once they
+/// are parsed.
+const MOST_MEMORY: usize = 64 << 20;
 /// The memory of an array or object with one element, which has room for four; an object has a table too.
 const CONTAINER: usize = 512;
 /// The memory of a further element, in a list that doubles as it grows.
 const ELEMENT: usize = 256;
-/// How often a body's text is in memory at most, besides the body itself: parsed, within a prompt, in the form of another
-/// dialect, and as its bytes.
-const COPIES: usize = 4;
+/// How often a body's text is in memory at most, besides the body itself: parsed, and in the form that its tier gets.
+const COPIES: usize = 2;
 
 /// How long a body may stall,
 const SILENCE: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ pub(crate) async fn again(body: Body) -> Result<Bytes, Error> {
         .map_err(|error| Error::new(Code::BadRequest, format!("the body ended early: {error}")))
 }
 
-/// Like [`read`]; `grows` may refuse each further part.
+/// Like [`read`]; `grows` may refuse each further part. A refused body is read to its end and dropped, as one beyond the limit.
 pub(crate) async fn collect(
     mut body: Body,
     limit: usize,
@@ -58,6 +58,7 @@ pub(crate) async fn collect(
 ) -> Result<Bytes, Error> {
     // A body of one part, such as one that was read before, is not copied.
     let (mut first, mut bytes, mut length) = (Bytes::new(), Vec::new(), 0usize);
+    let mut refused = None;
     let begun = Instant::now();
     while let Some(frame) = timeout(SILENCE, body.frame())
         .await
@@ -74,8 +75,10 @@ pub(crate) async fn collect(
             continue;
         };
         length = length.saturating_add(data.len());
-        if length <= limit {
-            grows(data.len())?;
+        if length <= limit && refused.is_none() {
+            refused = grows(data.len()).err();
+        }
+        if length <= limit && refused.is_none() {
             if length == data.len() {
                 first = data;
             } else {
@@ -89,6 +92,9 @@ pub(crate) async fn collect(
             break;
         }
     }
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
     if length <= limit {
         if bytes.is_empty() {
             return Ok(first);
@@ -97,7 +103,9 @@ pub(crate) async fn collect(
         return Ok(bytes.into());
     }
     let message = format!("the body is larger than {} MiB", limit >> 20);
-    Err(Error::new(Code::PayloadTooLarge, message).detail("limit_bytes", limit))
+    Err(Error::new(Code::PayloadTooLarge, message)
+        .hint("send a shorter prompt, or fewer or smaller images")
+        .detail("limit_bytes", limit))
 }
 
 fn too_slow(length: usize, begun: Instant) -> Error {
@@ -111,11 +119,12 @@ fn too_slow(length: usize, begun: Instant) -> Error {
 /// `is_lines`: it is not one JSON document but many, which are parsed one at a time.
 ///
 /// # Errors
-/// Those of [`check_values`].
+/// `PayloadTooLarge` for more than any request needs.
 pub(crate) fn memory_of(body: &[u8], is_lines: bool) -> Result<usize, Error> {
     let values = if is_lines { 0 } else { values_memory(body) };
-    check_values(values)?;
-    Ok(body.len() * COPIES + values)
+    let memory = body.len() * COPIES + values;
+    check_values(memory)?;
+    Ok(memory)
 }
 
 /// Returns the most memory that the values of a JSON document take when it is parsed, besides its text. A parser reads no
@@ -135,20 +144,21 @@ pub(crate) fn values_memory(json: &[u8]) -> usize {
     memory
 }
 
-/// Checks that parsed values fit into memory, by what [`values_memory`] says of them.
+/// Checks that what is made of a body fits into memory, by what [`values_memory`] says of its values.
 ///
 /// # Errors
 /// `PayloadTooLarge` for more than any request needs.
 pub(crate) fn check_values(memory: usize) -> Result<(), Error> {
-    if memory <= MOST_VALUES {
+    if memory <= MOST_MEMORY {
         return Ok(());
     }
     let message = format!(
         "the values of the body would take {} MiB of memory and can take {} MiB",
         memory >> 20,
-        MOST_VALUES >> 20
+        MOST_MEMORY >> 20
     );
-    Err(Error::new(Code::PayloadTooLarge, message).hint("send a smaller request"))
+    Err(Error::new(Code::PayloadTooLarge, message)
+        .hint("send fewer values at a time, such as shorter lists or fewer images"))
 }
 
 /// Reads a request for inference, and parses it.

@@ -1,7 +1,6 @@
 //! For whom an answer is made. A request's caller goes with its task and not with its arguments, so that no dialect has to pass it on.
 
 use std::{fmt, sync::Arc};
-use tierbar_core::Error;
 
 tokio::task_local! {
     static CALLER: Caller;
@@ -17,13 +16,6 @@ pub trait Account: Send + Sync + fmt::Debug {
 
     /// Takes the tokens of an answer.
     fn spend(&self, tokens: u64);
-}
-
-/// The accounts, by their ids.
-pub(crate) trait Accounts: Send + Sync + fmt::Debug {
-    /// # Errors
-    /// `Unauthorized` if the account is closed, `Overloaded` if its tokens are used up for now.
-    fn caller(&self, id: &str) -> Result<Caller, Error>;
 }
 
 /// The caller of a request. The default is the owner, whose tokens are not counted.

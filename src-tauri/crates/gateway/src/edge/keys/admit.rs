@@ -61,7 +61,11 @@ pub(crate) async fn admit(
     if is_owner {
         weight = weight.of_the_owner();
     }
-    let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
+    let read = body::collect(body, body::INFERENCE_LIMIT, |more| {
+        // The rest of a refused body is dropped as it arrives.
+        weight.grow(more).inspect_err(|_| weight.release())
+    });
+    let read = read.await;
     let is_lines = (edge.reads_lines)(&path, &head.headers);
     let read = read.and_then(|body| {
         let memory = body::memory_of(&body, is_lines);

@@ -1,5 +1,11 @@
 use super::*;
-use std::convert::Infallible;
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 use tokio::time::sleep;
 
 /// A body of pieces, with a pause before each.
@@ -48,6 +54,25 @@ fn the_memory_of_values_is_counted_outside_strings() {
     );
     let lines = memory_of(bomb.as_bytes(), true).unwrap();
     assert_eq!(lines, bomb.len() * COPIES);
+}
+
+#[tokio::test]
+async fn a_refused_body_is_read_to_its_end() {
+    let part = Bytes::from(vec![b'x'; 10]);
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let parts = (0..9).map(move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok::<_, Infallible>(part.clone())
+    });
+    let parts = futures_util::stream::iter(parts);
+    let mut asked = 0;
+    let refused = collect(Body::from_stream(parts), 100, |_| {
+        asked += 1;
+        Err(Error::new(Code::Overloaded, "full"))
+    });
+    assert_eq!(refused.await.unwrap_err().code, Code::Overloaded);
+    assert_eq!((asked, sent.load(Ordering::Relaxed)), (1, 9));
 }
 
 #[tokio::test]

@@ -207,14 +207,20 @@ fn badly(error: Error) -> Outcome {
     }
 }
 
-/// Runs the request for the API key that it came with, if any. A revoked key gets no answers, and one without tokens waits for them.
+/// Runs the request for the API key that it came with, if any. A revoked key gets no answers, one without tokens waits for them,
+/// and all wait for room in the memory of requests.
 async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
-    let caller = match claim.owner.as_deref().map(|id| jobs.accounts.caller(id)) {
-        None => Caller::default(),
-        Some(Ok(caller)) => caller,
-        Some(Err(error)) => return unpaid(error),
-    };
-    caller.scope(send(inference, claim)).await
+    let owner = claim.owner.as_deref();
+    let caller = owner.map_or(Ok(Caller::default()), |id| jobs.keys.caller(id));
+    let memory = body::memory_of(&claim.request.body, false);
+    let weight = memory.and_then(|memory| {
+        jobs.keys
+            .charge(owner, claim.request.body.len().saturating_add(memory))
+    });
+    match (caller, weight) {
+        (Ok(caller), Ok(_weight)) => caller.scope(send(inference, claim)).await,
+        (Err(error), _) | (_, Err(error)) => unpaid(error),
+    }
 }
 
 fn unpaid(error: Error) -> Outcome {

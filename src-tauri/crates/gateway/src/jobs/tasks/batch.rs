@@ -14,12 +14,16 @@ use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error,
     tasks::{Task, saved::Spent},
+    units::file_size,
 };
 
 /// Texts of one request.
 pub(super) const MOST: usize = 256;
 /// As many are on their way at a time: more than a worker answers at once, so that it is never idle.
 const AT_ONCE: usize = 4;
+
+/// In bytes: the largest context, of a million tokens, holds about as much.
+const LONGEST_PROMPT: usize = 4 << 20;
 
 /// What a request brings.
 pub(super) enum Items<T> {
@@ -72,6 +76,24 @@ pub(super) fn text(value: &Value) -> Result<&str, Error> {
         return Err(bad("the text is empty".to_owned()));
     }
     Ok(text)
+}
+
+/// A text that is sent to a model as one prompt.
+///
+/// # Errors
+/// Those of [`text`]; `PayloadTooLarge` beyond what any context holds.
+pub(super) fn prompt(value: &Value) -> Result<&str, Error> {
+    let text = text(value)?;
+    if text.len() <= LONGEST_PROMPT {
+        return Ok(text);
+    }
+    let message = format!(
+        "the text has {} and can have at most {}",
+        file_size(text.len() as u64),
+        file_size(LONGEST_PROMPT as u64)
+    );
+    Err(Error::new(Code::PayloadTooLarge, message)
+        .hint("send it in parts, or summarize it first with /v1/summarize"))
 }
 
 /// Answers all of them, and says of the response what its answers say of themselves, in their order. If none can be answered, that is the

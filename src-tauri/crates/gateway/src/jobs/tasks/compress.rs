@@ -90,7 +90,7 @@ pub(super) async fn compress(
             &hints,
             trail,
         );
-        async move { shorten(session, batch::text(&text)?.into(), limit).await }
+        async move { shorten(session, batch::prompt(&text)?.into(), limit).await }
     };
     Ok(batch::answer(&jobs, Task::Compress, items, one).await)
 }

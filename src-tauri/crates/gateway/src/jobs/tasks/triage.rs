@@ -79,7 +79,7 @@ pub(super) async fn triage(
             &hints,
             trail,
         );
-        async move { sort(session, batch::text(&text)?).await }
+        async move { sort(session, batch::prompt(&text)?).await }
     };
     Ok(batch::answer(&jobs, Task::Triage, items, one).await)
 }
