@@ -1,6 +1,7 @@
 //! A host beyond loopback, over TLS, and with hostile clients: the real host, real sockets, real clients.
 
 mod command;
+mod lan;
 mod network;
 mod prompts;
 mod slow;

@@ -9,7 +9,7 @@ use crate::{
     worker,
 };
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, path::Path};
-use tierbar_core::{Config, Error, TierId, config::Engine, units::file_size, volume::margin};
+use tierbar_core::{Code, Config, Error, TierId, config::Engine, units::file_size, volume::margin};
 use tierbar_library::Library;
 
 /// Something that was looked at.
@@ -189,10 +189,11 @@ fn tiers(folder: &Folder, config: &Config) -> Vec<Finding> {
 fn model(library: &Library, tier: &TierId, model: &str) -> Finding {
     match library.resolve(model) {
         Ok(_) => Finding::good(format!("the model of {tier}, {model}, is here")),
-        Err(error) => Finding::bad(
+        Err(error) if error.code == Code::ModelMissing => Finding::bad(
             format!("the model of {tier} is missing: {}", error.message),
             format!("download it, or give {tier} another model in Settings → Tiers"),
         ),
+        Err(error) => Finding::of(&error),
     }
 }
 

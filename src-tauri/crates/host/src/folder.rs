@@ -1,9 +1,9 @@
 //! The data folder: where it is, and the names in it.
 
 use std::{
-    fs::{self, DirBuilder, Permissions},
+    fs::{self, DirBuilder, Metadata, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 use tierbar_core::{Code, Error, TierId};
@@ -44,6 +44,10 @@ impl Folder {
             &folder.run(),
         ] {
             private(path).map_err(|error| unusable(path, &error))?;
+        }
+        // Models may be on a disk that knows no owners; what is written there goes through no links.
+        for path in [folder.home(), &folder.logs(), &folder.run()] {
+            check_owner(path)?;
         }
         Ok(folder)
     }
@@ -159,6 +163,47 @@ fn private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Checks that no other user can put links into the folder, through which Tierbar would write to what they lead to.
+///
+/// # Errors
+/// `Storage` for a folder of another user, or one that every user can change.
+fn check_owner(path: &Path) -> Result<(), Error> {
+    let found = fs::metadata(path).map_err(|error| unusable(path, &error))?;
+    let shown = path.display();
+    let (why, hint) = match owner_fault(&found, rustix::process::geteuid().as_raw()) {
+        None => return Ok(()),
+        Some(Fault::OfAnother) => (
+            "belongs to another user",
+            "set TIERBAR_HOME to a folder of your own".to_owned(),
+        ),
+        Some(Fault::Shared) => (
+            "can be changed by every user of this computer",
+            format!("check what is in it, then run: chmod go-w \"{shown}\""),
+        ),
+    };
+    let message = format!("the folder {shown} {why}");
+    Err(Error::new(Code::Storage, message).hint(hint))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    OfAnother,
+    Shared,
+}
+
+/// The administrator may use any folder, as in a container.
+fn owner_fault(found: &Metadata, user: u32) -> Option<Fault> {
+    if user == 0 {
+        None
+    } else if found.uid() != user {
+        Some(Fault::OfAnother)
+    } else if found.mode() & 0o002 != 0 {
+        Some(Fault::Shared)
+    } else {
+        None
+    }
+}
+
 fn unusable(path: &Path, error: &io::Error) -> Error {
     let message = format!("the data folder {} cannot be used: {error}", path.display());
     Error::new(Code::Storage, message)
@@ -181,6 +226,28 @@ mod tests {
         ] {
             let mode = fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_can_change_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let found = |mode| {
+            fs::set_permissions(outer.path(), Permissions::from_mode(mode)).unwrap();
+            fs::metadata(outer.path()).unwrap()
+        };
+        let own = fs::metadata(outer.path()).unwrap().uid();
+        // The administrator owns it where the tests run as one.
+        let user = if own == 0 { 1000 } else { own };
+        let fault = |mode, user| owner_fault(&found(mode), user);
+        assert_eq!(fault(0o700, own + 1), Some(Fault::OfAnother));
+        assert_eq!(fault(0o777, 0), None);
+        if own == user {
+            assert_eq!(fault(0o775, user), None);
+            assert_eq!(fault(0o777, user), Some(Fault::Shared));
+            assert_eq!(fault(0o1777, user), Some(Fault::Shared));
+            let error = Folder::open(Some(outer.path().to_owned())).unwrap_err();
+            assert!(error.hint.unwrap().contains("chmod go-w"));
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::{config::ConfigFile, schedules::Schedules};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tierbar_core::{Config, config::TierConfig};
+use tierbar_core::{Config, Error, config::TierConfig};
 use tierbar_fetch::Queue;
 use tierbar_library::{LibraryWatch, model_id};
 use tierbar_supervisor::{BegunLoad, Handle};
@@ -59,10 +59,17 @@ impl Notices {
         notices.extend(never_ended.borrow().iter().filter_map(notice));
         notices.extend(self.queue.notices().borrow().iter().cloned());
         if let Some(scan) = &*self.watch.snapshot().borrow() {
+            notices.extend(scan.models_dir_error.as_ref().map(unlisted_notice));
             notices.extend(scan.notices.iter().cloned());
         }
         notices
     }
+}
+
+/// Returns the notice of a models folder that cannot be read.
+fn unlisted_notice(error: &Error) -> String {
+    let hint = error.hint.as_deref().unwrap_or_default();
+    format!("No models are listed, because {}: {hint}", error.message)
 }
 
 /// Returns the notice of a load during which a host died, while a tier has its model.

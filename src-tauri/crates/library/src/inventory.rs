@@ -108,7 +108,9 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
             folder.display()
         ),
     )
-    .hint("create the folder, or set `models_dir` to the folder of your models")
+    .hint(
+        "connect its volume or create the folder, or set `models_dir` to the folder of your models",
+    )
 }
 
 /// Unfinished downloads end in something else than `.gguf`.

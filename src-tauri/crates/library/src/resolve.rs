@@ -46,7 +46,8 @@ pub(crate) fn resolve(
         return Err(error);
     }
     let hint = match offered(spec, &inventory).as_slice() {
-        [] => "the folder has no models: put a .gguf file in it, or use a path".to_owned(),
+        [] => "the folder has no models: connect its volume if they are on another disk, put a .gguf file in it, or use a path"
+            .to_owned(),
         names => format!("the library has {}", names.join(", ")),
     };
     Err(missing(format!(

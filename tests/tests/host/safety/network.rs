@@ -8,7 +8,7 @@ use tierbar_core::Code;
 use tokio::process::Command;
 
 /// Returns an address of this machine other than loopback, if there is one. Connecting a datagram socket sends nothing.
-fn outside() -> Option<IpAddr> {
+pub(super) fn outside() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("198.51.100.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_loopback() && !ip.is_unspecified())

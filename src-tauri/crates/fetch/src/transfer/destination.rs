@@ -2,13 +2,15 @@
 
 use super::journal::Paths;
 use rustix::{
-    fs::{CWD, FlockOperation, RenameFlags, StatVfs, flock, fstatvfs, renameat_with, statvfs},
+    fs::{
+        CWD, FlockOperation, OFlags, RenameFlags, StatVfs, flock, fstatvfs, renameat_with, statvfs,
+    },
     io::Errno,
 };
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 use tierbar_core::{Code, Error, units::file_size, volume};
@@ -16,6 +18,10 @@ use tierbar_core::{Code, Error, units::file_size, volume};
 /// A download in progress stops once less than this part of the margin is free, so that it need not stop for the first
 /// megabyte that others write.
 const LEFT_SHARE: u64 = 4;
+
+/// A folder of models may be one that others write to: a link that they have put in a file's place is not followed.
+#[expect(clippy::cast_possible_wrap, reason = "a flag")]
+pub(super) const NO_LINKS: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 pub(super) fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
@@ -52,6 +58,7 @@ pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(NO_LINKS)
             .open(&paths.part)
             .map_err(|error| failed(&error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -67,11 +74,24 @@ pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
             Err(error) => return Err(failed(&error.into())),
         }
         // Another process may have renamed or removed it between our open and our lock.
-        let ours = file.metadata().map_err(|error| failed(&error))?;
-        match fs::metadata(&paths.part) {
-            Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(file),
-            _ => {}
+        match check_in_place(&file, &paths.part) {
+            Ok(()) => return Ok(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(&error)),
         }
+    }
+}
+
+/// Returns an error of the kind `NotFound` if the path no longer leads to the open file: its volume was disconnected, and
+/// what is written by name from now on would fill the mount point.
+pub(super) fn check_in_place(file: &File, part: &Path) -> io::Result<()> {
+    let ours = file.metadata()?;
+    match fs::metadata(part) {
+        Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => Ok(()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("{} is gone", part.display()),
+        )),
     }
 }
 
@@ -201,6 +221,19 @@ mod tests {
         let size = stat.f_blocks * stat.f_frsize;
         assert_eq!(free_and_margin(&stat, None).1, volume::margin(size));
         assert_eq!(free_and_margin(&stat, Some(7)).1, 7);
+    }
+
+    #[test]
+    fn a_link_in_a_partial_files_place_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::of(&folder.path().join("model.gguf"));
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &paths.part).unwrap();
+        let error = lock(&paths).unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+        assert!(error.message.contains("model.gguf.part"), "{error}");
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     }
 
     #[test]

@@ -135,9 +135,14 @@ impl Disk {
             move || {
                 let keeping = Keeping {
                     sync: &|| platform::sync(&file),
-                    store: &|ranges| match &identity {
-                        Some(identity) => paths.write_journal(identity, ranges, &platform::sync),
-                        None => Ok(()),
+                    store: &|ranges| {
+                        destination::check_in_place(&file, &paths.part)?;
+                        match &identity {
+                            Some(identity) => {
+                                paths.write_journal(identity, ranges, &platform::sync)
+                            }
+                            None => Ok(()),
+                        }
                     },
                     give_back: &|end| file.set_len(end),
                     room: &|| destination::check_remaining_space(&file, &paths.part, margin),

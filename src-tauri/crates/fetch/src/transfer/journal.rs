@@ -1,11 +1,12 @@
 //! What is known of a file that has not wholly arrived. Written after the bytes that it claims lie on the disk,
 //! so it may claim too little after a crash, never too much.
 
-use super::ranges::Ranges;
+use super::{destination::NO_LINKS, ranges::Ranges};
 use serde::{Deserialize, Serialize};
 use std::{
     fs::{self, File},
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -92,7 +93,12 @@ impl Paths {
             identity: identity.clone(),
             ranges: ranges.list(),
         };
-        let mut file = File::create(&self.new_journal)?;
+        let mut file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(NO_LINKS)
+            .open(&self.new_journal)?;
         file.write_all(&serde_json::to_vec(&document)?)?;
         // Else a power cut could leave the new name with nothing behind it.
         sync(&file)?;

@@ -343,7 +343,8 @@ impl Transfer<'_> {
         let (dest, folder) = (self.spec.dest.clone(), self.folder.to_owned());
         spawn_blocking(move || {
             // Bytes beyond the end are from an earlier, longer file.
-            file.set_len(total)
+            destination::check_in_place(&file, &paths.part)
+                .and_then(|()| file.set_len(total))
                 .map_err(|error| disk::full_or_broken(&error))?;
             destination::rename_into_place(&file, &paths, &dest, &folder, &platform::sync)?;
             platform::drop_cached(&file, 0, total);
