@@ -26,6 +26,7 @@ mod safety;
 mod secrets;
 mod tasks;
 mod turns;
+mod volumes;
 
 use futures_util::StreamExt;
 use reqwest::Response;
