@@ -5,6 +5,7 @@ mod lan;
 mod network;
 mod prompts;
 mod slow;
+mod users;
 
 use axum::{Json, Router, body::Bytes, http::header, response::IntoResponse, routing::post};
 use serde_json::{Value, json};

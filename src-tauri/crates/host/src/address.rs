@@ -8,6 +8,9 @@ use std::{
 use tierbar_core::{Code, Error};
 use tokio::{net::TcpListener, task::spawn_blocking};
 
+/// The ports that are tried if another user has the default one.
+const NEXT_PORTS: u16 = 9;
+
 /// Parses `ADDRESS:PORT`; `localhost` is 127.0.0.1.
 pub(crate) fn parse(listen: &str) -> Result<SocketAddr, String> {
     let listen = listen.trim();
@@ -71,6 +74,27 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
         .hint("choose another address with --listen or as `listen` in config.toml"));
     }
     Err(taken(address).await)
+}
+
+/// Listens on one of the next ports, and returns a notice of it: another user of this machine has the first one, such as with a
+/// Tierbar of theirs.
+///
+/// # Errors
+/// Those of [`bind`] for the first port, if none is free.
+pub(crate) async fn bind_beside(
+    address: SocketAddr,
+    taken: Error,
+) -> Result<(TcpListener, String), Error> {
+    for port in address.port().saturating_add(1)..=address.port().saturating_add(NEXT_PORTS) {
+        if let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await {
+            let notice = format!(
+                "Another user of this computer uses port {}, so Tierbar answers on port {port}: set it in your other programs",
+                address.port()
+            );
+            return Ok((listener, notice));
+        }
+    }
+    Err(taken)
 }
 
 /// Returns the error that another program has the address, with its name.

@@ -14,7 +14,7 @@ pub(crate) struct Notices {
     /// The configuration at the host's start. Some of its keys take effect only then.
     pub(crate) started_with: Arc<Config>,
     /// Who can reach the server.
-    pub(crate) reached: Option<String>,
+    pub(crate) reached: Vec<String>,
     /// Why changes of the file go unnoticed, if they do.
     pub(crate) unwatched: Option<String>,
     pub(crate) schedules: Arc<Schedules>,

@@ -116,7 +116,7 @@ fn live_config(
     let notices = Notices {
         file: Arc::clone(&data.file),
         started_with: Arc::clone(&data.configured),
-        reached: network.notice(),
+        reached: network.notices(),
         unwatched: data.unwatched.clone(),
         schedules: Arc::clone(schedules),
         supervisor: workers.supervisor.clone(),

@@ -131,6 +131,8 @@ pub(super) struct Network {
     pub(super) address: SocketAddr,
     pub(super) url: String,
     pub(super) fingerprint: Option<String>,
+    /// Why it is not the default address.
+    moved: Option<String>,
     tls: Option<Tls>,
 }
 
@@ -147,7 +149,20 @@ impl Network {
         };
         address::check_network(address, configured.server.network).map_err(invalid)?;
         let tls = open_tls(address, data).await?;
-        let listener = address::bind(address).await?;
+        let is_default = given.is_none() && configured.listen == Config::DEFAULT_LISTEN;
+        let (listener, moved) = match address::bind(address).await {
+            Ok(listener) => (listener, None),
+            // A program of this user's has a name, and quits if it is asked to.
+            Err(taken)
+                if is_default
+                    && taken.code == Code::PortTaken
+                    && !taken.details.contains_key("pid") =>
+            {
+                let (listener, notice) = address::bind_beside(address, taken).await?;
+                (listener, Some(notice))
+            }
+            Err(error) => return Err(error),
+        };
         let address = listener
             .local_addr()
             .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
@@ -156,6 +171,7 @@ impl Network {
             address,
             url: address::url(address),
             fingerprint: tls.as_ref().map(|tls| tls.fingerprint.clone()),
+            moved,
             tls,
         })
     }
@@ -164,9 +180,10 @@ impl Network {
         self.tls.take().map(|tls| tls.acceptor)
     }
 
-    /// Returns a notice about who can reach the server, unless only this machine can.
-    pub(super) fn notice(&self) -> Option<String> {
-        address::notice(self.address, self.fingerprint.as_deref())
+    /// Returns notices about where the server is reached, unless that is usual.
+    pub(super) fn notices(&self) -> Vec<String> {
+        let reached = address::notice(self.address, self.fingerprint.as_deref());
+        self.moved.iter().cloned().chain(reached).collect()
     }
 }
 
