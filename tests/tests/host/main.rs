@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
 mod answers;
+mod appliance;
 mod bad_input;
 mod command_line;
 mod commands;

@@ -264,7 +264,7 @@ impl Launch {
         let what = format!("{} cannot be run: {error}", self.program.display());
         let error = self
             .failed(&what)
-            .hint("install Tierbar again: its worker program is missing or damaged");
+            .hint("quit Tierbar and open it again, since it may have been moved; if that does not help, install it again");
         Failure {
             error,
             crashed: true,
