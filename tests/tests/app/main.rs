@@ -4,5 +4,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod hostile;
 mod settings;
 mod shell;
