@@ -98,13 +98,22 @@ fn report(of: &str) -> BenchReport {
         prompt_tokens: 512,
         answer_tokens: 64,
         runs: 3,
-        rows: vec![BenchRow {
-            depth: 512,
-            prefill: None,
-            decode: Some(figure),
-            first_token_ms: None,
-            skipped: Some(SECRET.to_owned()),
-        }],
+        rows: vec![
+            BenchRow {
+                depth: 512,
+                prefill: None,
+                decode: Some(figure),
+                first_token_ms: None,
+                skipped: Some(SECRET.to_owned()),
+            },
+            BenchRow {
+                depth: 4096,
+                prefill: None,
+                decode: None,
+                first_token_ms: None,
+                skipped: Some(SECRET.to_owned()),
+            },
+        ],
         load_ms: Some(1500.0),
         memory: BenchMemory {
             weights_mapped_bytes: 0,
@@ -203,6 +212,7 @@ fn figures_are_lines_of_one_text() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+    assert!(!text.contains("depth 4096"), "{text}");
     assert!(
         text.contains("swap 1.0 GiB used and −5 MiB a minute"),
         "{text}"

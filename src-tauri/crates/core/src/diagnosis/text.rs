@@ -2,7 +2,7 @@
 
 use super::{BenchFigures, Diagnosis, HostFigures, MachineFigures, TierFigures};
 use crate::{
-    bench::Figure,
+    bench::{BenchRow, Figure},
     budget::{LoadPlan, gib},
     units::file_size,
 };
@@ -157,12 +157,15 @@ fn planned(f: &mut fmt::Formatter<'_>, plan: &LoadPlan) -> fmt::Result {
 }
 
 fn measured(f: &mut fmt::Formatter<'_>, bench: &BenchFigures) -> fmt::Result {
-    write!(f, "  measured with {} threads", bench.threads_used)?;
+    let threads = bench.threads_used;
+    let plural = if threads == 1 { "" } else { "s" };
+    write!(f, "  measured with {threads} thread{plural}")?;
     if let Some(ms) = bench.load_ms {
         write!(f, ", loaded in {:.1} s", ms / 1000.0)?;
     }
     writeln!(f)?;
-    for row in &bench.rows {
+    let measured = |row: &&BenchRow| row.prefill.is_some() || row.decode.is_some();
+    for row in bench.rows.iter().filter(measured) {
         let rate = |figure: &Option<Figure>| {
             figure.map_or_else(
                 || "–".to_owned(),
