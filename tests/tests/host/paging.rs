@@ -30,14 +30,14 @@ fn data(paging: &str) -> Data {
     data
 }
 
-async fn answered(host: &Serving) -> String {
+async fn complete(host: &Serving) -> Value {
     let request =
         json!({"model": "fast", "prompt": "1, 2, 3, 4, 5, 6,", "max_tokens": 12, "temperature": 0});
     let (status, answer) = host
         .ask(Method::POST, "/v1/completions", Some(request))
         .await;
     assert_eq!(status, 200, "{answer}");
-    answer["choices"][0]["text"].as_str().unwrap().to_owned()
+    answer
 }
 
 async fn worker_arguments(host: &Serving) -> String {
@@ -63,8 +63,14 @@ async fn a_mixture_beyond_the_budget_answers_from_a_cache() {
     assert!(fit["total_bytes"].as_u64() <= fit["budget_bytes"].as_u64());
     let cache = line(fit, "expert_cache").unwrap() >> 20;
     assert!((98..380).contains(&cache), "{cache} MiB");
-    let text = answered(&host).await;
+    let answer = complete(&host).await;
+    let text = answer["choices"][0]["text"].as_str().unwrap();
     assert!(text.starts_with(" 7, 8, 9"), "{text}");
+    let experts = &answer["timings"]["experts"];
+    let hit_rate = experts["hit_rate"].as_f64().unwrap();
+    assert!((0.0..1.0).contains(&hit_rate), "{experts}");
+    assert!(experts["read_bytes"].as_u64().unwrap() > 0, "{experts}");
+    assert!(experts["wait_ms"].as_f64().unwrap() > 0.0, "{experts}");
     let arguments = worker_arguments(&host).await;
     let wanted = format!("--mapped --expert-cache-mib {cache}");
     assert!(arguments.contains(&wanted), "{arguments}");
@@ -74,7 +80,8 @@ async fn a_mixture_beyond_the_budget_answers_from_a_cache() {
 async fn a_tier_may_leave_paging_to_the_system_or_refuse() {
     let data = data("mmap");
     let host = data.serve().await;
-    let text = answered(&host).await;
+    let answer = complete(&host).await;
+    let text = answer["choices"][0]["text"].as_str().unwrap();
     assert!(text.starts_with(" 7, 8, 9"), "{text}");
     let arguments = worker_arguments(&host).await;
     assert!(

@@ -49,6 +49,30 @@ pub struct Cost {
     pub held_bytes: u64,
 }
 
+impl Cost {
+    /// What it has cost since an earlier moment.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let Stats {
+            hits,
+            misses,
+            ahead,
+            evicted,
+        } = earlier.stats;
+        Self {
+            stats: Stats {
+                hits: self.stats.hits.saturating_sub(hits),
+                misses: self.stats.misses.saturating_sub(misses),
+                ahead: self.stats.ahead.saturating_sub(ahead),
+                evicted: self.stats.evicted.saturating_sub(evicted),
+            },
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            waited: self.waited.saturating_sub(earlier.waited),
+            held_bytes: self.held_bytes,
+        }
+    }
+}
+
 /// The experts of one model. Dropping it ends its threads; the memory stays as it is.
 #[derive(Debug)]
 pub struct Pager {

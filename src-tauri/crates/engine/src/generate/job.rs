@@ -12,6 +12,7 @@ use std::{
 };
 use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error};
+use tierbar_paging::Cost;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// A job for the context.
@@ -116,6 +117,33 @@ pub(crate) struct Timings {
     predicted_per_second: f64,
     #[serde(flatten)]
     pub(super) drafts: Option<Drafts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) experts: Option<ExpertReads>,
+}
+
+/// What a mixture's experts cost during a generation, whose cache is smaller than all of them. Generations at the same time
+/// share it.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct ExpertReads {
+    /// The part of the chosen experts that was in memory, from 0 to 1.
+    hit_rate: f64,
+    read_bytes: u64,
+    /// The time that computing has waited for the disk.
+    wait_ms: f64,
+}
+
+impl ExpertReads {
+    /// Returns `None` if none was chosen.
+    pub(super) fn of(cost: &Cost) -> Option<Self> {
+        let chosen = cost.stats.hits + cost.stats.misses;
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+        let hit_rate = cost.stats.hits as f64 / chosen.max(1) as f64;
+        (chosen > 0).then_some(Self {
+            hit_rate,
+            read_bytes: cost.read_bytes,
+            wait_ms: cost.waited.as_secs_f64() * 1e3,
+        })
+    }
 }
 
 /// Drafted tokens of one generation.
@@ -166,6 +194,7 @@ impl Timings {
             predicted_per_token_ms: each(predicted_n, predicted_ms),
             predicted_per_second: rate(predicted_n, predicted_ms),
             drafts: None,
+            experts: None,
         }
     }
 }

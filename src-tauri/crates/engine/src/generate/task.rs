@@ -2,7 +2,9 @@
 
 use super::{
     Answering, Event, FinishReason, Goal, Job, Media, Summary, Timings, Written,
-    embedding::normalised, job::Drafts, slots::Wanted,
+    embedding::normalised,
+    job::{Drafts, ExpertReads},
+    slots::Wanted,
 };
 use crate::{
     llama::{LogProbability, Model, Token, log_probabilities},
@@ -14,6 +16,7 @@ use std::{
 };
 use tierbar_contexts::Draft;
 use tierbar_core::Error;
+use tierbar_paging::Cost;
 
 /// A token of an answer with its `logprobs`.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +67,8 @@ pub(super) struct Task {
     /// The stop string that ended it.
     stop: Option<String>,
     drafts: Option<Drafts>,
+    /// What the experts had cost before it started, if they are paged.
+    experts: Option<Cost>,
     embedding: Option<Vec<f32>>,
     started: Option<Instant>,
     prefilled: Option<Instant>,
@@ -86,6 +91,7 @@ impl Task {
             predicted: 0,
             stop: None,
             drafts: None,
+            experts: None,
             embedding: None,
             started: None,
             prefilled: None,
@@ -154,6 +160,7 @@ impl Task {
     pub(super) fn seated(&mut self, held: usize, began: Instant) {
         if self.started.is_none() {
             self.started = Some(began);
+            self.experts = self.model.experts().map(|experts| experts.cost());
             self.cached = held;
         }
     }
@@ -277,6 +284,10 @@ impl Task {
             now - prefilled,
         );
         timings.drafts = self.drafts;
+        timings.experts = self
+            .experts
+            .zip(self.model.experts())
+            .and_then(|(before, experts)| ExpertReads::of(&experts.cost().since(&before)));
         let stop = self.stop.take();
         self.send_event(match written {
             Some(written) => Event::Saved(written, Some(timings)),
