@@ -139,6 +139,9 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
         });
         if let Err(error) = followed.await {
             tracing::warn!("the server cannot be followed: {error}");
+            if !own {
+                tray::show(app, View::failed(&error));
+            }
         }
         sleep(LOOK_AGAIN).await;
         // A slow follower is told to begin again.

@@ -68,10 +68,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             commands::set_login_item,
         ])
         .setup(move |app| {
+            // Before anything that may quit.
+            app.manage(Server::default());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;
-            app.manage(Server::default());
             async_runtime::spawn(server::run(app.handle().clone(), open));
             Ok(())
         })
