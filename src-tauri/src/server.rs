@@ -128,12 +128,19 @@ async fn connect(state: &Server) -> Result<Running, Error> {
 /// Shows what the server says until it has ended.
 async fn follow(app: &AppHandle, state: &Server, server: &Running) {
     let own = state.own().is_some();
+    let apart = match server.kind {
+        _ if own => None,
+        HostKind::Cli => Some("A tierbar command is running. Tierbar starts here when it ends."),
+        HostKind::App | HostKind::Serve => {
+            Some("Runs as a service: it goes on when you quit this menu.")
+        }
+    };
     loop {
         let followed = server.follow(|heard| match heard {
             Heard::Raise => windows::open(app, Page::Chat),
             Heard::Status(status) => {
                 let status = Arc::new(*status);
-                tray::show(app, View::running(&status, own));
+                tray::show(app, View::running(&status, apart));
                 state.shown().status = Some(status);
             }
         });

@@ -93,9 +93,8 @@ impl View {
         }
     }
 
-    /// `own`: the server ends with the app.
-    pub(crate) fn running(status: &Status, own: bool) -> Self {
-        let apart = (!own).then_some("Runs as a service: it goes on when you quit this menu.");
+    /// `apart`: what to know of a server that is not the app's own.
+    pub(crate) fn running(status: &Status, apart: Option<&str>) -> Self {
         Self {
             mark: mark(status),
             lines: [status_line(status), models_line(status)]
@@ -328,7 +327,7 @@ mod tests {
         }
         status.budget.total_bytes = 12 * GIB;
         status.budget.planned_bytes = 41 * GIB / 10;
-        let view = View::running(&status, true);
+        let view = View::running(&status, None);
         assert_eq!(view.lines[1], "Models 2.0 GB, 4.1 of 12 GB planned");
         assert_eq!(
             view.tiers[0].text,
@@ -339,10 +338,10 @@ mod tests {
     #[test]
     fn the_memory_guards_reason_is_below_the_figures() {
         let mut status = status_of(&[]);
-        assert!(!View::running(&status, true).paused);
+        assert!(!View::running(&status, None).paused);
         status.guard.stance = Stance::Paused;
         status.guard.why = Some("it is paused".to_owned());
-        let view = View::running(&status, true);
+        let view = View::running(&status, None);
         assert!(view.paused);
         assert_eq!(view.lines[2..], ["it is paused"]);
     }
@@ -428,7 +427,7 @@ mod tests {
 
     #[test]
     fn only_a_change_of_items_replaces_the_menu() {
-        let view = |states: &[(&str, TierState)]| View::running(&status_of(states), true);
+        let view = |states: &[(&str, TierState)]| View::running(&status_of(states), None);
         let before = view(&[("fast", TierState::Stopped)]);
         assert!(before.same_items(&view(&[("fast", TierState::Failed)])));
         assert!(!before.same_items(&view(&[
