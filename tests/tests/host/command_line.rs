@@ -210,14 +210,18 @@ async fn watchers_get_an_event_when_models_appear_or_vanish() {
     let data = Data::empty("");
     let host = data.serve().await;
     let file = data.models().join(SMOLLM2);
-    let mut known = host.status().await.models_revision;
+    // The first scan changes it too. If that came after the model, it would stand for the model's.
+    let mut known = until("the first scan", async || {
+        let revision = host.status().await.models_revision;
+        (revision > 0).then_some(revision)
+    })
+    .await;
     for appears in [true, false] {
         if appears {
             fs::copy(binaries::model(SMOLLM2), &file).unwrap();
         } else {
             fs::remove_file(&file).unwrap();
         }
-        // The first scan may come only now; its list is what counts.
         known = until("another list", async || {
             let revision = host.status().await.models_revision;
             let (_, body) = host.ask(Method::GET, "/tierbar/v1/models", None).await;
