@@ -153,12 +153,12 @@ pub(crate) fn check_values(memory: usize) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!(
-        "the values of the body would take {} MiB of memory and can take {} MiB",
+        "the request would take {} MiB of memory beside its body and can take {} MiB",
         memory >> 20,
         MOST_MEMORY >> 20
     );
     Err(Error::new(Code::PayloadTooLarge, message)
-        .hint("send fewer values at a time, such as shorter lists or fewer images"))
+        .hint("send less at a time: fewer messages, images or texts, or shorter lists"))
 }
 
 /// Reads a request for inference, and parses it.
