@@ -8,17 +8,20 @@ use crate::{
     windows::{self, Page},
 };
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 use tauri::{AppHandle, Manager};
 use tierbar_core::{Code, Error, TierId, TierState, policy::Stance, status::Status};
-use tierbar_host::{Heard, Host, HostKind, HostOptions, Running, running};
+use tierbar_host::{Host, HostKind, HostOptions, Running, running};
 use tokio::{sync::Notify, time::sleep};
 
-/// How long a host may take to start or to end before another one counts as stuck.
+/// How long a host may take to start, to end or to answer before it counts as stuck.
 const TURN: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often a host that cannot be followed is tried.
+const RARELY: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(crate) struct Server {
@@ -31,11 +34,12 @@ pub(crate) struct Server {
 struct Shown {
     /// `None` while there is no server.
     server: Option<Running>,
+    /// `None` while the menu cannot show it.
     status: Option<Arc<Status>>,
     /// The app's own host, which ends with the app.
     own: Option<Arc<Host>>,
-    /// Whether there has been a server.
-    ever: bool,
+    /// Whether the start has failed, and no server has been shown since.
+    failed: bool,
 }
 
 impl Server {
@@ -51,8 +55,8 @@ impl Server {
         self.shown().own.clone()
     }
 
-    pub(crate) fn ever_ran(&self) -> bool {
-        self.shown().ever
+    pub(crate) fn has_failed(&self) -> bool {
+        self.shown().failed
     }
 
     fn status(&self) -> Option<Arc<Status>> {
@@ -61,7 +65,8 @@ impl Server {
 
     /// Starts a host if none is shown.
     pub(crate) fn retry(&self) {
-        self.again.notify_one();
+        // A click that nobody waits for is not kept.
+        self.again.notify_waiters();
     }
 }
 
@@ -69,25 +74,27 @@ impl Server {
 pub(crate) async fn run(app: AppHandle, mut open: Option<Page>) {
     let state = app.state::<Server>();
     loop {
-        let server = match connect(&state).await {
-            Ok(server) => server,
+        let again = state.again.notified();
+        match connect(&state).await {
+            Ok(server) => {
+                if let Some(page) = open.take() {
+                    windows::open(&app, page);
+                }
+                follow(&app, &state, &server).await;
+                if server.kind != HostKind::Cli {
+                    let again = state.again.notified();
+                    tray::show(&app, View::gone());
+                    tokio::select! {
+                        () = again => {}
+                        () = back() => {}
+                    }
+                }
+            }
             Err(error) => {
                 crate::startup::print_error(&error);
+                state.shown().failed = true;
                 tray::show(&app, View::failed(&error));
-                state.again.notified().await;
-                tray::show(&app, View::starting());
-                continue;
-            }
-        };
-        if let Some(page) = open.take() {
-            windows::open(&app, page);
-        }
-        follow(&app, &state, &server).await;
-        if server.kind != HostKind::Cli {
-            tray::show(&app, View::gone());
-            tokio::select! {
-                () = state.again.notified() => {}
-                () = back() => {}
+                again.await;
             }
         }
         tray::show(&app, View::starting());
@@ -120,43 +127,80 @@ async fn connect(state: &Server) -> Result<Running, Error> {
         let mut shown = state.shown();
         shown.server = Some(server.clone());
         shown.own = own;
-        shown.ever = true;
+        shown.failed = false;
         return Ok(server);
     }
 }
 
-/// Shows what the server says until it has ended.
+/// Shows what the server says until it has ended, or is no longer the same.
 async fn follow(app: &AppHandle, state: &Server, server: &Running) {
     let own = state.own().is_some();
     let apart = match server.kind {
         _ if own => None,
-        HostKind::Cli => Some("A tierbar command is running. Tierbar starts here when it ends."),
-        HostKind::App | HostKind::Serve => {
-            Some("Runs as a service: it goes on when you quit this menu.")
+        HostKind::Cli => {
+            Some("A tierbar command is running. Tierbar starts here when it ends.".to_owned())
         }
+        HostKind::App | HostKind::Serve => Some(format!(
+            "Runs in another process ({}) and goes on when you quit this menu.",
+            server.pid
+        )),
     };
+    let mut heard = Instant::now();
+    let mut told = None;
     loop {
-        let followed = server.follow(|heard| match heard {
-            Heard::Raise => windows::open(app, Page::Chat),
-            Heard::Status(status) => {
-                let status = Arc::new(*status);
-                tray::show(app, View::running(&status, apart));
-                state.shown().status = Some(status);
-            }
+        let again = state.again.notified();
+        let followed = server.follow(|status| {
+            heard = Instant::now();
+            let status = Arc::new(status);
+            tray::show(app, View::running(&status, apart.as_deref()));
+            state.shown().status = Some(status);
         });
-        if let Err(error) = followed.await {
-            tracing::warn!("the server cannot be followed: {error}");
-            if !own {
-                tray::show(app, View::failed(&error));
+        let pause = match followed.await {
+            // A slow follower is told to begin again.
+            Ok(()) => {
+                told = None;
+                LOOK_AGAIN
             }
-        }
-        sleep(LOOK_AGAIN).await;
-        // A slow follower is told to begin again.
-        if !own && running(None).is_none_or(|now| now.pid != server.pid) {
+            Err(error) => {
+                // One that ends or starts is silent for a while; one of another version stays it.
+                let lasting = error.code == Code::Conflict || heard.elapsed() > TURN;
+                if lasting && told.as_ref() != Some(&error.message) {
+                    tracing::warn!("the menu cannot show the server: {error}");
+                    state.shown().status = None;
+                    tray::show(app, View::silent(&error));
+                    told = Some(error.message);
+                }
+                if lasting { RARELY } else { LOOK_AGAIN }
+            }
+        };
+        if wait_for_end(server, own, pause, again).await {
             let mut shown = state.shown();
             shown.server = None;
             shown.status = None;
             return;
+        }
+    }
+}
+
+/// Waits until the server is to be followed again. Returns whether it has ended, or is no longer the same.
+async fn wait_for_end(
+    server: &Running,
+    own: bool,
+    pause: Duration,
+    again: impl Future<Output = ()>,
+) -> bool {
+    let begun = Instant::now();
+    let mut again = pin!(again);
+    loop {
+        let asked = tokio::select! {
+            () = sleep(LOOK_AGAIN) => false,
+            () = &mut again => true,
+        };
+        if !own && running(None).is_none_or(|now| now != *server) {
+            return true;
+        }
+        if asked || begun.elapsed() >= pause {
+            return false;
         }
     }
 }

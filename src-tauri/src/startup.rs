@@ -7,14 +7,18 @@ use crate::{
     view::View,
     windows::{self, Page},
 };
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use std::{
     process::ExitCode,
+    sync::Arc,
     time::{Duration, Instant},
 };
-use tauri::{AppHandle, Manager, RunEvent, WindowEvent, async_runtime};
+use tauri::{
+    AppHandle, Manager, RunEvent, WindowEvent,
+    async_runtime::{self, JoinHandle},
+};
 use tierbar_core::{Code, Error};
-use tierbar_host::AppLock;
+use tierbar_host::{AppLock, ask_app};
 use tokio::{
     signal::unix::{SignalKind, signal},
     time::sleep,
@@ -22,7 +26,7 @@ use tokio::{
 
 /// How long the host may take to end its workers. After that the app ends without waiting, and they end with it.
 const SHUTDOWN: Duration = Duration::from_secs(15);
-const RAISE_AGAIN: Duration = Duration::from_millis(200);
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Run Tierbar in the menu bar. Without a display, use `tierbar serve`.
 #[derive(Debug, Parser)]
@@ -36,7 +40,7 @@ pub(crate) struct Arguments {
     open: Option<Page>,
 }
 
-/// Runs the app until it quits. The exit code is 1 if the host never ran.
+/// Runs the app until it quits. The exit code is 1 if the host could not start.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if let Err(error) = tierbar_host::log_to_folder(None) {
         print_error(&error);
@@ -46,9 +50,14 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             "{reason}; to run without windows, use `tierbar serve`"
         ));
     }
-    let _lock = match AppLock::take(None) {
-        Ok(lock) => Some(lock),
-        Err(error) if error.code == Code::AlreadyRunning => return show_other(arguments),
+    let lock = match async_runtime::block_on(lock(arguments)) {
+        Ok(Start::First(lock)) => Some(Arc::new(lock)),
+        Ok(Start::Later) => return ExitCode::SUCCESS,
+        Err(error) if error.code == Code::AlreadyRunning => {
+            return print_failure(&format!(
+                "the Tierbar app is already running but does not show its window: {error}"
+            ));
+        }
         // The host's start says it in the menu.
         Err(error) => {
             print_error(&error);
@@ -56,6 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         }
     };
     let open = arguments.open;
+    let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
         .invoke_handler(tauri::generate_handler![
             commands::command_line,
@@ -74,6 +84,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;
             async_runtime::spawn(server::run(app.handle().clone(), open));
+            if let Some(lock) = heard {
+                app.manage(Hearing(async_runtime::spawn(hear(
+                    app.handle().clone(),
+                    lock,
+                ))));
+            }
             Ok(())
         })
         .build(tauri::generate_context!());
@@ -99,30 +115,47 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Asks the app that runs already to show its chat. At login it is left alone.
-fn show_other(arguments: &Arguments) -> ExitCode {
-    if arguments.login {
-        return ExitCode::SUCCESS;
-    }
-    let shown = async_runtime::block_on(async {
-        let begun = Instant::now();
-        loop {
-            // Its server may be starting.
-            let raised = match tierbar_host::running(None) {
-                Some(server) => server.raise().await,
-                None => Err(Error::new(Code::NotFound, "it has no server yet")),
-            };
-            match raised {
-                Err(_) if begun.elapsed() < SHUTDOWN => sleep(RAISE_AGAIN).await,
-                outcome => return outcome,
-            }
+/// What this start is.
+enum Start {
+    /// The app.
+    First(AppLock),
+    /// A second start, whose window the first one has opened.
+    Later,
+}
+
+/// Takes the app's lock, or asks the app that has it for the window. At login that app is left alone.
+async fn lock(arguments: &Arguments) -> Result<Start, Error> {
+    let begun = Instant::now();
+    let page = arguments.open.unwrap_or(Page::Chat).to_possible_value();
+    let page = page.as_ref().map_or("chat", |page| page.get_name());
+    loop {
+        let taken = match AppLock::take(None) {
+            Ok(lock) => return Ok(Start::First(lock)),
+            Err(error) if error.code != Code::AlreadyRunning => return Err(error),
+            Err(error) => error,
+        };
+        // It may be starting, or ending: then this one takes its place.
+        if arguments.login || ask_app(None, page).await.is_ok() {
+            return Ok(Start::Later);
         }
+        if begun.elapsed() > SHUTDOWN {
+            return Err(taken);
+        }
+        sleep(ASK_AGAIN).await;
+    }
+}
+
+/// Hears later starts, which an app that ends no longer does: one of them takes its place.
+struct Hearing(JoinHandle<()>);
+
+/// Opens the windows that later starts ask for.
+async fn hear(app: AppHandle, lock: Arc<AppLock>) {
+    let heard = lock.hear(|page| match Page::from_str(page, true) {
+        Ok(page) => windows::open(&app, page),
+        Err(unknown) => tracing::warn!("a later start asked for no window: {unknown}"),
     });
-    match shown {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => print_failure(&format!(
-            "the Tierbar app is already running but does not show its window: {error}"
-        )),
+    if let Err(error) = heard.await {
+        tracing::warn!("a later start cannot ask for a window: {error}");
     }
 }
 
@@ -134,10 +167,10 @@ pub(crate) fn open_folder() {
     }
 }
 
-/// Ends the app; with status 1 if the host never ran.
+/// Ends the app; with status 1 if the host could not start.
 pub(crate) fn quit(app: &AppHandle) {
-    let ran = app.state::<Server>().ever_ran();
-    app.exit(i32::from(!ran));
+    let failed = app.state::<Server>().has_failed();
+    app.exit(i32::from(failed));
 }
 
 fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
@@ -161,6 +194,9 @@ fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
 
 /// Shuts the app's own host down; one that it only shows goes on. Runs on the main thread, right before the process ends for any reason.
 fn shut_down(app: &AppHandle) {
+    if let Some(hearing) = app.try_state::<Hearing>() {
+        hearing.0.abort();
+    }
     let own = app.try_state::<Server>().and_then(|server| server.own());
     let Some(host) = own else {
         return;

@@ -69,24 +69,31 @@ impl View {
     }
 
     pub(crate) fn failed(error: &Error) -> Self {
-        let mut lines = wrap(&format!("Tierbar could not start: {}", error.message));
-        lines.extend(error.hint.iter().flat_map(|hint| wrap(hint)));
-        Self {
-            mark: Mark::Failed,
-            lines,
-            tiers: Vec::new(),
-            paused: false,
-            download: None,
-            phase: Phase::Failed,
-        }
+        Self::broken(
+            &format!("Tierbar could not start: {}", error.message),
+            error.hint.as_deref(),
+        )
+    }
+
+    /// While the server runs but cannot be followed.
+    pub(crate) fn silent(error: &Error) -> Self {
+        let message = &error.message;
+        Self::broken(
+            &format!("The menu cannot show Tierbar: {message}"),
+            error.hint.as_deref(),
+        )
     }
 
     /// After a server that is not the app's own has ended.
     pub(crate) fn gone() -> Self {
-        let text = "Tierbar was stopped elsewhere. It is shown again as soon as it runs; \
-                    Try Again starts it here.";
+        let text = "Tierbar was stopped. The menu reconnects when Tierbar starts again. \
+                    Choose Try Again to start it in this app.";
+        Self::broken(text, None)
+    }
+
+    fn broken(text: &str, hint: Option<&str>) -> Self {
         Self {
-            lines: wrap(text),
+            lines: [text].into_iter().chain(hint).flat_map(wrap).collect(),
             mark: Mark::Failed,
             phase: Phase::Failed,
             ..Self::starting()

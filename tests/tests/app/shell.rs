@@ -11,7 +11,10 @@ use tierbar_tests::{
     wait::{until, within},
     web_driver::{DrivenApp, SETTINGS},
 };
-use tokio::process::Child;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::Child,
+};
 
 const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1";
 
@@ -377,6 +380,41 @@ async fn a_second_launch_opens_the_firsts_chat_and_ends() {
 }
 
 #[tokio::test]
+async fn a_second_launch_opens_the_window_that_it_names() {
+    let desk = Desk::new().await;
+    // Even where there is no server to ask.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    desk.configure(&format!("listen = \"{address}\"\n"));
+    let app = desk.start_app().await;
+    shows(&app.icon, "failed").await;
+    succeeded(desk.launch_app(&["--open", "settings"]).await.status);
+    until("the settings", async || {
+        (desk.display.windows() == ["Tierbar Settings"]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_launch_while_the_first_quits_takes_its_place() {
+    let desk = Desk::new().await;
+    let mut first = desk.start_app().await;
+    let question = json!({
+        "model": "fast", "stream": true, "ignore_eos": true, "messages": [{"role": "user", "content": "Tell me a story."}],
+    });
+    // An answer that its end waits for.
+    let mut answer = desk.complete(&question).await;
+    within("the first words", answer.chunk()).await.unwrap();
+    first.icon.click("Quit").await;
+    let second = desk.command(program("tierbar-app")).spawn().unwrap();
+    succeeded(first.ended().await);
+    let place = until("the second app's host", async || {
+        tierbar_host::running(Some(&desk.data())).map(|host| host.pid)
+    });
+    assert_eq!(Some(place.await), second.id());
+}
+
+#[tokio::test]
 async fn the_menu_item_adds_and_removes_the_login_item() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
@@ -554,7 +592,7 @@ async fn serve(desk: &Desk) -> Child {
 /// Waits until the menu shows a server that is not the app's own.
 async fn shows_service(icon: &TrayIcon) {
     icon.until("the service", async |_, menu| {
-        menu.find("Runs as a service").map(|_| ())
+        menu.find("Runs in another process").map(|_| ())
     })
     .await;
 }
@@ -615,6 +653,64 @@ async fn try_again_replaces_a_service_that_was_stopped() {
         .await;
     let running = tierbar_host::running(Some(&desk.data())).expect("a host");
     assert_eq!(running.pid, app.pid());
+}
+
+#[tokio::test]
+async fn the_menu_says_that_a_service_is_another_version() {
+    let desk = Desk::new().await;
+    let run = desk.data().join("run");
+    std::fs::create_dir(&run).unwrap();
+    std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let lock = std::fs::File::create(run.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = json!({
+        "pid": 4711, "url": format!("http://{}", server.local_addr().unwrap()), "kind": "serve", "version": "7.1.0",
+    });
+    std::fs::write(run.join("host.json"), host.to_string()).unwrap();
+    std::fs::write(desk.data().join("token"), "a-token").unwrap();
+    let app = desk.command(program("tierbar-app")).spawn().unwrap();
+    let serve = async {
+        loop {
+            let (mut stream, _) = server.accept().await.unwrap();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+                          event: snapshot\ndata: {\"memory\": 1}\n\n";
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    };
+    let shown = async {
+        let icon = desk.tray.icon().await;
+        shows(&icon, "failed").await;
+        let menu = icon.menu().await;
+        let lines = menu.0.iter().filter(|entry| !entry.enabled);
+        let text: Vec<_> = lines.map(|entry| entry.label.as_str()).collect();
+        let text = text.join(" ");
+        assert!(
+            text.contains("Tierbar 7.1.0 runs as process 4711")
+                && text.contains("tierbar service install"),
+            "{menu}"
+        );
+        // Once it has ended, the app may start its own.
+        drop(lock);
+        std::fs::remove_file(desk.data().join("token")).unwrap();
+        icon.until("its end", async |_, menu| {
+            menu.0
+                .iter()
+                .any(|entry| entry.label.starts_with("Tierbar was stopped"))
+                .then_some(())
+        })
+        .await;
+        icon.click("Try Again").await;
+        icon.until("the tiers", async |_, menu| menu.find("Fast").map(|_| ()))
+            .await;
+    };
+    tokio::select! {
+        () = serve => {}
+        () = shown => {}
+    }
+    drop(app);
 }
 
 #[tokio::test]

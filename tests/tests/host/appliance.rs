@@ -98,20 +98,29 @@ async fn a_service_is_installed_shown_and_removed() {
 
 #[cfg_attr(target_vendor = "apple", ignore = "launchd runs services there")]
 #[tokio::test]
-async fn a_service_does_not_displace_a_running_tierbar() {
-    let data = with_systemctl(Data::empty(""));
+async fn a_service_takes_the_place_of_a_tierbar_that_ends() {
+    let data = with_systemctl(Data::empty("listen = \"127.0.0.1:0\"\n"));
     let host = data.serve().await;
-    let (code, _, stderr) = data.run(&["service", "install", "--yes"]).await;
-    assert_eq!(code, Some(1));
-    assert!(
-        stderr.contains(&format!("process {}", host.pid())) && stderr.contains("quit it first"),
-        "{stderr}"
-    );
-    let unit = data.path().join("home/.config/systemd/user");
-    assert!(!unit.exists());
+    let (code, told, stderr) = data.run(&["service", "install", "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let outside = format!("Tierbar already runs as process {}", host.pid());
+    assert!(told.contains(&outside), "{told}");
     let (_, told, _) = data.run(&["service", "status"]).await;
-    assert!(told.contains("No service is installed"), "{told}");
-    assert!(told.contains("outside the service"), "{told}");
+    assert!(told.contains("It waits as process "), "{told}");
+    // It waits, and does not try again and again.
+    let service = fs::read_to_string(data.path().join("home/pid")).unwrap();
+    let service: u32 = service.trim().parse().unwrap();
+    assert!(alive(service));
+
+    host.kill().await;
+    let running = until("the service", async || {
+        tierbar_host::running(Some(data.path()))
+    })
+    .await;
+    assert_eq!(running.pid, service);
+    let (code, _, stderr) = data.run(&["service", "uninstall", "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!alive(service));
 }
 
 #[tokio::test]

@@ -794,23 +794,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/tierbar/v1/raise": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Shows the chat window of the app that follows the events. */
-        post: operations["raise"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/tierbar/v1/resume": {
         parameters: {
             query?: never;
@@ -5924,17 +5907,14 @@ export interface operations {
     };
     events: {
         parameters: {
-            query?: {
-                /** @description The watcher is an app: it shows the chat window at each `raise` event, which `POST /tierbar/v1/raise` sends. */
-                windows?: boolean;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Server-sent events: `snapshot`, then `change`, `log`, `chats` and `raise` */
+            /** @description Server-sent events: `snapshot`, then `change`, `log` and `chats` */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6337,26 +6317,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["WebhookSecret"];
                 };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    raise: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The window is shown */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

@@ -15,19 +15,35 @@ pub(crate) struct Args {
     /// Print one line of JSON when ready: {"ready":true,"url":…,"token_file":…}
     #[arg(long)]
     json: bool,
+    /// If another Tierbar is using the data folder, wait until it ends
+    #[arg(long)]
+    wait: bool,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     tierbar_host::log_to_folder(home.clone())?;
     // Installed before the host starts, so that a signal does not kill it halfway.
     let mut signals = Signals::new()?;
-    let host = Host::start(HostOptions {
+    let options = HostOptions {
         home,
         listen: args.listen,
         worker: None,
         kind: HostKind::Serve,
-    })
-    .await?;
+    };
+    let host = loop {
+        match Host::start(options.clone()).await {
+            Err(error) if args.wait && error.code == Code::AlreadyRunning => {
+                if !args.json {
+                    output::line(&format!("Waiting: {error}"));
+                }
+                tokio::select! {
+                    ended = tierbar_host::released(options.home.clone()) => ended?,
+                    () = signals.next() => return Ok(()),
+                }
+            }
+            started => break started?,
+        }
+    };
     let token_file = host.token_file().display();
     if args.json {
         let mut ready = json!({"ready": true, "url": host.url(), "token_file": host.token_file(), "pid": process::id()});

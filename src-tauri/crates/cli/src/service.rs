@@ -76,13 +76,8 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
             .or_else(|| set("USER"))
             .unwrap_or_else(|| "root".to_owned()),
     };
-    if let Some(running) = running(home.as_deref())
-        && manager.state()?.pid != Some(running.pid)
-    {
-        let message = format!("Tierbar already runs as process {}", running.pid);
-        return Err(Error::new(Code::Conflict, message)
-            .hint("quit it first: one Tierbar can use a data folder at a time"));
-    }
+    // Under sudo, the service's data folder is another user's.
+    let other_user = set("SUDO_USER").filter(|_| args.before_login);
     let file = manager.file();
     let starts = if args.before_login {
         "when the computer starts"
@@ -92,6 +87,11 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     output::line(&format!("This creates {}, which starts", file.display()));
     output::line(&format!("  {} serve", service.program.display()));
     output::line(&format!("now, {starts}, and again after a crash."));
+    if let (Some(user), None) = (&other_user, &service.home) {
+        output::line(&format!(
+            "It uses the usual data folder of {user}. For another one, add --home FOLDER."
+        ));
+    }
     for note in manager.notes() {
         output::line(note);
     }
@@ -104,14 +104,19 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     }
     write(file, &manager.text(&service))?;
     manager.start()?;
-    if args.before_login && set("SUDO_USER").is_some() {
-        // Its data folder is that of another user, for whom this cannot speak.
+    if other_user.is_some() {
         output::line(
             "The service is installed. To see it, run without sudo: tierbar service status",
         );
         return Ok(());
     }
     match answers(home.as_deref()).await {
+        Some(Running { pid, .. }) if manager.state()?.pid.is_some_and(|own| own != pid) => {
+            output::line(&format!(
+                "The service is installed. It waits: Tierbar already runs as process {pid}. \
+                 When that ends, the service takes its place."
+            ));
+        }
         Some(Running { url, .. }) => output::line(&format!("Tierbar is running at {url}")),
         None => output::line(&format!(
             "The service is installed, but Tierbar does not answer yet. Run: {}",
@@ -184,7 +189,14 @@ fn words(installed: Option<&Manager>, state: State, running: Option<&Running>) -
         (Some(pid), Some(running)) if running.pid == pid => {
             lines.push(format!("It runs as process {pid}, at {}.", running.url));
         }
-        (Some(pid), _) => lines.push(format!("It runs as process {pid} and does not answer yet.")),
+        (Some(pid), Some(running)) => lines.push(format!(
+            "It waits as process {pid}: Tierbar runs outside the service, as process {}, at {}. \
+             When that ends, the service takes its place.",
+            running.pid, running.url
+        )),
+        (Some(pid), None) => {
+            lines.push(format!("It runs as process {pid} and does not answer yet."));
+        }
         (None, Some(running)) => lines.push(format!(
             "Tierbar runs outside the service, as process {}, at {}.",
             running.pid, running.url

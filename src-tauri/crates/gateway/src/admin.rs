@@ -33,7 +33,6 @@ use crate::{
 };
 use std::sync::Arc;
 use tierbar_store::Store;
-use tokio::sync::broadcast;
 use utoipa_axum::router::OpenApiRouter;
 
 /// What the owner's API is answered from.
@@ -47,8 +46,6 @@ pub(crate) struct Admin {
     pub(crate) inference: Arc<Inference>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) edge: Arc<Edge>,
-    /// Asks those who follow the events and have windows to show the chat.
-    pub(crate) raise: broadcast::Sender<()>,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
@@ -95,7 +92,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(turns::events))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::end_all))
-        .routes(routes!(session::raise))
 }
 
 #[cfg(test)]

@@ -65,7 +65,6 @@ use tierbar_core::lease::Tiers;
 use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
-use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi;
 use utoipa_axum::router::OpenApiRouter;
@@ -190,7 +189,6 @@ impl Gateway {
             inference: Arc::clone(&inference),
             jobs: Arc::clone(&jobs),
             edge: Arc::clone(&edge),
-            raise: broadcast::Sender::new(1),
         });
         (inference, jobs, edge, admin)
     }

@@ -4,6 +4,7 @@
 //! gateway's work, worker processes are the supervisor's.
 
 mod address;
+mod app_lock;
 mod awake;
 mod blocking;
 mod config;
@@ -35,12 +36,12 @@ mod tls;
 mod volume;
 mod worker;
 
+pub use app_lock::{AppLock, ask_app};
 pub use examine::{Finding, examine};
 pub use folder::data_folder;
 pub use journal::past_log;
 pub use log::log_to_folder;
-pub use ownership::{AppLock, Running, running};
-pub use remote::Heard;
+pub use ownership::{Running, released, running};
 
 use live_config::LiveConfig;
 use services::Admin;
@@ -128,6 +129,7 @@ impl Host {
     pub fn running(&self) -> Running {
         Running {
             pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             url: self.url().to_owned(),
             token: self.token().to_owned(),
             kind: self.kind,

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error};
-use tokio::time::sleep;
+use tokio::{sync::oneshot, time::sleep};
 
 /// `run/host.json`, which is valid only while the lock is held.
 #[derive(Debug, Serialize, Deserialize)]
@@ -22,9 +22,11 @@ struct Announcement {
 }
 
 /// A host that owns a data folder now.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Running {
     pub pid: u32,
+    /// The version of Tierbar.
+    pub version: String,
     /// Base address of its API.
     pub url: String,
     pub token: String,
@@ -33,16 +35,23 @@ pub struct Running {
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { pid, url, kind, .. } = self;
+        let Self {
+            pid,
+            version,
+            url,
+            kind,
+            token: _,
+        } = self;
         f.debug_struct("Running")
             .field("pid", pid)
+            .field("version", version)
             .field("url", url)
             .field("kind", kind)
             .finish_non_exhaustive()
     }
 }
 
-/// Returns the host that owns the data folder `home` (the default one if `None`), if one runs and answers.
+/// Returns the host that owns the data folder `home` (the default one if `None`), once it has said its address.
 #[must_use]
 pub fn running(home: Option<&Path>) -> Option<Running> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
@@ -50,51 +59,48 @@ pub fn running(home: Option<&Path>) -> Option<Running> {
     if !is_locked(&run.join(LOCK)) {
         return None;
     }
-    let Announcement { pid, url, kind, .. } = announced(&run)?;
+    let Announcement {
+        pid,
+        url,
+        kind,
+        version,
+    } = announced(&run)?;
     let token = fs::read_to_string(folder::token_file(&home))
         .ok()?
         .trim()
         .to_owned();
     Some(Running {
         pid,
+        version,
         url,
         token,
         kind,
     })
 }
 
-/// The right to be the menu-bar app of a data folder, whoever is its host. The system releases it when the process ends.
-#[derive(Debug)]
-pub struct AppLock {
-    _lock: File,
+/// Waits until no host owns the data folder `home` (the default one if `None`).
+///
+/// # Errors
+/// `Storage` if the lock cannot be read.
+pub async fn released(home: Option<PathBuf>) -> Result<(), Error> {
+    let path = home
+        .unwrap_or_else(folder::data_folder)
+        .join("run")
+        .join(LOCK);
+    let (done, wait) = oneshot::channel();
+    // Not a thread of the runtime, which waits for them when it ends.
+    std::thread::spawn(move || {
+        let waited = File::open(&path).and_then(|lock| lock.lock_shared());
+        let _ = done.send(waited.map_err(|error| {
+            let message = format!("cannot wait for {}: {error}", path.display());
+            Error::new(Code::Storage, message)
+        }));
+    });
+    wait.await
+        .unwrap_or_else(|ended| Err(Error::new(Code::Internal, ended.to_string())))
 }
 
-impl AppLock {
-    /// Takes it for the data folder `home` (the default one if `None`). Blocking.
-    ///
-    /// # Errors
-    /// `AlreadyRunning` if another app has it; `Storage` if the lock cannot be made.
-    pub fn take(home: Option<PathBuf>) -> Result<Self, Error> {
-        let path = Folder::open(home)?.run().join(APP_LOCK);
-        let failed = |error: io::Error| {
-            Error::new(
-                Code::Storage,
-                format!("cannot lock {}: {error}", path.display()),
-            )
-        };
-        let lock = open_lock(&path).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(Error::new(
-                Code::AlreadyRunning,
-                "the Tierbar app is already running",
-            )),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
-        }
-    }
-}
-
-fn open_lock(path: &Path) -> io::Result<File> {
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -103,7 +109,6 @@ fn open_lock(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-const APP_LOCK: &str = "app.lock";
 const LOCK: &str = "lock";
 const HOST: &str = "host.json";
 
@@ -247,16 +252,6 @@ mod tests {
         drop(owner);
         assert!(running(Some(home.path())).is_none());
         Ownership::take(&folder).await.unwrap();
-    }
-
-    #[test]
-    fn a_folder_has_one_app_until_that_ends() {
-        let home = tempfile::tempdir().unwrap();
-        let take = || AppLock::take(Some(home.path().to_owned()));
-        let first = take().unwrap();
-        assert_eq!(take().unwrap_err().code, Code::AlreadyRunning);
-        drop(first);
-        take().unwrap();
     }
 
     #[tokio::test]

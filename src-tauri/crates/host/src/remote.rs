@@ -1,6 +1,6 @@
 //! Uses a running host over its API, in this process or in another: what the menu does.
 
-use crate::Running;
+use crate::{HostKind, Running};
 use futures_util::StreamExt;
 use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
@@ -8,24 +8,7 @@ use sse_stream::SseByteStream;
 use std::path::PathBuf;
 use tierbar_core::{Code, Error, TierId, status::Status};
 
-/// What a host says to an app that follows it.
-#[derive(Debug)]
-pub enum Heard {
-    /// The status, at once and at each change.
-    Status(Box<Status>),
-    /// The chat window is to be shown.
-    Raise,
-}
-
 impl Running {
-    /// Asks the app to show its chat window.
-    ///
-    /// # Errors
-    /// `NotFound` if no app with windows follows the host; `Internal` if it does not answer.
-    pub async fn raise(&self) -> Result<(), Error> {
-        self.post("raise", &json!({})).await.map(drop)
-    }
-
     /// Loads a tier; returns once it is ready.
     ///
     /// # Errors
@@ -56,10 +39,10 @@ impl Running {
     }
 
     /// # Errors
-    /// `Internal` if the host does not answer, or is another version.
+    /// `Conflict` if the host is another version; `Internal` if it does not answer.
     pub async fn status(&self) -> Result<Status, Error> {
         let response = self.send(Method::GET, "status", None).await?;
-        read(response).await
+        self.read(response).await
     }
 
     /// Returns the folder of models.
@@ -67,32 +50,31 @@ impl Running {
     /// # Errors
     /// `Storage` if it cannot be read; `Internal` if the host does not answer.
     pub async fn models_dir(&self) -> Result<PathBuf, Error> {
-        let listed: Value = read(self.send(Method::GET, "models", None).await?).await?;
+        let listed: Value = self
+            .read(self.send(Method::GET, "models", None).await?)
+            .await?;
         Ok(listed["models_dir"].as_str().unwrap_or_default().into())
     }
 
-    /// Passes on what the host says until its stream ends: the host has ended, or this app was too slow for it.
+    /// Passes on the status, at once and at each change, until the stream ends: the host has ended, or this app was too
+    /// slow for it.
     ///
     /// # Errors
-    /// `Internal` if the host does not answer, or is another version.
-    pub async fn follow(&self, mut heard: impl FnMut(Heard)) -> Result<(), Error> {
-        let response = self.send(Method::GET, "events?windows=true", None).await?;
+    /// `Conflict` if the host is another version; `Internal` if it does not answer.
+    pub async fn follow(&self, mut changed: impl FnMut(Status)) -> Result<(), Error> {
+        let response = self.send(Method::GET, "events", None).await?;
         let mut events = SseByteStream::new(response.bytes_stream());
         let mut status = Map::new();
         while let Some(event) = events.next().await {
             // A host that is killed breaks its stream off.
             let Ok(event) = event else { return Ok(()) };
-            match event.event.as_deref() {
-                Some("raise") => heard(Heard::Raise),
-                Some("snapshot" | "change") => {
-                    let data = event.data.unwrap_or_default();
-                    let fields: Map<String, Value> =
-                        serde_json::from_str(&data).map_err(another_version)?;
-                    status.extend(fields);
-                    let now = serde_json::from_value(Value::Object(status.clone()));
-                    heard(Heard::Status(Box::new(now.map_err(another_version)?)));
-                }
-                _ => {}
+            if let Some("snapshot" | "change") = event.event.as_deref() {
+                let data = event.data.unwrap_or_default();
+                let fields: Map<String, Value> =
+                    serde_json::from_str(&data).map_err(|error| self.strange(&error))?;
+                status.extend(fields);
+                let now = serde_json::from_value(Value::Object(status.clone()));
+                changed(now.map_err(|error| self.strange(&error))?);
             }
         }
         Ok(())
@@ -108,15 +90,7 @@ impl Running {
         call: &str,
         body: Option<&Value>,
     ) -> Result<Response, Error> {
-        let silent = |error: reqwest::Error| {
-            Error::new(
-                Code::Internal,
-                format!(
-                    "the host at {} (pid {}) does not answer: {error}",
-                    self.url, self.pid
-                ),
-            )
-        };
+        let silent = |error: reqwest::Error| self.silent(&error);
         let client = tierbar_fetch::loopback().build().map_err(silent)?;
         let mut request = client
             .request(method, format!("{}/tierbar/v1/{call}", self.url))
@@ -134,17 +108,35 @@ impl Running {
             Error::new(Code::Internal, format!("{} answered {status}", self.url))
         }))
     }
-}
 
-async fn read<T: serde::de::DeserializeOwned>(response: Response) -> Result<T, Error> {
-    let body = response.bytes().await.map_err(another_version)?;
-    serde_json::from_slice(&body).map_err(another_version)
-}
+    async fn read<T: serde::de::DeserializeOwned>(&self, response: Response) -> Result<T, Error> {
+        let body = response
+            .bytes()
+            .await
+            .map_err(|error| self.silent(&error))?;
+        serde_json::from_slice(&body).map_err(|error| self.strange(&error))
+    }
 
-fn another_version(error: impl std::fmt::Display) -> Error {
-    Error::new(
-        Code::Internal,
-        format!("the running Tierbar is another version: {error}"),
-    )
-    .hint("quit both, and open the app again")
+    fn silent(&self, error: &reqwest::Error) -> Error {
+        let message = format!(
+            "Tierbar does not answer at {} (pid {}): {error}",
+            self.url, self.pid
+        );
+        Error::new(Code::Internal, message)
+    }
+
+    /// What it says is not understood: it is another version.
+    fn strange(&self, error: &serde_json::Error) -> Error {
+        let message = format!(
+            "Tierbar {} runs as process {}, and this app is version {}",
+            self.version,
+            self.pid,
+            env!("CARGO_PKG_VERSION")
+        );
+        tracing::warn!("{message}: {error}");
+        Error::new(Code::Conflict, message).hint(match self.kind {
+            HostKind::Serve => "end it, or restart the service with: tierbar service install",
+            HostKind::App | HostKind::Cli => "quit it, or wait until it has ended",
+        })
+    }
 }

@@ -201,7 +201,7 @@ impl Manager {
              StartLimitBurst=10\n\
              \n\
              [Service]\n\
-             ExecStart={program} serve\n\
+             ExecStart={program} serve --wait\n\
              {}{user}\
              Restart=on-failure\n\
              RestartSec=2\n\
@@ -233,7 +233,7 @@ impl Manager {
              <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n\
              <plist version=\"1.0\">\n<dict>\n\
              \t<key>Label</key>\n\t<string>{LABEL}</string>\n\
-             \t<key>ProgramArguments</key>\n\t<array>\n\t\t<string>{program}</string>\n\t\t<string>serve</string>\n\t</array>\n\
+             \t<key>ProgramArguments</key>\n\t<array>\n\t\t<string>{program}</string>\n\t\t<string>serve</string>\n\t\t<string>--wait</string>\n\t</array>\n\
              {}{user}\
              \t<key>RunAtLoad</key>\n\t<true/>\n\
              \t<key>KeepAlive</key>\n\t<dict>\n\t\t<key>SuccessfulExit</key>\n\t\t<false/>\n\t</dict>\n\

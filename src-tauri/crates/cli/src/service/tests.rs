@@ -18,7 +18,7 @@ fn manager(system: System, before_login: bool) -> Manager {
 fn a_unit_restarts_after_a_crash_and_survives_a_workers_end() {
     let text = manager(System::Systemd, false).text(&service("/opt/tierbar", None));
     assert!(
-        text.contains("\nExecStart=\"/opt/tierbar\" serve\n"),
+        text.contains("\nExecStart=\"/opt/tierbar\" serve --wait\n"),
         "{text}"
     );
     for line in [
@@ -41,7 +41,7 @@ fn a_units_paths_are_quoted() {
     let odd = service("/a b/50% \"x\" $HOME\\t", Some("/data $1 100%"));
     let text = manager(System::Systemd, false).text(&odd);
     assert!(
-        text.contains(r#"ExecStart="/a b/50%% \"x\" $$HOME\\t" serve"#),
+        text.contains(r#"ExecStart="/a b/50%% \"x\" $$HOME\\t" serve --wait"#),
         "{text}"
     );
     assert!(
@@ -127,6 +127,7 @@ fn each_state_is_said_in_a_sentence() {
     let systemd = manager(System::Systemd, true);
     let running = Running {
         pid: 7,
+        version: "0.1.0".to_owned(),
         url: "http://127.0.0.1:11435".to_owned(),
         token: String::new(),
         kind: tierbar_host::HostKind::Serve,
@@ -153,9 +154,11 @@ fn each_state_is_said_in_a_sentence() {
         ]
     );
     assert_eq!(
-        words(Some(&systemd), state(Some(8), Some(3)), Some(&running))
-            .last()
-            .unwrap(),
-        "It was restarted 3 times after a crash."
+        words(Some(&systemd), state(Some(8), Some(3)), Some(&running))[1..],
+        [
+            "It waits as process 8: Tierbar runs outside the service, as process 7, at http://127.0.0.1:11435. \
+             When that ends, the service takes its place.",
+            "It was restarted 3 times after a crash."
+        ]
     );
 }

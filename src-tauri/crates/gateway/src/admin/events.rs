@@ -3,10 +3,7 @@
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{journal::Entry, status::Status};
-use tokio::sync::{
-    broadcast::{self, error::RecvError},
-    watch,
-};
+use tokio::sync::{broadcast, watch};
 
 /// One watcher's place in the stream.
 pub(crate) struct Changes {
@@ -14,8 +11,6 @@ pub(crate) struct Changes {
     log: broadcast::Receiver<Entry>,
     /// The number of changes of the chats.
     chats: watch::Receiver<u64>,
-    /// Requests for the chat window, if the watcher has windows.
-    raise: Option<broadcast::Receiver<()>>,
     rendered: Option<Map<String, Value>>,
 }
 
@@ -24,13 +19,11 @@ impl Changes {
         status: watch::Receiver<Arc<Status>>,
         log: broadcast::Receiver<Entry>,
         chats: watch::Receiver<u64>,
-        raise: Option<broadcast::Receiver<()>>,
     ) -> Self {
         Self {
             status,
             log,
             chats,
-            raise,
             rendered: None,
         }
     }
@@ -48,7 +41,6 @@ impl Changes {
                         let revision = *self.chats.borrow_and_update();
                         return Some(("chats", json!({"revision": revision})));
                     }
-                    () = raised(&mut self.raise) => return Some(("raise", json!({}))),
                 }
             }
             let Ok(Value::Object(now)) = serde_json::to_value(&**self.status.borrow_and_update())
@@ -69,18 +61,6 @@ impl Changes {
     }
 }
 
-/// Returns once the chat window is to be shown; never for a watcher without windows.
-async fn raised(raise: &mut Option<broadcast::Receiver<()>>) {
-    match raise {
-        // Several missed requests are one.
-        Some(requests) => match requests.recv().await {
-            Ok(()) | Err(RecvError::Lagged(_)) => {}
-            Err(RecvError::Closed) => std::future::pending().await,
-        },
-        None => std::future::pending().await,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +72,7 @@ mod tests {
         let (sender, receiver) = watch::channel(Arc::new(status()));
         let (_log, entries) = broadcast::channel(1);
         let (_chats, revisions) = watch::channel(0);
-        let mut changes = Changes::new(receiver, entries, revisions, None);
+        let mut changes = Changes::new(receiver, entries, revisions);
         let (name, snapshot) = changes.next().await.unwrap();
         assert_eq!(
             (name, &snapshot["url"]),
@@ -119,7 +99,7 @@ mod tests {
         let (_sender, receiver) = watch::channel(Arc::new(status()));
         let (log, entries) = broadcast::channel(2);
         let (_chats, revisions) = watch::channel(0);
-        let mut changes = Changes::new(receiver, entries, revisions, None);
+        let mut changes = Changes::new(receiver, entries, revisions);
         let entry = |id| Entry {
             id,
             at_ms: 9,
@@ -140,7 +120,7 @@ mod tests {
         let (_sender, receiver) = watch::channel(Arc::new(status()));
         let (_log, entries) = broadcast::channel(1);
         let (chats, revisions) = watch::channel(4);
-        let mut changes = Changes::new(receiver, entries, revisions, None);
+        let mut changes = Changes::new(receiver, entries, revisions);
         assert_eq!(changes.next().await.unwrap().0, "snapshot");
         // Two changes at once are one event.
         chats.send(5).unwrap();
@@ -149,31 +129,5 @@ mod tests {
         assert_eq!(changes.next().await.unwrap(), event);
         drop(chats);
         assert!(changes.next().await.is_none());
-    }
-
-    #[tokio::test]
-    async fn only_a_watcher_with_windows_hears_of_raise() {
-        let (_sender, receiver) = watch::channel(Arc::new(status()));
-        let (log, entries) = broadcast::channel(4);
-        let (_chats, revisions) = watch::channel(0);
-        let (raise, requests) = broadcast::channel(1);
-        let mut plain = Changes::new(receiver.clone(), entries, revisions.clone(), None);
-        let mut app = Changes::new(receiver, log.subscribe(), revisions, Some(requests));
-        assert_eq!(plain.next().await.unwrap().0, "snapshot");
-        assert_eq!(app.next().await.unwrap().0, "snapshot");
-        // Three requests while it was busy are one.
-        for _ in 0..3 {
-            raise.send(()).unwrap();
-        }
-        assert_eq!(app.next().await.unwrap(), ("raise", json!({})));
-        let entry = Entry {
-            id: 1,
-            at_ms: 9,
-            what: LogEvent::new(Kind::Alarm, "memory is short"),
-        };
-        log.send(entry).unwrap();
-        assert_eq!(plain.next().await.unwrap().0, "log");
-        drop(app);
-        assert!(raise.send(()).is_err(), "nobody has windows");
     }
 }

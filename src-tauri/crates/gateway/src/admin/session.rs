@@ -1,4 +1,4 @@
-//! Browsers' sessions, and the request to show the app's window.
+//! Browsers' sessions.
 
 use crate::{
     admin::Admin,
@@ -90,20 +90,4 @@ fn cookie(admin: &Admin, value: &str, seconds: u32, over_tls: bool) -> (HeaderNa
     let cookie =
         format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     (header::SET_COOKIE, cookie)
-}
-
-/// Shows the chat window of the app that follows the events.
-#[utoipa::path(
-    post,
-    path = "/tierbar/v1/raise",
-    tag = "owner",
-    operation_id = "raise",
-    security(("token" = [])),
-    responses((status = 204, description = "The window is shown"), Errors),
-)]
-pub(crate) async fn raise(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
-    match admin.raise.send(()) {
-        Ok(_) => Ok(StatusCode::NO_CONTENT),
-        Err(_) => Err(Error::new(Code::NotFound, "no app with windows is running").into()),
-    }
 }

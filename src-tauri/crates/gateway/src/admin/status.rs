@@ -1,17 +1,15 @@
 //! The status, once and as a stream of changes.
 
-use super::models::read_query;
 use crate::{
     admin::{Admin, events::Changes},
-    http::{error::Failure, schema::Errors},
+    http::schema::Errors,
 };
 use axum::{
     Json,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     response::sse::{Event, KeepAlive, Sse},
 };
 use futures_util::{Stream, StreamExt, stream};
-use serde::Deserialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::status::Status;
 
@@ -31,14 +29,6 @@ pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
     Json(Status::clone(&admin.services.status()))
 }
 
-#[derive(Debug, Deserialize, utoipa::IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct Watcher {
-    /// The watcher is an app: it shows the chat window at each `raise` event, which `POST /tierbar/v1/raise` sends.
-    #[serde(default)]
-    windows: bool,
-}
-
 /// Streams the status, then each change of it, the events of tiers, and that chats changed.
 #[utoipa::path(
     get,
@@ -46,20 +36,16 @@ pub(crate) struct Watcher {
     tag = "owner",
     operation_id = "events",
     security(("token" = [])),
-    params(Watcher),
-    responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log`, `chats` and `raise`", content(("text/event-stream"))), Errors),
+    responses((status = 200, description = "Server-sent events: `snapshot`, then `change`, `log` and `chats`", content(("text/event-stream"))), Errors),
 )]
 pub(crate) async fn events(
     State(admin): State<Arc<Admin>>,
-    watcher: Result<Query<Watcher>, QueryRejection>,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
-    let windows = read_query(watcher)?.windows;
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     let changes = stream::unfold(
         Changes::new(
             admin.services.watch(),
             admin.services.log(),
             admin.jobs.watch_chats(),
-            windows.then(|| admin.raise.subscribe()),
         ),
         |mut changes| async {
             let (name, data) = changes.next().await?;
@@ -70,5 +56,5 @@ pub(crate) async fn events(
         },
     );
     let closing = admin.inference.closing.clone().cancelled_owned();
-    Ok(Sse::new(changes.take_until(closing)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    Sse::new(changes.take_until(closing)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }

@@ -1,0 +1,155 @@
+//! One menu-bar app per data folder, whoever is its host: a lock, and a socket on which a later start asks for a window.
+
+use crate::{
+    folder::{self, Folder},
+    ownership::open_lock,
+};
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tierbar_core::{Code, Error};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{UnixListener, UnixStream},
+    time::timeout,
+};
+
+/// The right to be the menu-bar app of a data folder. The system releases it when the process ends.
+#[derive(Debug)]
+pub struct AppLock {
+    _lock: File,
+    socket: PathBuf,
+}
+
+const LOCK: &str = "app.lock";
+const SOCKET: &str = "app.sock";
+const LONGEST_REQUEST: u64 = 64;
+const PATIENCE: Duration = Duration::from_secs(2);
+const ANSWER: &[u8] = b"shown";
+
+impl AppLock {
+    /// Takes it for the data folder `home` (the default one if `None`). Blocking.
+    ///
+    /// # Errors
+    /// `AlreadyRunning` if another app has it; `Storage` if the lock cannot be made.
+    pub fn take(home: Option<PathBuf>) -> Result<Self, Error> {
+        let run = Folder::open(home)?.run();
+        let path = run.join(LOCK);
+        let failed = |error: io::Error| {
+            Error::new(
+                Code::Storage,
+                format!("cannot lock {}: {error}", path.display()),
+            )
+        };
+        let lock = open_lock(&path).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self {
+                _lock: lock,
+                socket: run.join(SOCKET),
+            }),
+            Err(TryLockError::WouldBlock) => Err(Error::new(
+                Code::AlreadyRunning,
+                "the Tierbar app is already running",
+            )),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Passes on what later starts ask for. Returns only if they cannot be heard.
+    ///
+    /// # Errors
+    /// If the socket cannot be made, as in a folder whose path is longer than a socket's may be.
+    pub async fn hear(&self, mut asked: impl FnMut(&str)) -> io::Result<()> {
+        // An app that was killed has left it.
+        let _ = fs::remove_file(&self.socket);
+        let listener = UnixListener::bind(&self.socket)?;
+        loop {
+            let (mut later, _) = listener.accept().await?;
+            let hear = async {
+                let mut request = String::new();
+                (&mut later)
+                    .take(LONGEST_REQUEST)
+                    .read_to_string(&mut request)
+                    .await?;
+                asked(&request);
+                later.write_all(ANSWER).await
+            };
+            // One that says nothing keeps the next from nothing.
+            let _ = timeout(PATIENCE, hear).await;
+        }
+    }
+}
+
+/// Asks the menu-bar app of the data folder `home` (the default one if `None`) for something.
+///
+/// # Errors
+/// `NotFound` if it does not answer.
+pub async fn ask_app(home: Option<&Path>, request: &str) -> Result<(), Error> {
+    let home = home.map_or_else(folder::data_folder, Path::to_owned);
+    let ask = async {
+        let mut app = UnixStream::connect(home.join("run").join(SOCKET)).await?;
+        app.write_all(request.as_bytes()).await?;
+        app.shutdown().await?;
+        let mut answer = Vec::new();
+        app.take(LONGEST_REQUEST).read_to_end(&mut answer).await?;
+        Ok::<_, io::Error>(answer)
+    };
+    let silent = |why: String| {
+        Error::new(
+            Code::NotFound,
+            format!("the Tierbar app does not answer: {why}"),
+        )
+    };
+    match timeout(PATIENCE, ask).await {
+        Ok(Ok(answer)) if answer == ANSWER => Ok(()),
+        Ok(Ok(_)) => Err(silent("it broke off".to_owned())),
+        Ok(Err(error)) => Err(silent(error.to_string())),
+        Err(late) => Err(silent(late.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_folder_has_one_app_which_hears_later_starts() {
+        let home = tempfile::tempdir().unwrap();
+        let take = || AppLock::take(Some(home.path().to_owned()));
+        let first = take().unwrap();
+        assert_eq!(take().unwrap_err().code, Code::AlreadyRunning);
+        let unheard = ask_app(Some(home.path()), "chat").await.unwrap_err();
+        assert_eq!(unheard.code, Code::NotFound);
+
+        let mut asked = Vec::new();
+        let hearing = first.hear(|request| asked.push(request.to_owned()));
+        let asking = async {
+            // One that says nothing keeps nobody waiting for ever.
+            let _silent = UnixStream::connect(home.path().join("run").join(SOCKET)).await;
+            while ask_app(Some(home.path()), "settings").await.is_err() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::select! {
+            ended = hearing => panic!("{ended:?}"),
+            () = asking => {}
+        }
+        assert!(
+            asked.iter().all(|request| request == "settings"),
+            "{asked:?}"
+        );
+        assert!(!asked.is_empty());
+        drop(first);
+
+        // The socket that is left is no obstacle.
+        let second = take().unwrap();
+        let hearing = second.hear(|_| {});
+        tokio::select! {
+            ended = hearing => panic!("{ended:?}"),
+            asked = ask_app(Some(home.path()), "chat") => asked.unwrap(),
+        }
+    }
+}
