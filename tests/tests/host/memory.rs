@@ -1,16 +1,18 @@
 //! The memory of requests: none makes the host allocate more than it is charged for.
 
+use futures_util::{StreamExt, future::join_all, stream};
 use reqwest::Method;
 use serde_json::json;
-use std::fs;
+use std::{convert::Infallible, fs, time::Duration};
 use tierbar_tests::{
     binaries::STARTER,
     serving::{Data, Serving},
     wait::within,
 };
+use tokio::time::sleep;
 
 /// Below the limit of a body.
-const LENGTH: usize = 31 << 20;
+const LENGTH: usize = 29 << 20;
 /// What one request may take besides its body, and all of them together.
 const ONE_MIB: u64 = 64;
 const ALL_MIB: u64 = 512;
@@ -82,6 +84,18 @@ async fn send(host: &Serving, path: &str, kind: &str, body: String) -> u16 {
     status
 }
 
+async fn send_as_owner(host: &Serving, path: &str, body: String) -> u16 {
+    let method = if path.ends_with("/config") {
+        Method::PATCH
+    } else {
+        Method::POST
+    };
+    let request = host.http.request(method, format!("{}{path}", host.url));
+    let request = request.bearer_auth(&host.token).body(body);
+    let answer = within("an answer", request.send()).await.unwrap();
+    answer.status().as_u16()
+}
+
 fn filled(start: &str, part: &str, end: &str) -> String {
     let parts = (LENGTH - start.len() - end.len()) / part.len();
     format!("{start}{}{end}", part.repeat(parts))
@@ -126,19 +140,107 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
             "{path} took {rise} MiB for {kind} {start}{part}…"
         );
     }
-    // As many values as are read: 768 bytes each by the count, and the text of two copies.
-    let values = (64 << 20) / (512 + 256 + 8) - 2;
-    for path in ROUTES {
-        let body = format!("{{\"x\":[{}0]}}", "[0],".repeat(values));
+    // As many values as are read: so many bytes each by the count, and the text of two copies.
+    let lists = "[0],".repeat((64 << 20) / (512 + 256 + 8) - 4);
+    let numbers = "0,".repeat((64 << 20) / (160 + 4) - 12);
+    for (path, values) in ROUTES
+        .iter()
+        .flat_map(|path| [(path, &lists), (path, &numbers)])
+    {
+        let body = format!("{{\"x\":[{values}0]}}");
         let before = begin(&host);
         let status = send(&host, path, json, body).await;
         let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
         assert_ne!(status, 413, "{path}");
+
         assert!(
-            rise <= 1 + ONE_MIB + NOISE_MIB,
+            rise <= 2 + ONE_MIB + NOISE_MIB,
             "{path} took {rise} MiB for its values"
         );
     }
+}
+
+#[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
+#[tokio::test]
+async fn the_owners_requests_are_charged_too() {
+    let (_data, host) = frugal(Data::empty("")).await;
+    let (status, chat) = host
+        .ask(Method::POST, "/tierbar/v1/chats", Some(json!({})))
+        .await;
+    assert_eq!(status, 201);
+    let chat = format!("/tierbar/v1/chats/{}", chat["id"].as_str().unwrap());
+    let messages = format!("{chat}/messages");
+    let turns = format!("{chat}/turns");
+    let lists = format!("{{\"x\":[{}0]}}", "[0],".repeat(80_000));
+    let text = format!(
+        "{{\"role\":\"user\",\"content\":\"{}\"}}",
+        "word ".repeat((7 << 20) / 5)
+    );
+    let routes = [
+        "/tierbar/v1/config",
+        "/tierbar/v1/downloads",
+        "/tierbar/v1/keys",
+        "/tierbar/v1/tiers/fast/bench",
+        "/tierbar/v1/route",
+        "/tierbar/v1/chats",
+        "/api/pull",
+        &messages,
+        &turns,
+    ];
+    for path in routes {
+        for body in [&lists, &text] {
+            let before = begin(&host);
+            let status = send_as_owner(&host, path, body.clone()).await;
+            let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
+            assert_ne!(status, 429, "{path}");
+            assert!(rise <= 8 + ONE_MIB + NOISE_MIB, "{path} took {rise} MiB");
+        }
+    }
+    // Full: it takes no more, and is read.
+    let mut answers = Vec::new();
+    while answers.last() != Some(&413) {
+        assert!(answers.len() < 9, "{answers:?}");
+        answers.push(send_as_owner(&host, &messages, text.clone()).await);
+    }
+    let begun = begin(&host);
+    let read = (0..48).map(|_| async {
+        let request = host.http.get(format!("{}{chat}", host.url));
+        let answer = within("a chat", request.bearer_auth(&host.token).send()).await;
+        let answer = answer.unwrap();
+        let status = answer.status().as_u16();
+        within("its messages", answer.bytes()).await.unwrap();
+        status
+    });
+    let answers = join_all(read).await;
+    let rise = status_mib(&host, "VmHWM:").saturating_sub(begun);
+    assert!(answers.contains(&200), "none was read: {answers:?}");
+    assert!(
+        rise <= ALL_MIB + 4 * NOISE_MIB,
+        "chats took {rise} MiB: {answers:?}"
+    );
+
+    // More than there is room for, each but for its last byte.
+    let begun = begin(&host);
+    let text: &'static str = text.leak();
+    let url = format!("{}{messages}", host.url);
+    let sent = (0..80).map(|_| async {
+        let (most, last) = text.split_at(text.len() - 1);
+        let body = stream::iter([(0, most), (3, last)]).then(async |(pause, part)| {
+            sleep(Duration::from_secs(pause)).await;
+            Ok::<_, Infallible>(part)
+        });
+        let request = host.http.post(&url).bearer_auth(&host.token);
+        let request = request.body(reqwest::Body::wrap_stream(body));
+        let answer = within("an answer", request.send()).await.unwrap();
+        answer.status().as_u16()
+    });
+    let answers = join_all(sent).await;
+    let rise = status_mib(&host, "VmHWM:").saturating_sub(begun);
+    assert!(answers.contains(&429), "all found room: {answers:?}");
+    assert!(
+        rise <= ALL_MIB + 4 * NOISE_MIB,
+        "they took {rise} MiB: {answers:?}"
+    );
 }
 
 #[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
@@ -175,7 +277,7 @@ async fn all_requests_together_take_no_more_than_their_share() {
     let text = filled("{\"model\":\"none\",\"prompt\":\"", "word ", "\"}");
     let before = begin(&host);
     let sent = (0..24).map(|_| send(&host, "/api/generate", "application/json", text.clone()));
-    let answers = futures_util::future::join_all(sent).await;
+    let answers = join_all(sent).await;
     let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
     assert!(answers.contains(&429), "all found room: {answers:?}");
     assert!(answers.contains(&404), "none found room: {answers:?}");

@@ -10,7 +10,7 @@ use std::{
 use tierbar_core::{Code, Error};
 
 /// The largest input that the API accepts.
-const MAX_BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 30 << 20;
 
 #[derive(Debug, clap::Args)]
 struct Input {

@@ -107,6 +107,7 @@ impl Gateway {
         let contexts = self.contexts.clone();
         let (inference, jobs, edge, admin) = self.states();
         let token = || middleware::from_fn_with_state(Arc::clone(&edge), require_token);
+        let charge = || middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::charge);
         let in_form = middleware::from_fn_with_state(dialects::ERROR_FORMS, write_in_form);
         let may_wait = dialects::openai::routes()
             .merge(dialects::anthropic::routes())
@@ -135,8 +136,13 @@ impl Gateway {
             .routes(routes!(health))
             .routes(routes!(edge::openapi::document))
             .merge(answers)
-            .merge(owners.layer(token()))
-            .merge(admin::routes().with_state(admin).layer(token()))
+            .merge(owners.layer(charge()).layer(token()))
+            .merge(
+                admin::routes()
+                    .with_state(admin)
+                    .layer(charge())
+                    .layer(token()),
+            )
             .split_for_parts();
         let router = router
             .fallback(edge::ui::asset)

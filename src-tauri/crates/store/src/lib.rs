@@ -78,6 +78,15 @@ impl Store {
             .await
     }
 
+    /// Returns the bytes of a chat's messages; 0 for an unknown chat.
+    pub async fn chat_size(&self, id: &str) -> Result<u64, Error> {
+        let id = id.to_owned();
+        self.call(move |database| {
+            database.read(|connection| messages::size_of_chat(connection, &id))
+        })
+        .await
+    }
+
     pub async fn chat(&self, id: &str) -> Result<Chat, Error> {
         let id = id.to_owned();
         self.call(move |database| {
@@ -130,21 +139,23 @@ impl Store {
     pub async fn add_message(&self, id: &str, message: NewMessage) -> Result<ChatSummary, Error> {
         let id = id.to_owned();
         self.call(move |database| {
-            database
-                .write(|change| {
-                    if !chats::touch(change, &id)? {
-                        return Ok(None);
-                    }
-                    let title = title::of_message(&message);
-                    let parent = messages::parent_for(change, &id, message.role)?;
-                    let added = messages::add(change, &id, parent, message, None)?;
-                    chats::set_leaf(change, &id, added.id)?;
-                    if let Some(title) = title {
-                        chats::title_if_untitled(change, &id, &title)?;
-                    }
-                    chats::find(change, &id)
-                })?
-                .ok_or_else(|| no_chat(&id))
+            database.write(|change| {
+                if !chats::touch(change, &id)? {
+                    return Ok(Err(no_chat(&id)));
+                }
+                let text = message.content.len();
+                if let Err(full) = messages::check_room(change, &id, text)? {
+                    return Ok(Err(full));
+                }
+                let title = title::of_message(&message);
+                let parent = messages::parent_for(change, &id, message.role)?;
+                let added = messages::add(change, &id, parent, message, None)?;
+                chats::set_leaf(change, &id, added.id)?;
+                if let Some(title) = title {
+                    chats::title_if_untitled(change, &id, &title)?;
+                }
+                Ok(chats::find(change, &id)?.ok_or_else(|| no_chat(&id)))
+            })?
         })
         .await
     }

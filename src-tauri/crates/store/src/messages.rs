@@ -3,8 +3,13 @@
 use crate::{answer_pieces, word::Word};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
-use tierbar_core::chat::{AnswerFacts, ChatMessage, Finish, Part, Role, text_parts};
+use tierbar_core::{
+    Code, Error,
+    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, text_parts},
+};
 
+/// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
+const CHAT_BYTES: u64 = 16 << 20;
 const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
                        decode_tokens_per_second, time_to_first_token_ms";
 
@@ -60,6 +65,39 @@ pub(crate) fn add(
         parts,
         answer,
     })
+}
+
+/// The bytes of a chat's messages, as they are stored.
+pub(crate) fn size_of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached(
+            "SELECT (SELECT coalesce(sum(octet_length(parts)), 0) FROM messages WHERE chat_id = ?1)
+             + (SELECT coalesce(sum(octet_length(part)), 0) FROM answer_pieces
+                JOIN messages ON messages.id = message WHERE chat_id = ?1)",
+        )?
+        .query_row([chat], |row| row.get(0))
+}
+
+/// Checks that a chat has room for a message of so many bytes.
+///
+/// # Errors
+/// `PayloadTooLarge`. The outer result is the database's.
+pub(crate) fn check_room(
+    connection: &Connection,
+    chat: &str,
+    more: usize,
+) -> rusqlite::Result<Result<(), Error>> {
+    let size = size_of_chat(connection, chat)?.saturating_add(more as u64);
+    if size <= CHAT_BYTES {
+        return Ok(Ok(()));
+    }
+    let message = format!(
+        "the chat would take {} MiB and can take {} MiB",
+        size.div_ceil(1 << 20),
+        CHAT_BYTES >> 20
+    );
+    let error = Error::new(Code::PayloadTooLarge, message);
+    Ok(Err(error.hint("begin a new chat, or send less")))
 }
 
 /// Oldest first.

@@ -141,6 +141,10 @@ fn open(
     if chats::find(change, chat)?.is_none() {
         return Ok(Err(no_chat(chat)));
     }
+    let text = turn.text.as_deref().unwrap_or_default();
+    if let Err(full) = messages::check_room(change, chat, text.len())? {
+        return Ok(Err(full));
+    }
     let mut all = messages::of_chat(change, chat)?;
     let parent = match turn.parent {
         Parent::Message(parent) if !all.iter().any(|message| message.id == parent) => {

@@ -4,7 +4,13 @@ use crate::{
     admin::Admin,
     http::{body, error::Failure, path::Id, schema::Errors},
 };
-use axum::{Json, body::Body, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::chat::{Chat, ChatSummary};
@@ -63,17 +69,16 @@ pub(crate) async fn create(
     params(("id" = String, Path, description = "The id of a chat")),
     responses((status = 200, description = "The chat", body = Chat), Errors),
 )]
-pub(crate) async fn get(
-    State(admin): State<Arc<Admin>>,
-    Id(id): Id,
-) -> Result<Json<Chat>, Failure> {
+pub(crate) async fn get(State(admin): State<Arc<Admin>>, Id(id): Id) -> Result<Response, Failure> {
+    let weight = admin.jobs.charge_chat(&id, 0).await?;
     loop {
         let before = admin.jobs.running_turn(&id).await;
         let mut chat = admin.store.chat(&id).await?;
         chat.summary.turn = admin.jobs.running_turn(&id).await;
         // What was read of a turn that has ended meanwhile may be half an answer.
         if chat.summary.turn == before {
-            return Ok(Json(chat));
+            let response = Json(chat).into_response();
+            return Ok(response.map(|body| weight.with(body)));
         }
     }
 }

@@ -6,11 +6,14 @@ mod admitted;
 mod key;
 mod secret;
 
-pub(crate) use admit::{Sender, admit};
+pub(crate) use admit::{Sender, admit, charge};
 pub(crate) use admitted::Admitted;
 
 use super::now_ms;
-use crate::inference::caller::{Account, Caller};
+use crate::{
+    http::body,
+    inference::caller::{Account, Caller},
+};
 use admit::KEPT_PART;
 use key::{Key, revoked, try_after};
 use std::{
@@ -32,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 const SAVING: Duration = Duration::from_secs(60);
 /// The memory of all requests together: of their bodies, and of what parsing makes of them.
 const BODIES: usize = 512 << 20;
-/// The memory of the requests of one key; the largest request takes 96 MiB.
+/// The memory of the requests of one key; the largest request takes 94 MiB.
 const OF_ONE_KEY: usize = 256 << 20;
 /// The `Retry-After` if the time is unknown.
 const SOON: Duration = Duration::from_secs(2);
@@ -285,6 +288,14 @@ impl Weight {
         Ok(())
     }
 
+    /// Charges what is made of a body.
+    ///
+    /// # Errors
+    /// Those of [`body::memory_of`]; `Overloaded` while there is no room for it.
+    pub(crate) fn grow_by_values(&mut self, body: &[u8], is_lines: bool) -> Result<(), Error> {
+        self.grow(body::memory_of(body, is_lines)?)
+    }
+
     /// Gives all of it back.
     pub(crate) fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
@@ -303,7 +314,7 @@ fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!(
-        "requests take {} MiB of memory, which is the maximum",
+        "the limit of {} MiB for the memory of requests is reached",
         most >> 20
     );
     Err(try_after(message, SOON))

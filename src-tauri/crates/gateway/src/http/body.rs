@@ -1,6 +1,7 @@
 //! Request bodies: limited, and refused with a reason if they are not the expected JSON.
 
 use axum::body::{Body, Bytes};
+use http_body::Body as _;
 use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,8 +9,9 @@ use std::time::Duration;
 use tierbar_core::{Code, Error};
 use tokio::time::{Instant, timeout};
 
-/// Enough for a prompt of any local model's context, with images.
-pub(crate) const INFERENCE_LIMIT: usize = 32 << 20;
+/// Enough for a prompt of any local model's context, with images. Two copies of it leave room for its values in
+/// [`MOST_MEMORY`].
+pub(crate) const INFERENCE_LIMIT: usize = 30 << 20;
 /// Enough for the longest answer in a chat.
 pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
 
@@ -18,8 +20,10 @@ pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
 const MOST_MEMORY: usize = 64 << 20;
 /// The memory of an array or object with one element, which has room for four; an object has a table too.
 const CONTAINER: usize = 512;
-/// The memory of a further element, in a list that doubles as it grows.
+/// The memory of a further element, in a list that doubles as it grows,
 const ELEMENT: usize = 256;
+/// and of one that is a number, which owns no further memory.
+const NUMBER: usize = 160;
 /// How often a body's text is in memory at most, besides the body itself: parsed, and in the form that its tier gets.
 const COPIES: usize = 2;
 
@@ -56,6 +60,10 @@ pub(crate) async fn collect(
     limit: usize,
     mut grows: impl FnMut(usize) -> Result<(), Error>,
 ) -> Result<Bytes, Error> {
+    let expected = body
+        .size_hint()
+        .exact()
+        .and_then(|all| usize::try_from(all).ok());
     // A body of one part, such as one that was read before, is not copied.
     let (mut first, mut bytes, mut length) = (Bytes::new(), Vec::new(), 0usize);
     let mut refused = None;
@@ -82,7 +90,14 @@ pub(crate) async fn collect(
             if length == data.len() {
                 first = data;
             } else {
-                bytes.extend_from_slice(&std::mem::take(&mut first));
+                let first = std::mem::take(&mut first);
+                let more = first.len() + data.len();
+                if bytes.capacity() - bytes.len() < more {
+                    // Doubling could take twice what is charged.
+                    let rest = expected.map(|all| all.min(limit).saturating_sub(bytes.len()));
+                    bytes.reserve_exact(rest.unwrap_or(bytes.len() / 8).max(more));
+                }
+                bytes.extend_from_slice(&first);
                 bytes.extend_from_slice(&data);
             }
         } else {
@@ -131,13 +146,24 @@ pub(crate) fn memory_of(body: &[u8], is_lines: bool) -> Result<usize, Error> {
 /// further than the document is valid, and so far its strings end where they are taken to end here.
 pub(crate) fn values_memory(json: &[u8]) -> usize {
     let (mut memory, mut in_text, mut escaped) = (0usize, false, false);
+    let mut parted = false;
     for &byte in json {
+        if std::mem::take(&mut parted) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => parted = true,
+                b'-' | b'0'..=b'9' => memory -= ELEMENT - NUMBER,
+                _ => {}
+            }
+        }
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_text => escaped = true,
             b'"' => in_text = !in_text,
             b'[' | b'{' if !in_text => memory += CONTAINER,
-            b',' if !in_text => memory += ELEMENT,
+            b',' if !in_text => {
+                memory += ELEMENT;
+                parted = true;
+            }
             _ => {}
         }
     }

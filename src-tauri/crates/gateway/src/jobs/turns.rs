@@ -8,6 +8,7 @@ mod log;
 mod run;
 
 use crate::{
+    edge::keys::Weight,
     inference::{Inference, request::Request},
     jobs::Jobs,
 };
@@ -28,6 +29,9 @@ use uuid::Uuid;
 
 /// How long the events of a turn that has ended can still be read. Later followers get the stored message.
 const KEPT: Duration = Duration::from_secs(60);
+
+/// How often a chat is in memory at most: its messages, and the text that is made of them while it grows.
+const CHAT_COPIES: usize = 3;
 
 /// What a question's options cannot say. A chat has no tools yet, and one answer at a time.
 const TURNS_OWN: [&str; 7] = [
@@ -122,7 +126,9 @@ impl Jobs {
         // Before anything is stored, so that what is refused leaves no question behind.
         request("", &[], options.clone())?;
         let most = self.inference.services.config().server.requests_at_once;
-        let admitted = self.keys.enter(None, self.keys.weigh(None), most.into())?;
+        let text = question.text.as_ref().map_or(0, String::len);
+        let weight = self.charge_chat(chat, text).await?;
+        let admitted = self.keys.enter(None, weight, most.into())?;
         let new = NewTurn {
             id: Uuid::new_v4().to_string(),
             text: question.text,
@@ -162,6 +168,17 @@ impl Jobs {
             question,
             answer: opened.answer,
         })
+    }
+
+    /// Returns the share of a chat that is read, and of a text that is added to it.
+    ///
+    /// # Errors
+    /// `Overloaded` while there is no room for it.
+    pub(crate) async fn charge_chat(&self, chat: &str, more: usize) -> Result<Weight, Error> {
+        let size = usize::try_from(self.store.chat_size(chat).await?).unwrap_or(usize::MAX);
+        let mut weight = self.keys.weigh(None).of_the_owner();
+        weight.grow(size.saturating_add(more).saturating_mul(CHAT_COPIES))?;
+        Ok(weight)
     }
 
     /// Drops a turn that has ended from memory, after a while.

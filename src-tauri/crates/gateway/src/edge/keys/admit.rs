@@ -1,12 +1,12 @@
 //! Admission to inference: who may use it, and how much at the same time.
 
-use super::secret;
+use super::{Weight, secret};
 use crate::{
     edge::{Edge, KEY_PREFIX, origin},
     http::{body, error::Failure},
 };
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     extract::State,
     http::{HeaderMap, Method, Request, header},
     middleware::Next,
@@ -61,18 +61,13 @@ pub(crate) async fn admit(
     if is_owner {
         weight = weight.of_the_owner();
     }
-    let read = body::collect(body, body::INFERENCE_LIMIT, |more| {
-        // The rest of a refused body is dropped as it arrives.
-        weight.grow(more).inspect_err(|_| weight.release())
-    });
-    let read = read.await;
     let is_lines = (edge.reads_lines)(&path, &head.headers);
-    let read = read.and_then(|body| {
-        let memory = body::memory_of(&body, is_lines);
-        weight.grow(memory.map_err(|error| match (edge.takes_lines)(&path) {
-            true => error.hint(AS_LINES),
-            false => error,
-        })?)?;
+    let read = read(body, &mut weight).await.and_then(|body| {
+        let made = weight.grow_by_values(&body, is_lines);
+        made.map_err(|error| match (edge.takes_lines)(&path) {
+            true if error.code == Code::PayloadTooLarge => error.hint(AS_LINES),
+            _ => error,
+        })?;
         Ok(body)
     });
     let most = usize::from(edge.services.config().server.requests_at_once);
@@ -85,6 +80,35 @@ pub(crate) async fn admit(
     let request = Request::from_parts(head, body::whole(body));
     let response = admitted.answers(next.run(request)).await;
     response.map(|body| admitted.with(body))
+}
+
+/// Charges the requests of the owner's API for their memory, like all others.
+pub(crate) async fn charge(
+    State(edge): State<Arc<Edge>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let mut weight = edge.keys.weigh(None).of_the_owner();
+    let read = read(body, &mut weight).await;
+    let body = match read.and_then(|body| weight.grow_by_values(&body, false).map(|()| body)) {
+        Ok(body) => body::whole(body),
+        Err(error) => return Failure(error).into_response(),
+    };
+    let response = next.run(Request::from_parts(head, body)).await;
+    response.map(|body| weight.with(body))
+}
+
+/// Reads a body and charges it.
+///
+/// # Errors
+/// Those of [`body::read`]; `Overloaded` while there is no room for it.
+async fn read(body: Body, weight: &mut Weight) -> Result<Bytes, Error> {
+    let read = body::collect(body, body::INFERENCE_LIMIT, |more| {
+        // The rest of a refused body is dropped as it arrives.
+        weight.grow(more).inspect_err(|_| weight.release())
+    });
+    read.await
 }
 
 /// Returns who sends a request, and the key, if it has one.

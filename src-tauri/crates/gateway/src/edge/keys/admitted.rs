@@ -56,19 +56,30 @@ impl Admitted {
         Body::new(Counted {
             caller: self.caller(),
             body,
-            _admitted: self,
+            _held: self,
+        })
+    }
+}
+
+impl Weight {
+    /// Returns the answer's body, which keeps its request charged until its end.
+    pub(crate) fn with(self, body: Body) -> Body {
+        Body::new(Counted {
+            caller: Caller::default(),
+            body,
+            _held: self,
         })
     }
 }
 
 /// The fields are dropped in order: the answer ends before its request does.
-struct Counted {
+struct Counted<T> {
     body: Body,
     caller: Caller,
-    _admitted: Admitted,
+    _held: T,
 }
 
-impl HttpBody for Counted {
+impl<T: Unpin> HttpBody for Counted<T> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -40,7 +40,8 @@ async fn only_a_stalled_body_is_given_up() {
 fn the_memory_of_values_is_counted_outside_strings() {
     for (json, memory) in [
         ("1", 0),
-        ("[1,2]", CONTAINER + ELEMENT),
+        ("[1, 2,\n-3]", CONTAINER + 2 * NUMBER),
+        (r#"["a","1"]"#, CONTAINER + ELEMENT),
         (r#"{"a":[0],"b":"[,{\"["}"#, 2 * CONTAINER + ELEMENT),
     ] {
         assert_eq!(values_memory(json.as_bytes()), memory, "{json}");

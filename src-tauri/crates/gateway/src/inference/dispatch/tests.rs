@@ -326,6 +326,6 @@ async fn a_body_beyond_the_limit_is_read_and_refused() {
     });
     let response = bench.post(CHAT, Body::from_stream(pieces)).await;
     assert_eq!(response.status(), 413);
-    assert_eq!(json(response).await["error"]["limit_bytes"], 32 << 20);
+    assert_eq!(json(response).await["error"]["limit_bytes"], 30 << 20);
     assert_eq!(sent.load(std::sync::atomic::Ordering::Relaxed), counted);
 }
