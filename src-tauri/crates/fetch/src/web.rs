@@ -212,10 +212,11 @@ impl Web {
                 ));
             };
             answer::note_links(&mut met, response.headers());
-            url = redirect(&url, &next)?;
-            if reach == Reach::PrivateOnly {
-                // It was a server of this network that redirects.
-                reach = Reach::Anywhere;
+            let to = redirect(&url, &next)?;
+            let from = std::mem::replace(&mut url, to);
+            // A server of this network may redirect into it; after a public one, nothing may any more.
+            if reach == Reach::PrivateOnly && from.host() != url.host() {
+                reach = self.reach_of(&url).await?;
             }
         }
         Err(Failure::Refused(Error::new(
@@ -283,7 +284,7 @@ impl Web {
             if reach::is_public(ip) {
                 Reach::PublicOnly
             } else {
-                Reach::Anywhere
+                Reach::PrivateOnly
             }
         };
         Ok(match url.host() {

@@ -111,7 +111,15 @@ async fn public_servers_may_redirect_only_to_public_ones() {
     let server = Server::start({
         let port = port.clone();
         move |path| match path.strip_prefix("/to/") {
-            Some(host) => moved(&format!("http://{host}:{}/end", port.get().unwrap())),
+            Some(hosts) => {
+                let (host, rest) = hosts.split_once('/').unwrap_or((hosts, ""));
+                let path = if rest.is_empty() {
+                    "end".to_owned()
+                } else {
+                    format!("to/{rest}")
+                };
+                moved(&format!("http://{host}:{}/{path}", port.get().unwrap()))
+            }
             None => found("arrived"),
         }
     })
@@ -172,7 +180,32 @@ async fn public_servers_may_redirect_only_to_public_ones() {
                 "{from} → {host}"
             );
         }
+        // But not by a public server on the way.
+        for host in ["127.0.0.1", "inside.test"] {
+            let error = text(&web, to(from, &format!("storage.test/{host}"))).await;
+            assert_eq!(
+                error.unwrap_err().code,
+                Code::Unreachable,
+                "{from} → {host}"
+            );
+        }
     }
+}
+
+#[tokio::test]
+async fn a_private_name_that_turns_public_after_a_redirect_is_refused() {
+    let server = Server::start(|path| match path {
+        "/to" => moved("/end"),
+        _ => found("arrived"),
+    })
+    .await;
+    let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let addresses = &["10.0.0.1", "10.0.0.1", "93.184.216.34"];
+    let web = Web::with_lookup(options(), Lookup::changing(addresses, here)).unwrap();
+    let error = text(&web, Get::new(server.url("name.test", "/to")))
+        .await
+        .unwrap_err();
+    assert!(error.message.contains("has just changed"), "{error}");
 }
 
 #[tokio::test]
