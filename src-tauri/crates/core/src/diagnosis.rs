@@ -3,6 +3,7 @@
 //! It holds what is listed here and nothing else: no text that a user, a model or a server has written, and so no prompt, key,
 //! path, or name of a model, a chat or a tier of the user's own.
 
+mod architectures;
 mod text;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
     policy::{Alarm, Stance},
     status::{BudgetStatus, EngineKind, Ram, Status, Swap, TierStatus},
 };
+use architectures::ARCHITECTURES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -136,8 +138,8 @@ pub struct Sources<'a> {
 }
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
-/// The longest word of a file that is passed on.
-const LONGEST_WORD: usize = 32;
+/// Digits of a model's size that are passed on: all of them would name its file.
+const SIZE_DIGITS: u32 = 3;
 
 impl Diagnosis {
     /// `now_ms`: milliseconds since 1970.
@@ -167,7 +169,11 @@ impl Diagnosis {
             tiers: tiers.collect(),
             events,
             tierbar: sources.tierbar,
-            machine: sources.machine,
+            machine: MachineFigures {
+                system: plain(&sources.machine.system),
+                processor: plain(&sources.machine.processor),
+                ..sources.machine
+            },
         }
     }
 }
@@ -208,24 +214,30 @@ fn tier_figures(
 fn model_figures(model: &LibraryModel) -> Option<ModelFigures> {
     let account = model.account.as_ref()?;
     Some(ModelFigures {
-        architecture: word(&account.architecture),
-        quant: word(&account.quant),
-        file_bytes: account.file_bytes,
-        parameters: account.parameters,
+        architecture: known_architecture(&account.architecture),
+        quant: account.quant.clone(),
+        file_bytes: round(account.file_bytes),
+        parameters: round(account.parameters),
         layers: account.layers,
         experts: account.experts,
         experts_used: account.experts_used,
     })
 }
 
-/// A word of a file, unless it is more than a word.
-fn word(text: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    if text.len() <= LONGEST_WORD && text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        "unknown".to_owned()
-    }
+/// An architecture by its name: anybody can write another into a file.
+fn known_architecture(name: &str) -> String {
+    let known = ARCHITECTURES.binary_search(&name);
+    known.map_or("unknown", |_| name).to_owned()
+}
+
+fn round(size: u64) -> u64 {
+    let unit = 10u64.pow((size.max(1).ilog10() + 1).saturating_sub(SIZE_DIGITS));
+    (size + unit / 2) / unit * unit
+}
+
+/// A line of the system's, without what would be more than text.
+fn plain(line: &str) -> String {
+    line.chars().filter(|char| !char.is_control()).collect()
 }
 
 fn bench_figures(report: &BenchReport) -> BenchFigures {

@@ -237,10 +237,20 @@ fn only_the_last_day_counts() {
 }
 
 #[test]
-fn a_files_text_is_no_word() {
-    assert_eq!(word("qwen35moe"), "qwen35moe");
-    assert_eq!(word("Q4_K_M"), "Q4_K_M");
-    for text in ["/etc/passwd", "two words", &"a".repeat(33), "\u{1b}[2J"] {
-        assert_eq!(word(text), "unknown");
+fn a_file_passes_on_no_text_and_no_exact_size() {
+    assert!(ARCHITECTURES.is_sorted());
+    assert_eq!(known_architecture("qwen35moe"), "qwen35moe");
+    for text in ["secret", "two words", "", "\u{1b}[2J"] {
+        assert_eq!(known_architecture(text), "unknown");
     }
+    for (size, rounded) in [
+        (0, 0),
+        (999, 999),
+        (1_004, 1_000),
+        (1_005, 1_010),
+        (20_482_113_999, 20_500_000_000),
+    ] {
+        assert_eq!(round(size), rounded);
+    }
+    assert_eq!(plain("Apple\u{1b}[2J M4\n"), "Apple[2J M4");
 }
