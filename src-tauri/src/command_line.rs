@@ -23,7 +23,8 @@ pub(crate) struct CommandLine {
 /// # Errors
 /// A sentence: there is no program to link to, or nowhere to put the link.
 pub(crate) fn look() -> Result<CommandLine, String> {
-    let (program, link) = (program()?, platform::command_link()?);
+    let program = program()?;
+    let link = link_to(&program)?;
     let folder = link.parent().unwrap_or(Path::new("/"));
     Ok(CommandLine {
         installed: found(&link, &program) == Found::Ours,
@@ -38,7 +39,8 @@ pub(crate) fn look() -> Result<CommandLine, String> {
 /// # Errors
 /// A sentence: something else is there, or the system's reason.
 pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
-    let (program, link) = (program()?, platform::command_link()?);
+    let program = program()?;
+    let link = link_to(&program)?;
     if installed && platform::is_temporary(&program) {
         return Err(
             "macOS runs Tierbar from a temporary place: move it to the Applications folder, open it there, then try again"
@@ -65,6 +67,16 @@ pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
         Ok(()) => {}
     }
     look()
+}
+
+/// The link to the program if there is one, else where it belongs.
+fn link_to(program: &Path) -> Result<PathBuf, String> {
+    let links = platform::command_links()?;
+    let ours = links
+        .iter()
+        .find(|link| found(link, program) == Found::Ours);
+    let link = ours.or(links.first()).cloned();
+    link.ok_or_else(|| "there is no folder for commands".to_owned())
 }
 
 #[derive(Debug, PartialEq, Eq)]

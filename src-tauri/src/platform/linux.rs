@@ -37,9 +37,9 @@ pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// There is no home folder.
-pub(crate) fn command_link() -> Result<PathBuf, String> {
+pub(crate) fn command_links() -> Result<Vec<PathBuf>, String> {
     let home = env::home_dir().ok_or("this user has no home folder")?;
-    Ok(home.join(".local/bin/tierbar"))
+    Ok(vec![home.join(".local/bin/tierbar")])
 }
 
 /// Whether terminals look for programs in the folder. The app has their `PATH`.

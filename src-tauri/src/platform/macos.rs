@@ -68,29 +68,26 @@ pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Where the link to the command line belongs: in the `PATH` of every terminal (`/etc/paths`).
+/// Where the link to the command line belongs: in the `PATH` of every terminal (`/etc/paths`). Then where Homebrew may have made
+/// one.
 ///
 /// # Errors
 /// Never; its twin can fail.
 #[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
-pub(crate) fn command_link() -> Result<PathBuf, String> {
-    Ok("/usr/local/bin/tierbar".into())
+pub(crate) fn command_links() -> Result<Vec<PathBuf>, String> {
+    Ok(vec![
+        "/usr/local/bin/tierbar".into(),
+        "/opt/homebrew/bin/tierbar".into(),
+    ])
 }
 
-/// Always true, see [`command_link`].
+/// Always true, see [`command_links`].
 pub(crate) fn is_in_path(_: &Path) -> bool {
     true
 }
 
 /// The folder belongs to the administrator, and does not exist on a new Mac. The system's own dialog asks for the password.
-const CHANGE_LINK: &str = r#"on run {folder, link, program}
-    if program is "" then
-        set change to "/bin/rm -f " & quoted form of link
-    else
-        set change to "/bin/mkdir -p " & quoted form of folder & " && /bin/ln -sfn " & quoted form of program & " " & quoted form of link
-    end if
-    do shell script change with prompt "Tierbar changes the command " & link & "." with administrator privileges
-end run"#;
+const CHANGE_LINK: &str = include_str!("macos/change-link.applescript");
 
 /// Adds the link to the program, or removes it.
 ///
@@ -114,7 +111,7 @@ pub(crate) fn change_link_as_administrator(
     let reason = String::from_utf8_lossy(&done.stderr);
     // errAEUserCanceled
     Err(if reason.contains("(-128)") {
-        "nothing was changed, since no administrator allowed it".to_owned()
+        "canceled: an administrator's password is required".to_owned()
     } else {
         format!("{} cannot be changed: {}", link.display(), reason.trim())
     })

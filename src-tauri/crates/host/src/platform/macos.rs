@@ -56,7 +56,7 @@ pub(crate) fn examine() -> Vec<Finding> {
             &["-p", "com.apple.quarantine", &path.to_string()],
         )) {
             findings.push(Finding::bad(
-                format!("{path} is quarantined, as everything that a browser downloads"),
+                format!("{path} is quarantined, like everything that a browser downloads"),
                 "open it once in the Finder and confirm that you trust it",
             ));
         }
