@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         Ok(Start::Later) => return ExitCode::SUCCESS,
         Err(error) if error.code == Code::AlreadyRunning => {
             return print_failure(&format!(
-                "the Tierbar app is already running but does not show its window: {error}"
+                "the Tierbar app is already running, and its window cannot be opened: {error}"
             ));
         }
         // The host's start says it in the menu.
@@ -129,17 +129,19 @@ async fn lock(arguments: &Arguments) -> Result<Start, Error> {
     let page = arguments.open.unwrap_or(Page::Chat).to_possible_value();
     let page = page.as_ref().map_or("chat", |page| page.get_name());
     loop {
-        let taken = match AppLock::take(None) {
+        match AppLock::take(None) {
             Ok(lock) => return Ok(Start::First(lock)),
             Err(error) if error.code != Code::AlreadyRunning => return Err(error),
-            Err(error) => error,
-        };
-        // It may be starting, or ending: then this one takes its place.
-        if arguments.login || ask_app(None, page).await.is_ok() {
-            return Ok(Start::Later);
+            Err(_) if arguments.login => return Ok(Start::Later),
+            Err(_) => {}
         }
-        if begun.elapsed() > SHUTDOWN {
-            return Err(taken);
+        // It may be starting, or ending: then this one takes its place.
+        match ask_app(None, page).await {
+            Ok(()) => return Ok(Start::Later),
+            Err(silent) if begun.elapsed() > SHUTDOWN => {
+                return Err(Error::new(Code::AlreadyRunning, silent.message));
+            }
+            Err(_) => {}
         }
         sleep(ASK_AGAIN).await;
     }

@@ -75,6 +75,11 @@ async fn a_service_is_installed_shown_and_removed() {
     ] {
         assert!(told.contains(&part), "{told}");
     }
+    let (code, _, stderr) = data
+        .run(&["service", "install", "--before-login", "--yes"])
+        .await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("is already installed"), "{stderr}");
     // Installed again, it is the same service with another process.
     let (code, _, stderr) = data.run(&["service", "install", "--yes"]).await;
     assert_eq!(code, Some(0), "{stderr}");

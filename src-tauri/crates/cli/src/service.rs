@@ -13,7 +13,7 @@ use std::{
     io::{ErrorKind, IsTerminal, stdin},
     path::{Path, PathBuf},
     process::Command as Process,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
 use tierbar_host::{Running, running};
@@ -67,6 +67,21 @@ pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), E
 
 async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     let manager = Manager::of(platform::SYSTEM, args.before_login)?;
+    let other = Manager::of(platform::SYSTEM, !args.before_login)?;
+    if other.file().exists() {
+        let (when, install, sudo) = if args.before_login {
+            ("at each login", "install", "")
+        } else {
+            ("with the computer", "install --before-login", "sudo ")
+        };
+        let message = format!(
+            "a service that starts {when} is already installed: {}",
+            other.file().display()
+        );
+        return Err(Error::new(Code::Conflict, message).hint(format!(
+            "to start it anew, run `{sudo}tierbar service {install}`; to remove it, `{sudo}tierbar service uninstall`"
+        )));
+    }
     let service = Service {
         program: program()?,
         home: home
@@ -110,19 +125,20 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
         );
         return Ok(());
     }
-    match answers(home.as_deref()).await {
-        Some(Running { pid, .. }) if manager.state()?.pid.is_some_and(|own| own != pid) => {
-            output::line(&format!(
-                "The service is installed. It waits: Tierbar already runs as process {pid}. \
-                 When that ends, the service takes its place."
-            ));
+    let log = manager.log_command();
+    output::line(&match settled(&manager, home.as_deref()).await? {
+        (Some(own), Some(Running { pid, url, .. })) if own == pid => {
+            format!("Tierbar is running at {url}")
         }
-        Some(Running { url, .. }) => output::line(&format!("Tierbar is running at {url}")),
-        None => output::line(&format!(
-            "The service is installed, but Tierbar does not answer yet. Run: {}",
-            manager.log_command()
-        )),
-    }
+        (Some(_), Some(Running { pid, .. })) => format!(
+            "The service is installed. It waits: Tierbar already runs as process {pid}. \
+             When that ends, the service takes its place."
+        ),
+        (Some(_), None) => {
+            format!("The service is installed, but Tierbar does not answer yet. Run: {log}")
+        }
+        (None, _) => format!("The service is installed, but it does not run. Run: {log}"),
+    });
     Ok(())
 }
 
@@ -262,16 +278,19 @@ fn denied(file: &Path, error: &std::io::Error) -> Error {
     }
 }
 
-/// Waits until the host answers.
-async fn answers(home: Option<&Path>) -> Option<Running> {
-    let until = std::time::Instant::now() + STARTING;
-    while std::time::Instant::now() < until {
-        if let Some(running) = running(home) {
-            return Some(running);
+/// Waits until the service's process is there and a host answers; returns both as they are.
+async fn settled(
+    manager: &Manager,
+    home: Option<&Path>,
+) -> Result<(Option<u32>, Option<Running>), Error> {
+    let begun = Instant::now();
+    loop {
+        let now = (manager.state()?.pid, running(home));
+        if matches!(now, (Some(_), Some(_))) || begun.elapsed() > STARTING {
+            return Ok(now);
         }
         sleep(LOOK).await;
     }
-    None
 }
 
 fn confirmed(question: &str) -> Result<bool, Error> {

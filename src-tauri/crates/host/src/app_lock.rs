@@ -7,26 +7,32 @@ use crate::{
 use std::{
     fs::{self, File, TryLockError},
     io,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     time::Duration,
 };
+use tempfile::TempDir;
 use tierbar_core::{Code, Error};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{UnixListener, UnixStream},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// The right to be the menu-bar app of a data folder. The system releases it when the process ends.
 #[derive(Debug)]
 pub struct AppLock {
     _lock: File,
-    socket: PathBuf,
+    run: PathBuf,
 }
 
 const LOCK: &str = "app.lock";
 const SOCKET: &str = "app.sock";
 const LONGEST_REQUEST: u64 = 64;
+/// macOS has 104 bytes for an address with its final zero, Linux 108.
+const LONGEST_ADDRESS: usize = 100;
+/// After a later start that could not be heard.
+const PAUSE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(2);
 const ANSWER: &[u8] = b"shown";
 
@@ -46,10 +52,7 @@ impl AppLock {
         };
         let lock = open_lock(&path).map_err(failed)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self {
-                _lock: lock,
-                socket: run.join(SOCKET),
-            }),
+            Ok(()) => Ok(Self { _lock: lock, run }),
             Err(TryLockError::WouldBlock) => Err(Error::new(
                 Code::AlreadyRunning,
                 "the Tierbar app is already running",
@@ -61,13 +64,20 @@ impl AppLock {
     /// Passes on what later starts ask for. Returns only if they cannot be heard.
     ///
     /// # Errors
-    /// If the socket cannot be made, as in a folder whose path is longer than a socket's may be.
+    /// If the socket cannot be made.
     pub async fn hear(&self, mut asked: impl FnMut(&str)) -> io::Result<()> {
         // An app that was killed has left it.
-        let _ = fs::remove_file(&self.socket);
-        let listener = UnixListener::bind(&self.socket)?;
+        let _ = fs::remove_file(self.run.join(SOCKET));
+        let listener = {
+            let (address, _short) = address(&self.run)?;
+            UnixListener::bind(address)?
+        };
         loop {
-            let (mut later, _) = listener.accept().await?;
+            let Ok((mut later, _)) = listener.accept().await else {
+                // It is out of files, as a rule.
+                sleep(PAUSE).await;
+                continue;
+            };
             let hear = async {
                 let mut request = String::new();
                 (&mut later)
@@ -90,7 +100,8 @@ impl AppLock {
 pub async fn ask_app(home: Option<&Path>, request: &str) -> Result<(), Error> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
     let ask = async {
-        let mut app = UnixStream::connect(home.join("run").join(SOCKET)).await?;
+        let (address, _short) = address(&home.join("run"))?;
+        let mut app = UnixStream::connect(address).await?;
         app.write_all(request.as_bytes()).await?;
         app.shutdown().await?;
         let mut answer = Vec::new();
@@ -111,9 +122,40 @@ pub async fn ask_app(home: Option<&Path>, request: &str) -> Result<(), Error> {
     }
 }
 
+/// The socket's path, short enough for an address: through a link in a folder of its own, which is removed when it is dropped.
+fn address(run: &Path) -> io::Result<(PathBuf, Option<TempDir>)> {
+    let path = run.join(SOCKET);
+    if path.as_os_str().len() <= LONGEST_ADDRESS {
+        return Ok((path, None));
+    }
+    let folder = tempfile::Builder::new()
+        .prefix("tierbar-")
+        .tempdir_in("/tmp")?;
+    let link = folder.path().join("run");
+    symlink(fs::canonicalize(run)?, &link)?;
+    Ok((link.join(SOCKET), Some(folder)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_app_is_heard_in_a_folder_with_a_long_path() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().join("a".repeat(120));
+        let app = AppLock::take(Some(home.clone())).unwrap();
+        let hearing = app.hear(|_| {});
+        let asking = async {
+            while ask_app(Some(&home), "chat").await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::select! {
+            ended = hearing => panic!("{ended:?}"),
+            () = asking => {}
+        }
+    }
 
     #[tokio::test]
     async fn a_folder_has_one_app_which_hears_later_starts() {

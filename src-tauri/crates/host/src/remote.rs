@@ -1,12 +1,15 @@
 //! Uses a running host over its API, in this process or in another: what the menu does.
 
 use crate::{HostKind, Running};
-use futures_util::StreamExt;
-use reqwest::{Method, Response};
+use futures_util::{StreamExt, TryStreamExt};
+use reqwest::{ClientBuilder, Method, Response};
 use serde_json::{Map, Value, json};
 use sse_stream::SseByteStream;
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::OnceLock, time::Duration};
 use tierbar_core::{Code, Error, TierId, status::Status};
+
+/// How long a host that is followed may say nothing. It says something every 15 seconds.
+const SILENCE: Duration = Duration::from_secs(40);
 
 impl Running {
     /// Loads a tier; returns once it is ready.
@@ -62,12 +65,21 @@ impl Running {
     /// # Errors
     /// `Conflict` if the host is another version; `Internal` if it does not answer.
     pub async fn follow(&self, mut changed: impl FnMut(Status)) -> Result<(), Error> {
-        let response = self.send(Method::GET, "events", None).await?;
-        let mut events = SseByteStream::new(response.bytes_stream());
+        let client = tierbar_fetch::loopback().read_timeout(SILENCE);
+        let response = self.send_by(client, Method::GET, "events", None).await?;
+        let silent = OnceLock::new();
+        let bytes = response.bytes_stream().inspect_err(|error| {
+            if error.is_timeout() {
+                silent.get_or_init(|| self.silent(error));
+            }
+        });
+        let mut events = SseByteStream::new(bytes);
         let mut status = Map::new();
         while let Some(event) = events.next().await {
-            // A host that is killed breaks its stream off.
-            let Ok(event) = event else { return Ok(()) };
+            // A host that is killed breaks its stream off; one that hangs says nothing more.
+            let Ok(event) = event else {
+                return silent.get().cloned().map_or(Ok(()), Err);
+            };
             if let Some("snapshot" | "change") = event.event.as_deref() {
                 let data = event.data.unwrap_or_default();
                 let fields: Map<String, Value> =
@@ -90,8 +102,19 @@ impl Running {
         call: &str,
         body: Option<&Value>,
     ) -> Result<Response, Error> {
+        self.send_by(tierbar_fetch::loopback(), method, call, body)
+            .await
+    }
+
+    async fn send_by(
+        &self,
+        client: ClientBuilder,
+        method: Method,
+        call: &str,
+        body: Option<&Value>,
+    ) -> Result<Response, Error> {
         let silent = |error: reqwest::Error| self.silent(&error);
-        let client = tierbar_fetch::loopback().build().map_err(silent)?;
+        let client = client.build().map_err(silent)?;
         let mut request = client
             .request(method, format!("{}/tierbar/v1/{call}", self.url))
             .bearer_auth(&self.token);
@@ -138,5 +161,47 @@ impl Running {
             HostKind::Serve => "end it, or restart the service with: tierbar service install",
             HostKind::App | HostKind::Cli => "quit it, or wait until it has ended",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    /// A host that hangs: before its answer, or within it.
+    async fn follow_one_that_hangs(answer: &'static [u8]) -> Error {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = Running {
+            pid: 1,
+            version: "1".to_owned(),
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            token: String::new(),
+            kind: HostKind::Serve,
+        };
+        let hang = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1000];
+            let _ = stream.read(&mut request).await;
+            stream.write_all(answer).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = hang => panic!("it ended"),
+            followed = host.follow(|_| {}) => followed.unwrap_err(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_hangs_is_given_up() {
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: here\n\n";
+        for answer in [&b""[..], head] {
+            let error = follow_one_that_hangs(answer).await;
+            assert_eq!(error.code, Code::Internal, "{error}");
+            assert!(error.message.contains("does not answer"), "{error}");
+        }
     }
 }

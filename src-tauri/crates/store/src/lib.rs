@@ -140,12 +140,12 @@ impl Store {
         let id = id.to_owned();
         self.call(move |database| {
             database.write(|change| {
+                // What is refused changes nothing: the first write is behind the last refusal.
+                if let Err(full) = messages::check_room(change, &id, message.size())? {
+                    return Ok(Err(full));
+                }
                 if !chats::touch(change, &id)? {
                     return Ok(Err(no_chat(&id)));
-                }
-                let text = message.content.len();
-                if let Err(full) = messages::check_room(change, &id, text)? {
-                    return Ok(Err(full));
                 }
                 let title = title::of_message(&message);
                 let parent = messages::parent_for(change, &id, message.role)?;

@@ -22,6 +22,21 @@ pub struct NewMessage {
     pub answer: AnswerFacts,
 }
 
+impl NewMessage {
+    /// The bytes of its texts.
+    pub(crate) fn size(&self) -> usize {
+        let AnswerFacts {
+            tier,
+            model,
+            why,
+            instead_of,
+            ..
+        } = &self.answer;
+        let facts = [tier, model, why, instead_of];
+        self.content.len() + facts.into_iter().flatten().map(String::len).sum::<usize>()
+    }
+}
+
 /// Adds a message below `parent` and returns it. `turn`: what writes it, if it is an answer of one.
 pub(crate) fn add(
     connection: &Connection,
@@ -67,11 +82,13 @@ pub(crate) fn add(
     })
 }
 
-/// The bytes of a chat's messages, as they are stored.
+/// The bytes of a chat's messages: of their texts, and of what each takes in memory besides.
 pub(crate) fn size_of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(
-            "SELECT (SELECT coalesce(sum(octet_length(parts)), 0) FROM messages WHERE chat_id = ?1)
+            "SELECT (SELECT coalesce(sum(octet_length(parts) + coalesce(octet_length(tier), 0)
+                + coalesce(octet_length(model), 0) + coalesce(octet_length(why), 0)
+                + coalesce(octet_length(instead_of), 0) + 512), 0) FROM messages WHERE chat_id = ?1)
              + (SELECT coalesce(sum(octet_length(part)), 0) FROM answer_pieces
                 JOIN messages ON messages.id = message WHERE chat_id = ?1)",
         )?

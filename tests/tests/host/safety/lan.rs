@@ -118,7 +118,6 @@ async fn another_machine_gets_nothing_without_a_key() {
         (&post, "/api/pull"),
         (&post, "/tierbar/v1/session"),
         (&post, "/tierbar/v1/keys"),
-        (&post, "/tierbar/v1/raise"),
     ] {
         for claim in [
             "x-nothing: 1",

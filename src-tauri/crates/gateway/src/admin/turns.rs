@@ -15,9 +15,12 @@ use axum::{
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, StatusCode},
-    response::sse::{Event, KeepAlive, Sse},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
 };
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
@@ -44,10 +47,14 @@ pub(crate) async fn begin(
     Id(chat): Id,
     body: Body,
 ) -> Result<(StatusCode, Json<TurnBegun>), Failure> {
-    let question: Question = body::object(body).await?;
+    let bytes = body::read(body, body::ADMIN_LIMIT).await?;
+    let question: Question = body::object_of(&bytes)?;
+    // The turn keeps what is in it for longer than this request lasts.
+    let memory = bytes.len() + body::memory_of(&bytes, false)?;
+    drop(bytes);
     // A task of its own: a client that leaves in between would else leave a turn that is stored and does not run.
     let jobs = Arc::clone(&admin.jobs);
-    let begun = tokio::spawn(async move { jobs.begin_turn(&chat, question).await }).await;
+    let begun = tokio::spawn(async move { jobs.begin_turn(&chat, question, memory).await }).await;
     let begun = begun.map_err(|ended| {
         Error::new(Code::Internal, format!("the turn did not start: {ended}"))
     })??;
@@ -95,17 +102,23 @@ pub(crate) async fn events(
     Ids(chat, turn): Ids,
     from: Result<Query<From>, QueryRejection>,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+) -> Result<Response, Failure> {
     let From { after } = read_query(from)?;
     let last = headers.get("last-event-id");
     let last = last.and_then(|last| last.to_str().ok()?.parse::<u64>().ok());
     let after = last.unwrap_or(after);
-    let (turn, ready) = match admin.jobs.turn(&chat, &turn).await {
-        Ok(running) => (Some(running), VecDeque::new()),
+    let (turn, ready, weight) = match admin.jobs.turn(&chat, &turn).await {
+        // A follower that joins late gets what there is at once.
+        Ok(running) => {
+            let weight = admin.jobs.charge_answer(running.size())?;
+            (Some(running), VecDeque::new(), weight)
+        }
         Err(gone) => {
+            let weight = admin.jobs.charge_chat(&chat, 0).await?;
             let stored = admin.store.answer_of_turn(&chat, &turn).await?;
             let last = last_event(stored.ok_or(gone)?);
-            (None, VecDeque::from([(after.saturating_add(1), last)]))
+            let ready = VecDeque::from([(after.saturating_add(1), last)]);
+            (None, ready, weight)
         }
     };
     let following = Following { turn, after, ready };
@@ -113,11 +126,12 @@ pub(crate) async fn events(
         let (number, event) = following.next().await?;
         let data = serde_json::to_string(&event).unwrap_or_default();
         let event = Event::default().id(number.to_string()).data(data);
-        Some((Ok(event), following))
+        Some((Ok::<_, Infallible>(event), following))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();
     let events = events.take_until(closing);
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+    let response = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    Ok(response.into_response().map(|body| weight.with(body)))
 }
 
 /// The end of a turn whose events are gone. Why it failed was in them.

@@ -197,11 +197,15 @@ pub(crate) async fn request<T: DeserializeOwned>(body: Body) -> Result<T, Error>
 
 /// Parses the body as a JSON object. An empty body counts as `{}`.
 pub(crate) async fn object<T: DeserializeOwned>(body: Body) -> Result<T, Error> {
-    let bytes = read(body, ADMIN_LIMIT).await?;
+    object_of(&read(body, ADMIN_LIMIT).await?)
+}
+
+/// Like [`object`], for a body that was read.
+pub(crate) fn object_of<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     if bytes.trim_ascii().is_empty() {
         parse(b"{}")
     } else {
-        parse(&bytes)
+        parse(bytes)
     }
 }
 

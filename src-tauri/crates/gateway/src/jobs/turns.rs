@@ -91,6 +91,11 @@ pub(crate) struct Question {
 impl Turn {
     /// The events after the one with this number, the text of neighbours joined, each with its number; `true` once there are no more to
     /// come.
+    /// The bytes of its text and reasoning so far.
+    pub(crate) fn size(&self) -> usize {
+        self.log.size()
+    }
+
     pub(crate) fn events_after(&self, number: u64) -> (Vec<(u64, TurnEvent)>, bool) {
         self.log.after(number)
     }
@@ -102,7 +107,7 @@ impl Turn {
 }
 
 impl Jobs {
-    /// Begins a turn of a chat.
+    /// Begins a turn of a chat. `memory`: what the question takes, in bytes.
     ///
     /// # Errors
     /// `Conflict` with the turn's id if the chat has one that runs; `Overloaded` while too many requests are in progress; those of [`Store::open_turn`].
@@ -110,6 +115,7 @@ impl Jobs {
         self: &Arc<Self>,
         chat: &str,
         question: Question,
+        memory: usize,
     ) -> Result<TurnBegun, Error> {
         // Held until the turn is registered, so that two questions at once do not both begin.
         let mut turns = self.turns.turns.lock().await;
@@ -126,8 +132,7 @@ impl Jobs {
         // Before anything is stored, so that what is refused leaves no question behind.
         request("", &[], options.clone())?;
         let most = self.inference.services.config().server.requests_at_once;
-        let text = question.text.as_ref().map_or(0, String::len);
-        let weight = self.charge_chat(chat, text).await?;
+        let weight = self.charge_chat(chat, memory).await?;
         let admitted = self.keys.enter(None, weight, most.into())?;
         let new = NewTurn {
             id: Uuid::new_v4().to_string(),
@@ -170,14 +175,26 @@ impl Jobs {
         })
     }
 
-    /// Returns the share of a chat that is read, and of a text that is added to it.
+    /// Returns the share of a chat that is read, and of `more` bytes beside it.
     ///
     /// # Errors
     /// `Overloaded` while there is no room for it.
     pub(crate) async fn charge_chat(&self, chat: &str, more: usize) -> Result<Weight, Error> {
         let size = usize::try_from(self.store.chat_size(chat).await?).unwrap_or(usize::MAX);
+        self.charge(size.saturating_mul(CHAT_COPIES).saturating_add(more))
+    }
+
+    /// Returns the share of an answer of so many bytes that is read while it is written.
+    ///
+    /// # Errors
+    /// `Overloaded` while there is no room for it.
+    pub(crate) fn charge_answer(&self, size: usize) -> Result<Weight, Error> {
+        self.charge(size.saturating_mul(CHAT_COPIES))
+    }
+
+    fn charge(&self, memory: usize) -> Result<Weight, Error> {
         let mut weight = self.keys.weigh(None).of_the_owner();
-        weight.grow(size.saturating_add(more).saturating_mul(CHAT_COPIES))?;
+        weight.grow(memory)?;
         Ok(weight)
     }
 

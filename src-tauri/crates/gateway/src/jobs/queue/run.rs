@@ -4,12 +4,12 @@ use super::{millis, now_ms, room, setback, webhook};
 use crate::{
     http::{body, error::seconds_of},
     inference::caller::Caller,
-    jobs::Jobs,
+    jobs::{Jobs, tasks},
 };
 use axum::{
     Router,
     body::Body,
-    http::{HeaderMap, Request},
+    http::{HeaderMap, HeaderName, HeaderValue, Request},
 };
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
@@ -212,7 +212,9 @@ fn badly(error: Error) -> Outcome {
 async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
     let owner = claim.owner.as_deref();
     let caller = owner.map_or(Ok(Caller::default()), |id| jobs.keys.caller(id));
-    let memory = body::memory_of(&claim.request.body, false);
+    let headers = header_map(&claim.request.headers);
+    let is_lines = tasks::reads_lines(&claim.request.path, &headers);
+    let memory = body::memory_of(&claim.request.body, is_lines);
     let weight = memory.and_then(|memory| {
         jobs.keys
             .charge(owner, claim.request.body.len().saturating_add(memory))
@@ -221,6 +223,14 @@ async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
         (Ok(caller), Ok(_weight)) => caller.scope(send(inference, claim)).await,
         (Err(error), _) | (_, Err(error)) => unpaid(error),
     }
+}
+
+fn header_map(headers: &[(String, String)]) -> HeaderMap {
+    let header = |(name, value): &(String, String)| {
+        let name = HeaderName::try_from(name).ok()?;
+        Some((name, HeaderValue::try_from(value).ok()?))
+    };
+    headers.iter().filter_map(header).collect()
 }
 
 fn unpaid(error: Error) -> Outcome {

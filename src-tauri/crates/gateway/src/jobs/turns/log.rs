@@ -79,6 +79,11 @@ impl Log {
         self.length.send_replace((length, ended));
     }
 
+    pub(super) fn size(&self) -> usize {
+        let kept = self.kept.lock();
+        kept.text.len() + kept.reasoning.len()
+    }
+
     /// The text and the reasoning so far, from these bytes on.
     pub(super) fn content_from(&self, (text, reasoning): (usize, usize)) -> (String, String) {
         let kept = self.kept.lock();

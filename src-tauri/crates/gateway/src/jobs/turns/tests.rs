@@ -251,6 +251,23 @@ async fn a_second_turn_is_refused_with_the_running_one() {
 }
 
 #[tokio::test]
+async fn what_a_turn_keeps_is_charged_until_its_end() {
+    let stage = Stage::new().await;
+    // 58 MiB by the count of its values.
+    let options = format!("[{}0]", "[0],".repeat(80_000));
+    let body = format!(r#"{{"text": "?", "options": {{"x": {options}}}}}"#);
+    let mut answers = Vec::new();
+    while answers.last() != Some(&429) {
+        assert!(answers.len() < 16, "{answers:?}");
+        let chat = json(stage.bench.ask("POST", "/tierbar/v1/chats", "{}").await).await;
+        let path = format!("/tierbar/v1/chats/{}/turns", chat["id"].as_str().unwrap());
+        let answer = stage.bench.ask("POST", &path, body.clone()).await;
+        answers.push(answer.status().as_u16());
+    }
+    assert!(answers.len() > 3, "{answers:?}");
+}
+
+#[tokio::test]
 async fn a_turn_counts_toward_requests_at_once() {
     let stage = Stage::new().await;
     let config = &stage.bench.config;
