@@ -1457,6 +1457,8 @@ export interface components {
              */
             decode_tokens_per_second: number | null;
             /** @default null */
+            experts: components["schemas"]["ExpertReads"] | null;
+            /** @default null */
             finish: components["schemas"]["Finish"] | null;
             /**
              * @description The chain's first step, if another one answered.
@@ -2451,6 +2453,24 @@ export interface components {
         Expected: {
             model?: string | null;
         };
+        /** @description What the experts of a mixture larger than memory have cost, for the prompt and the answer. */
+        ExpertReads: {
+            /**
+             * Format: double
+             * @description The part of the chosen experts that was in memory, from 0 to 1.
+             */
+            hit_rate: number;
+            /**
+             * Format: int64
+             * @description What was read from the disk.
+             */
+            read_bytes: number;
+            /**
+             * Format: double
+             * @description The time that computing has waited for the disk, if that is known.
+             */
+            wait_ms: number;
+        };
         /** @description A median of several runs, and the lowest and highest of them. */
         Figure: {
             /** Format: double */
@@ -2505,6 +2525,8 @@ export interface components {
              * @description Metal's recommended working set less a margin, and at most the budget.
              */
             limit_bytes: number;
+            /** @description The layers' experts stay with the CPU, because not all of them fit in memory. */
+            without_experts: boolean;
         };
         /** @description The memory guard's view of the machine, and of its user's settings. */
         GuardStatus: {
@@ -3415,7 +3437,7 @@ export interface components {
          * @description What is done with a model that exceeds the memory budget.
          * @enum {string}
          */
-        Paging: "auto" | "off" | "mmap" | "cache";
+        Paging: "auto" | "off" | "mmap" | "advise" | "cache";
         /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
         Part: {
             text: string;
@@ -3465,8 +3487,7 @@ export interface components {
         /**
          * @description How a model's weights are held while it runs.
          *
-         *     The planner chooses `Resident`, `Mmap`, `Cache` and `Refused`; the other words name further ways to page a model larger than
-         *     memory.
+         *     The planner chooses all of them but `Stream`, which names a further way to page a model larger than memory.
          * @enum {string}
          */
         Placement: "resident" | "mmap" | "advise" | "cache" | "stream" | "refused";
@@ -4772,6 +4793,7 @@ export type EntryMetric = components['schemas']['EntryMetric'];
 export type Error = components['schemas']['Error'];
 export type EventLog = components['schemas']['EventLog'];
 export type Expected = components['schemas']['Expected'];
+export type ExpertReads = components['schemas']['ExpertReads'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type Gate = components['schemas']['Gate'];

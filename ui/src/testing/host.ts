@@ -5,6 +5,7 @@ import type {
   ChatMessage,
   ChatSummary,
   Entry,
+  ExpertReads,
   Finish,
   JobStatus,
   Status,
@@ -77,6 +78,7 @@ export class RunningTurn {
   ended = false;
   text = '';
   reasoning = '';
+  experts: ExpertReads | null = null;
   #tokens = 0;
   #chat: Chat;
   #question: ChatMessage;
@@ -158,6 +160,7 @@ export class RunningTurn {
       finish,
       decode_tokens_per_second: tokensPerSecond,
       time_to_first_token_ms: 7,
+      experts: this.experts,
     };
   }
   /** Puts the whole answer in the place of the unfinished one, or removes that. */
@@ -341,6 +344,7 @@ function message(id: number, parent: number | null, text: string): ChatMessage {
     finish: null,
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
+    experts: null,
   };
 }
 

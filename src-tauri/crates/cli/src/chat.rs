@@ -15,7 +15,8 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, TierId,
-    chat::{Chat, ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent, branch},
+    chat::{Chat, ChatMessage, ChatSummary, ExpertReads, Role, TurnBegun, TurnEvent, branch},
+    units::file_size,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -117,7 +118,8 @@ async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<(), 
             shown.add(piece);
         }
         if let Some(rate) = chunk["timings"]["predicted_per_second"].as_f64() {
-            show_speed(&tier, rate);
+            let experts = serde_json::from_value(chunk["timings"]["experts"].clone());
+            show_speed(&tier, rate, experts.ok());
         }
     }
     Err(broken_off("the connection ended"))
@@ -279,7 +281,7 @@ impl Conversation<'_> {
                 TurnEvent::Finished { message } => {
                     let tier = message.answer.tier.unwrap_or_default();
                     if let Some(rate) = message.answer.decode_tokens_per_second {
-                        show_speed(&tier, rate);
+                        show_speed(&tier, rate, message.answer.experts);
                     }
                     return Ok(());
                 }
@@ -330,10 +332,16 @@ fn show(message: &ChatMessage) {
     }
 }
 
-fn show_speed(tier: &str, rate: f64) {
-    if std::io::stderr().is_terminal() {
-        output::error_line(&format!("\n[{tier} · {rate:.1} tok/s]"));
+fn show_speed(tier: &str, rate: f64, experts: Option<ExpertReads>) {
+    if !std::io::stderr().is_terminal() {
+        return;
     }
+    let experts = experts.map_or_else(String::new, |reads| {
+        let part = (reads.hit_rate * 100.0).floor();
+        let read = file_size(reads.read_bytes);
+        format!(" · {part} % of experts in memory, {read} read from disk")
+    });
+    output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{experts}]"));
 }
 
 fn header(response: &Response, name: &str) -> String {

@@ -86,8 +86,7 @@ impl Budget {
 
 /// How a model's weights are held while it runs.
 ///
-/// The planner chooses `Resident`, `Mmap`, `Cache` and `Refused`; the other words name further ways to page a model larger than
-/// memory.
+/// The planner chooses all of them but `Stream`, which names a further way to page a model larger than memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
@@ -208,10 +207,13 @@ pub(crate) fn place(
         || total == u64::MAX
     {
         Placement::Refused
-    } else if budget.paging == Paging::Cache && needs.can_cache(over) {
-        Placement::Cache
     } else {
-        Placement::Mmap
+        match budget.paging {
+            Paging::Cache if needs.can_cache(over) => Placement::Cache,
+            // Without room for a cache, the system may find some.
+            Paging::Cache | Paging::Advise if needs.experts > 0 => Placement::Advise,
+            _ => Placement::Mmap,
+        }
     };
     let paged = if placement.is_paged() { over } else { 0 };
     needs.plan(placement, paged)

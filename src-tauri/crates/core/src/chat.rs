@@ -72,6 +72,20 @@ pub struct AnswerFacts {
     pub decode_tokens_per_second: Option<f64>,
     #[schema(required = true)]
     pub time_to_first_token_ms: Option<f64>,
+    /// Of a mixture whose experts are read when they are chosen.
+    #[schema(required = true)]
+    pub experts: Option<ExpertReads>,
+}
+
+/// What the experts of a mixture larger than memory have cost, for the prompt and the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ExpertReads {
+    /// The part of the chosen experts that was in memory, from 0 to 1.
+    pub hit_rate: f64,
+    /// What was read from the disk.
+    pub read_bytes: u64,
+    /// The time that computing has waited for the disk, if that is known.
+    pub wait_ms: f64,
 }
 
 /// A piece of a message. Large ones lie in the data folder, named by their hash.

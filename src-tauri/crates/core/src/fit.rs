@@ -63,6 +63,8 @@ pub struct GpuShare {
     pub bytes: u64,
     /// Metal's recommended working set less a margin, and at most the budget.
     pub limit_bytes: u64,
+    /// The layers' experts stay with the CPU, because not all of them fit in memory.
+    pub without_experts: bool,
 }
 
 /// Decode speed in tokens per second: an expected range, and the measured speed once there are answers.

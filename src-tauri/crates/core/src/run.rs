@@ -37,6 +37,8 @@ pub enum Paging {
     Off,
     /// The system reads it through the file's mapping.
     Mmap,
+    /// Like `Mmap`, and the system is told which experts of a mixture are read next.
+    Advise,
     /// A mixture's experts are read into a cache of fixed size when they are chosen. Other models are read as with `Mmap`.
     Cache,
 }

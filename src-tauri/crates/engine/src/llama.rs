@@ -29,7 +29,7 @@ pub(crate) use constraint::schema_grammar;
 pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Place, Sequence};
 pub(crate) use draft::DraftModel;
 pub(crate) use encoding::Encoding;
-pub(crate) use experts::files;
+pub(crate) use experts::{Keeping, files};
 pub(crate) use held::Held;
 pub(crate) use model::{Model, Pooling, Weights};
 pub(crate) use parser::{AnswerParser, Message, ToolCall};

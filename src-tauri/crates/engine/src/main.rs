@@ -14,6 +14,8 @@ mod saved_contexts;
 mod saved_state;
 mod serve;
 mod swap;
+#[cfg(test)]
+mod testing;
 mod text;
 mod trial;
 mod trims;
@@ -22,7 +24,7 @@ mod turns;
 use clap::Parser;
 use generate::{Controls, Drafter, Generations, MOST_DRAFTED};
 use llama::{
-    Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector,
+    Backend, ChatTemplate, Context, ContextParams, DraftModel, Keeping, Model, Pooling, Projector,
     ProjectorParams, Weights, files,
 };
 use pause::Pause;
@@ -124,6 +126,12 @@ struct Args {
     /// Keep this many MiB of a mixture's experts in memory, and read the others from the file when the router chooses them
     #[arg(long, requires = "mapped")]
     expert_cache_mib: Option<u32>,
+    /// Have the system read a mixture's experts from the file when the router chooses them, and keep what it likes
+    #[arg(long, requires = "mapped", conflicts_with = "expert_cache_mib")]
+    announce_experts: bool,
+    /// Keep a mixture's experts off the GPU
+    #[arg(long, requires = "mapped")]
+    experts_on_cpu: bool,
 }
 
 fn main() -> ExitCode {
@@ -169,6 +177,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     let weights = Weights {
         gpu_layers: args.gpu_layers,
         mapped: args.mapped,
+        experts_on_cpu: args.experts_on_cpu,
     };
     let model = Arc::new(load(args, &account, weights)?);
     let threads = platform::compute_threads(args.threads);
@@ -186,7 +195,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         kv_cache: args.kv_cache,
         batch: args.batch,
         threads,
-        gpu_takes_over: args.gpu_layers.is_none(),
+        gpu_takes_over: args.gpu_layers.is_none() && !args.experts_on_cpu,
     };
     let context = Context::new(Arc::clone(&model), params, None)?;
     let drafter = match &args.draft_model {
@@ -279,8 +288,14 @@ fn load(args: &Args, account: &ModelAccount, weights: Weights) -> Result<Model, 
     } else {
         map()
     }?;
-    if let Some(mib) = args.expert_cache_mib {
-        model.page_experts(&args.model, account, u64::from(mib) << 20)?;
+    let keeping = match args.expert_cache_mib {
+        Some(mib) => Some(Keeping::Cache {
+            bytes: u64::from(mib) << 20,
+        }),
+        None => args.announce_experts.then_some(Keeping::System),
+    };
+    if let Some(keeping) = keeping {
+        model.page_experts(&args.model, account, keeping)?;
     }
     Ok(model)
 }

@@ -24,6 +24,7 @@ pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
         let weights = Weights {
             gpu_layers: Some(0),
             mapped: true,
+            experts_on_cpu: false,
         };
         let model = Arc::new(Model::load(&args.model, weights, &|_| ())?);
         let params = ProjectorParams {

@@ -152,6 +152,7 @@ mod tests {
             }
         };
         tokio::select! {
+            biased;
             ended = hearing => panic!("{ended:?}"),
             () = asking => {}
         }
@@ -176,6 +177,7 @@ mod tests {
             }
         };
         tokio::select! {
+            biased;
             ended = hearing => panic!("{ended:?}"),
             () = asking => {}
         }
@@ -190,6 +192,7 @@ mod tests {
         let second = take().unwrap();
         let hearing = second.hear(|_| {});
         tokio::select! {
+            biased;
             ended = hearing => panic!("{ended:?}"),
             asked = ask_app(Some(home.path()), "chat") => asked.unwrap(),
         }

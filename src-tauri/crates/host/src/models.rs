@@ -187,7 +187,7 @@ impl Models {
         } = load.settings;
         let share = machine
             .gpu_limit
-            .map(|limit| gpu_share(&account, context, kv_cache, batch, limit));
+            .map(|limit| gpu_share(&account, &load.plan, kv_cache, batch, limit));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let limits = Limits {
             cores: u16::try_from(cores).unwrap_or(u16::MAX),
@@ -269,7 +269,7 @@ fn load(
     let draft = draft_model(config, library, plan.context_tokens)?;
     let (plan, draft_model) = with(plan, LineKind::DraftModel, draft, machine);
     let on_gpu = |limit| {
-        let share = gpu_share(&account, plan.context_tokens, kv_cache, config.batch, limit);
+        let share = gpu_share(&account, &plan, kv_cache, config.batch, limit);
         match config.gpu_layers {
             Some(most) if most < share.layers => Some(most),
             _ => share.fewer_layers(),

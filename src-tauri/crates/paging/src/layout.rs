@@ -252,6 +252,11 @@ impl Layout {
         &self.pages
     }
 
+    /// The number of units.
+    pub(crate) fn units(&self) -> Unit {
+        u32::try_from(self.slices.len()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn slices(&self, unit: Unit) -> &[Slice] {
         &self.slices[unit as usize]
     }

@@ -3,6 +3,7 @@
 //! A token uses few of a layer's experts, and the router names them before they are read. [`Pager`] keeps a fixed number of
 //! bytes of experts in memory, and reads the ones that are missing in whole matrices, many at a time. They lie at the
 //! addresses at which the model's file was mapped: whoever computes with them notices nothing, and no result changes.
+//! [`Announcer`] leaves memory to the system, and tells it what is read next.
 //!
 //! [`layout`] says which pages of the files belong to which expert, and [`cache`] which experts stay; both are pure.
 //! [`platform`] lays memory over a mapping, moves pages within it and reads past the page cache. This crate knows nothing
@@ -10,6 +11,7 @@
 //!
 //! `make bench-paging` measures it beside the kernel's own paging.
 
+mod announcer;
 mod cache;
 mod layout;
 mod pager;
@@ -18,8 +20,9 @@ mod platform;
 mod pool;
 mod simulate;
 
+pub use announcer::Announcer;
 pub use cache::{Policy, Stats};
 pub use layout::{Kind, Layout, LayoutError, Tensor};
 pub use pager::{Cost, Pager, Settings};
-pub use platform::{Area, page_bytes};
+pub use platform::{Area, Mapped, page_bytes};
 pub use simulate::{Trace, belady, simulate};

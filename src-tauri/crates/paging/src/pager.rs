@@ -36,6 +36,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Reads at once.
     pub threads: usize,
+    /// How long a read may take before the disk counts as stalled.
+    pub patience: Duration,
 }
 
 /// What paging has cost since the start.
@@ -95,6 +97,7 @@ struct Inner {
     done: Condvar,
     read_bytes: AtomicU64,
     waited_nanos: AtomicU64,
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -110,6 +113,8 @@ struct Board {
     most_moved: usize,
     /// Why a read failed, until somebody is told.
     failed: Option<Error>,
+    /// When a job has ended last.
+    ended_at: Instant,
     token: u64,
     last_layer: Option<u32>,
     closed: bool,
@@ -157,6 +162,7 @@ impl Pager {
             moved_to: HashSet::new(),
             most_moved: platform::most_moved(),
             failed: None,
+            ended_at: Instant::now(),
             token: 0,
             last_layer: None,
             closed: false,
@@ -172,6 +178,7 @@ impl Pager {
             done: Condvar::new(),
             read_bytes: AtomicU64::new(0),
             waited_nanos: AtomicU64::new(0),
+            patience: settings.patience,
         });
         inner.read_held(settings.threads.max(1))?;
         let spawn = |number: usize| {
@@ -195,7 +202,8 @@ impl Pager {
     /// layer's experts meanwhile. `false` if `abandoned` said so first.
     ///
     /// # Errors
-    /// [`Code::Storage`] if a file cannot be read or has changed. What was read is right; the next call tries again.
+    /// [`Code::Storage`] if a file cannot be read or has changed, or the disk has stalled. What was read is right; the next call
+    /// tries again.
     pub fn need(
         &self,
         layer: u32,
@@ -212,10 +220,11 @@ impl Pager {
             let message = format!("layer {layer} has no expert {:?}", experts.iter().max());
             Error::new(Code::Internal, message)
         })?;
+        let began = Instant::now();
         let mut board = inner.board.lock();
         // What is being freed can only be read again once that is over.
         while units.iter().any(|unit| board.leaving.contains_key(unit)) {
-            if !inner.wait(&mut board, abandoned)? {
+            if !inner.wait(&mut board, began, abandoned)? {
                 return Ok(false);
             }
         }
@@ -240,12 +249,12 @@ impl Pager {
         }
         let needed: HashSet<Unit> = units.iter().copied().collect();
         board.jobs.hurry(|unit| needed.contains(&unit));
-        let began = Instant::now();
+        let waits = Instant::now();
         let mut wanted = true;
         while wanted && !units.iter().all(|&unit| board.cache.is_held(unit)) {
-            wanted = inner.wait(&mut board, abandoned)?;
+            wanted = inner.wait(&mut board, began, abandoned)?;
         }
-        let waited = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let waited = u64::try_from(waits.elapsed().as_nanos()).unwrap_or(u64::MAX);
         inner.waited_nanos.fetch_add(waited, Ordering::Relaxed);
         Ok(wanted)
     }
@@ -288,17 +297,32 @@ impl Drop for Pager {
 }
 
 impl Inner {
-    /// Waits until a job has ended. `false` if that is no longer wanted.
+    /// Waits until a job has ended. `false` if that is no longer wanted. `began`: when waiting for jobs has begun.
     fn wait(
         &self,
         board: &mut MutexGuard<'_, Board>,
+        began: Instant,
         abandoned: &dyn Fn() -> bool,
     ) -> Result<bool, Error> {
         if abandoned() {
             return Ok(false);
         }
+        if board.ended_at.max(began).elapsed() > self.patience {
+            return Err(self.stalled());
+        }
         self.done.wait_for(board, LOOK);
         board.failed.take().map_or(Ok(true), Err)
+    }
+
+    fn stalled(&self) -> Error {
+        let path = self.paths.first().cloned().unwrap_or_default();
+        let message = format!(
+            "the disk with {} has not answered for {} s",
+            path.display(),
+            self.patience.as_secs()
+        );
+        Error::new(Code::Storage, message)
+            .hint("check that the disk is connected, then try again; a model on an internal disk is safe from this")
     }
 
     /// Frees what goes, and queues the reads of what comes.
@@ -497,6 +521,7 @@ impl Inner {
 
 impl Board {
     fn end(&mut self, job: &Job, read: Result<(), Error>) {
+        self.ended_at = Instant::now();
         if let Some(Move { unit, .. }) = &job.recycled
             && let Some(runs) = self.leaving.get_mut(unit)
         {

@@ -152,6 +152,77 @@ impl Area {
     }
 }
 
+/// Linux reads no more for one request than a disk's `read_ahead_kb`, which is 128 KiB by default (`mm/readahead.c`,
+/// `force_page_cache_ra`).
+const MOST_ADVISED: usize = 128 << 10;
+
+/// A file's mapping, from its first byte on. Places in it are bytes from the file's start.
+#[derive(Debug, Clone, Copy)]
+pub struct Mapped {
+    base: usize,
+    bytes: u64,
+}
+
+impl Mapped {
+    /// # Safety
+    /// As many bytes must be mapped at `base`, a multiple of a page, as long as the value is used.
+    #[must_use]
+    pub const unsafe fn new(base: usize, bytes: u64) -> Self {
+        Self { base, bytes }
+    }
+
+    /// The address of a run of whole pages, the last one perhaps beyond the file's end.
+    fn address(&self, run: &Range<u64>) -> Option<(usize, usize)> {
+        let within = run.start < run.end && run.end <= self.bytes.next_multiple_of(page_bytes());
+        let length = usize::try_from(run.end.checked_sub(run.start)?).ok()?;
+        let ahead = usize::try_from(run.start).ok()?;
+        within.then_some((self.base + ahead, length))
+    }
+
+    /// Asks the system to read a run into its file cache, and returns at once.
+    pub(crate) fn read_ahead(&self, run: &Range<u64>) {
+        let Some((address, length)) = self.address(run) else {
+            return;
+        };
+        for ahead in (0..length).step_by(MOST_ADVISED) {
+            let at = (address + ahead) as *mut libc::c_void;
+            let bytes = MOST_ADVISED.min(length - ahead);
+            // SAFETY: advice about mapped memory; nothing of it changes.
+            unsafe { libc::madvise(at, bytes, libc::MADV_WILLNEED) };
+        }
+    }
+
+    /// Returns how many bytes of a run are not in memory, as far as the system says.
+    pub(crate) fn absent_bytes(&self, run: &Range<u64>) -> u64 {
+        let Some((address, length)) = self.address(run) else {
+            return 0;
+        };
+        let page = page_bytes();
+        let count = (run.end - run.start).div_ceil(page);
+        let mut pages = vec![0_u8; usize::try_from(count).unwrap_or(0)];
+        // SAFETY: mapped memory, and a byte for each of its pages.
+        let looked = unsafe {
+            libc::mincore(
+                address as *mut libc::c_void,
+                length,
+                pages.as_mut_ptr().cast(),
+            )
+        };
+        if looked != 0 {
+            return 0;
+        }
+        pages.iter().filter(|&&state| state & 1 == 0).count() as u64 * page
+    }
+
+    /// Keeps a run in memory. Without the permission, it stays as it is.
+    pub(crate) fn lock(&self, run: &Range<u64>) -> bool {
+        self.address(run).is_some_and(|(address, length)| {
+            // SAFETY: mapped memory.
+            unsafe { libc::mlock(address as *const libc::c_void, length) == 0 }
+        })
+    }
+}
+
 /// Maps empty memory at these addresses, in place of what is there.
 ///
 /// # Safety

@@ -30,6 +30,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("answer_pieces.sql")),
     M::up(include_str!("sessions.sql")),
     M::up(include_str!("queue_owners.sql")),
+    M::up(include_str!("message_experts.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

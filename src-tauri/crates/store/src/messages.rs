@@ -2,7 +2,7 @@
 
 use crate::{answer_pieces, word::Word};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use tierbar_core::{
     Code, Error,
     chat::{AnswerFacts, ChatMessage, Finish, Part, Role, text_parts},
@@ -11,7 +11,7 @@ use tierbar_core::{
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
 const CHAT_BYTES: u64 = 16 << 20;
 const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
-                       decode_tokens_per_second, time_to_first_token_ms";
+                       decode_tokens_per_second, time_to_first_token_ms, experts";
 
 /// A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`.
 #[derive(Debug, Clone, PartialEq, Deserialize, utoipa::ToSchema)]
@@ -54,8 +54,8 @@ pub(crate) fn add(
     connection
         .prepare_cached(
             "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
-             decode_tokens_per_second, time_to_first_token_ms, turn)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+             decode_tokens_per_second, time_to_first_token_ms, turn, experts)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             chat,
@@ -70,6 +70,7 @@ pub(crate) fn add(
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
             turn,
+            answer.experts.map(|reads| json(&reads)).transpose()?,
         ])?;
     // SQLite's row ids begin at 1.
     let id = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
@@ -211,7 +212,7 @@ pub(crate) fn write(
     connection
         .prepare_cached(
             "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
-             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9 WHERE id = ?1",
+             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10 WHERE id = ?1",
         )?
         .execute(params![
             id,
@@ -223,6 +224,7 @@ pub(crate) fn write(
             answer.finish.map(Word),
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
+            answer.experts.map(|reads| json(&reads)).transpose()?,
         ])?;
     answer_pieces::remove(connection, id)?;
     connection
@@ -301,9 +303,8 @@ fn json<T: serde::Serialize + ?Sized>(parts: &T) -> rusqlite::Result<String> {
 
 fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
     let parts: String = row.get(3)?;
-    let parts = serde_json::from_str(&parts).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
-    })?;
+    let parts = of_json(3, &parts)?;
+    let experts: Option<String> = row.get(11)?;
     Ok(ChatMessage {
         id: row.get(0)?,
         parent: row.get(1)?,
@@ -317,7 +318,14 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             finish: row.get::<_, Option<Word<Finish>>>(8)?.map(|word| word.0),
             decode_tokens_per_second: row.get(9)?,
             time_to_first_token_ms: row.get(10)?,
+            experts: experts.map(|reads| of_json(11, &reads)).transpose()?,
         },
+    })
+}
+
+fn of_json<T: DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
     })
 }
 

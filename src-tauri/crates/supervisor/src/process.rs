@@ -234,9 +234,18 @@ impl Launch {
         if spec.plan.placement.is_paged() {
             command.arg("--mapped");
         }
-        if spec.plan.placement == Placement::Cache {
-            let mib = spec.plan.bytes(LineKind::ExpertCache) >> 20;
-            command.args(["--expert-cache-mib", &mib.to_string()]);
+        if spec.plan.bytes(LineKind::PagedExperts) > 0 {
+            command.arg("--experts-on-cpu");
+        }
+        match spec.plan.placement {
+            Placement::Cache => {
+                let mib = spec.plan.bytes(LineKind::ExpertCache) >> 20;
+                command.args(["--expert-cache-mib", &mib.to_string()]);
+            }
+            Placement::Advise => {
+                command.arg("--announce-experts");
+            }
+            _ => {}
         }
         command
             .env_clear()
@@ -582,5 +591,16 @@ mod tests {
             });
         };
         assert_eq!(behind(cached), "--mapped --expert-cache-mib 700");
+        let advised = |spec: &mut LoadSpec| {
+            spec.plan.placement = Placement::Advise;
+            spec.plan.lines.push(Line {
+                what: LineKind::PagedExperts,
+                bytes: 1,
+            });
+        };
+        assert_eq!(
+            behind(advised),
+            "--mapped --experts-on-cpu --announce-experts"
+        );
     }
 }

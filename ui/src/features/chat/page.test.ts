@@ -100,6 +100,18 @@ describe('the chat page', () => {
     expect(screen.queryByText('Thinking…')).toBeNull();
   });
 
+  it('says what experts on disk have cost', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.experts = { hit_rate: 0.949, read_bytes: 31_600_000, wait_ms: 40 };
+    turn.finish('stop', 12);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByTestId('answer-stats').textContent).toContain(
+      '94 % of experts in memory, 32 MB read from disk',
+    );
+  });
+
   it('shows which step of a chain answered instead, and why', async () => {
     await open();
     await chats.current.choose('nightly');

@@ -79,6 +79,7 @@ describe('a stored message', () => {
       finish: 'stop',
       decode_tokens_per_second: null,
       time_to_first_token_ms: null,
+      experts: null,
       parts: [
         { type: 'reasoning', text: 'Hm.' },
         { type: 'text', text: 'Pa' },

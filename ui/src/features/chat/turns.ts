@@ -1,4 +1,4 @@
-import type { ChatMessage, Finish, Role } from '../../platform/openapi';
+import type { ChatMessage, ExpertReads, Finish, Role } from '../../platform/openapi';
 
 /** A message as the page shows it. */
 export interface Message {
@@ -17,6 +17,8 @@ export interface Message {
   finish: Finish | null;
   decode_tokens_per_second: number | null;
   time_to_first_token_ms: number | null;
+  /** Of a mixture whose experts are read when they are chosen. */
+  experts: ExpertReads | null;
   /** The part of the time to the first token in which the tier was loading; known only to the page that saw it. */
   loadMs: number | null;
 }
@@ -53,6 +55,7 @@ export function unsent(content: string, parent: number | null): Message {
     finish: null,
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
+    experts: null,
     loadMs: null,
   };
 }

@@ -18,7 +18,7 @@ describe('a verdict in one word', () => {
     expect(fitOf(verdict({ warning: 'a shorter context than asked' }))).toBe('fits');
     expect(fitOf(verdict({ total_bytes: 10.7 * GIB }))).toBe('fits');
     expect(fitOf(verdict({ total_bytes: 10.9 * GIB }))).toBe('tight');
-    const gpu = { layers: 29, layers_all: 30, bytes: GIB, limit_bytes: GIB };
+    const gpu = { layers: 29, layers_all: 30, bytes: GIB, limit_bytes: GIB, without_experts: false };
     expect(fitOf(verdict({ gpu }))).toBe('tight');
     expect(fitOf(verdict({ gpu: { ...gpu, layers: 30 } }))).toBe('fits');
     expect(fitOf(verdict({ placement: 'mmap' }))).toBe('disk');

@@ -164,7 +164,7 @@ describe('installed models', () => {
         tiers: ['fast'],
         fit: verdict({
           estimated: true,
-          gpu: { layers: 20, layers_all: 30, bytes: 2 * GIB, limit_bytes: 10.5 * GIB },
+          gpu: { layers: 20, layers_all: 30, bytes: 2 * GIB, limit_bytes: 10.5 * GIB, without_experts: true },
           speed: { low: 20, high: 30, active_bytes: 1, paged_bytes: 0, measured: 16, error: -0.2 },
         }),
       }),
@@ -191,7 +191,7 @@ describe('installed models', () => {
       ['Budget for models, of 16 GB', '12.00'],
     ]);
     const text = within(row).getByTestId('fit-details').textContent;
-    expect(text).toContain('20 of 30 layers, 2.00 of 10.50 GiB');
+    expect(text).toContain('20 of 30 layers without their experts, 2.00 of 10.50 GiB');
     expect(text).toContain('20 to 30 tok/s');
     expect(text).toContain('16.0 tok/s, 20 % slower than expected');
     expect(text).toContain('Largest context 65,536 tokens');

@@ -76,6 +76,9 @@ fn text(verdict: &Verdict) -> String {
             &format!("On the GPU (limit {})", gib(gpu.limit_bytes)),
             format!("{} of {} layers", gpu.layers, gpu.layers_all),
         );
+        if gpu.without_experts {
+            row("Experts", "on the CPU".to_owned());
+        }
     }
     if let Some(speed) = verdict.speed {
         row("Expected speed", output::speeds(speed));
@@ -116,7 +119,7 @@ mod tests {
                       {"what": "kv_cache", "bytes": 104_857_600}],
             "total_bytes": 10_842_275_840_u64, "budget_bytes": 12_884_901_888_u64, "ram_bytes": 17_179_869_184_u64,
             "context_tokens": 4096, "kv_cache": "q8_0", "largest_context_tokens": 8192,
-            "gpu": {"layers": 30, "layers_all": 41, "bytes": 1, "limit_bytes": 11_811_160_064_u64},
+            "gpu": {"layers": 30, "layers_all": 41, "bytes": 1, "limit_bytes": 11_811_160_064_u64, "without_experts": true},
             "speed": {"low": 4.0, "high": 12.25, "active_bytes": 1, "paged_bytes": 1, "measured": 3.6, "error": -0.1},
             "instead": {"quant": "IQ2_M", "reference": "a/b:IQ2_M", "size_bytes": 1_073_741_824, "placement": "resident"},
             "estimated": true
@@ -134,6 +137,7 @@ mod tests {
             \x20 Context, q8_0 KV cache           4096 tokens\n\
             \x20 Largest context that fits        8192 tokens\n\
             \x20 On the GPU (limit 11.0 GiB)      30 of 41 layers\n\
+            \x20 Experts                          on the CPU\n\
             \x20 Expected speed                   4.0–12 tok/s\n\
             \x20 Measured speed                    3.6 tok/s\n\
             \x20 Estimate error                        -10 %\n\n\

@@ -1,23 +1,39 @@
 //! How many layers the GPU holds, as the worker has llama.cpp offload them.
 
 use super::GpuShare;
-use crate::{budget::needs, config::KvCache, model::ModelAccount};
+use crate::{
+    budget::{LineKind, LoadPlan, needs},
+    config::KvCache,
+    model::ModelAccount,
+};
 
-/// Returns the most layers whose bytes stay within `limit_bytes`.
+/// Returns the most layers of a planned load whose bytes stay within `limit_bytes`.
+///
+/// A mixture of which experts stay on the disk keeps all of them with the CPU, which reads them when they are chosen. The GPU gets
+/// copies of what every token reads: attention, norms, shared experts and the cache.
 ///
 /// The whole model if that does: llama.cpp maps one range of the file for the GPU, also embeddings in it that the CPU
 /// reads. Else layers alone, from the last; what belongs to none stays on the CPU. With a layer goes its part of the KV
-/// cache, and with the first of them the compute buffers. Layers are counted as equally large; experts that are read from
-/// the disk count too, since Metal keeps in memory what is mapped for it.
+/// cache, and with the first of them the compute buffers. Layers are counted as equally large.
 #[must_use]
 pub fn share(
     model: &ModelAccount,
-    context: u32,
+    plan: &LoadPlan,
     kv: KvCache,
     batch: u32,
     limit_bytes: u64,
 ) -> GpuShare {
-    let needs = needs(model, context, kv, batch);
+    let mut needs = needs(model, plan.context_tokens, kv, batch);
+    let without_experts = plan.bytes(LineKind::PagedExperts) > 0;
+    if without_experts {
+        needs.experts = 0;
+        // Nor does it get what the CPU reads a row of.
+        needs.embeddings = if model.tied_output {
+            model.embedding_bytes
+        } else {
+            0
+        };
+    }
     let layers = model.layers.max(1);
     let whole = needs.engine_bytes();
     let (count, bytes) = if whole <= limit_bytes {
@@ -50,6 +66,7 @@ pub fn share(
         layers_all: layers.saturating_add(1),
         bytes,
         limit_bytes,
+        without_experts,
     }
 }
 

@@ -42,7 +42,10 @@ impl Machine {
     /// Returns a Mac with this much RAM, with the working set of [`mac_working_set`].
     #[must_use]
     pub fn mac(ram_bytes: u64) -> Self {
-        Self::new(ram_bytes, Some(mac_working_set(ram_bytes)))
+        Self {
+            paging: Paging::Advise,
+            ..Self::new(ram_bytes, Some(mac_working_set(ram_bytes)))
+        }
     }
 
     /// Returns it for a tier that may choose how its model is paged.

@@ -1,7 +1,8 @@
 use super::*;
 use crate::{
     ModelAccount,
-    budget::{GIB, MICRO_BATCH},
+    budget::{GIB, MICRO_BATCH, place},
+    run::Paging,
 };
 
 pub(crate) mod accounts;
@@ -57,8 +58,10 @@ fn the_gpu_holds_the_whole_model_or_some_layers() {
             model.embedding_bytes
         };
         let layers = model.dense_bytes - output + cache;
+        let machine = Machine::new(64 * GIB, None);
+        let plan = place(&model, context, kv, MICRO_BATCH, &machine.budget());
         let share = |limit| {
-            let share = gpu_share(&model, context, kv, MICRO_BATCH, limit);
+            let share = gpu_share(&model, &plan, kv, MICRO_BATCH, limit);
             assert_eq!(share.layers_all, model.layers + 1);
             (share.layers, share.bytes, share.fewer_layers())
         };
@@ -83,6 +86,26 @@ fn a_raised_working_set_still_leaves_memory_to_the_system() {
         .gpu
         .unwrap();
     assert!(gpu.bytes <= 12 * GIB && gpu.layers > 0, "{gpu:?}");
+}
+
+#[test]
+fn the_gpu_gets_a_paged_mixture_without_its_experts() {
+    let model = accounts::qwen35_35b(22_016_023_168);
+    for paging in [Paging::Cache, Paging::Advise, Paging::Mmap] {
+        let machine = Machine::mac(16 * GIB).paging(paging);
+        let gpu = verdict(&model, 16_384, KvCache::Q4_0, &machine, &[]).gpu;
+        let gpu = gpu.unwrap();
+        assert!(
+            gpu.without_experts && gpu.fewer_layers().is_none(),
+            "{gpu:?}"
+        );
+        assert!(gpu.bytes < 4 * GIB, "{gpu:?}");
+    }
+    let large = Machine::mac(64 * GIB);
+    let gpu = verdict(&model, 16_384, KvCache::Q4_0, &large, &[])
+        .gpu
+        .unwrap();
+    assert!(!gpu.without_experts && gpu.bytes > 20 * GIB, "{gpu:?}");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub fn verdict(
     let gpu = machine
         .gpu_limit
         .filter(|_| runs)
-        .map(|limit| gpu::share(model, plan.context_tokens, kv, MICRO_BATCH, limit));
+        .map(|limit| gpu::share(model, &plan, kv, MICRO_BATCH, limit));
     let speed = speed::estimate(model, &plan, kv, machine).filter(|_| runs);
     let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
     let instead = recommend(model, context, kv, machine, others).filter(better);

@@ -1,6 +1,7 @@
 //! llama.cpp's process-wide state: its backends and its log.
 
 use llama_cpp_2::{LogOptions, llama_backend::LlamaBackend, send_logs_to_tracing};
+use llama_cpp_sys_2 as sys;
 use std::{
     fmt,
     sync::{Mutex, PoisonError},
@@ -33,6 +34,20 @@ impl Backend {
             .map(Self)
             .map_err(|error| error.to_string())
     }
+}
+
+/// Loads something while devices of a type copy the weights they get, instead of using them in the file's mapping.
+pub(crate) fn copying<T>(devices: sys::ggml_backend_dev_type, load: impl FnOnce() -> T) -> T {
+    unsafe extern "C" {
+        fn tierbar_copy_weights(devices: sys::ggml_backend_dev_type);
+        fn tierbar_map_weights();
+    }
+    // SAFETY: the process loads its models one after another.
+    unsafe { tierbar_copy_weights(devices) };
+    let loaded = load();
+    // SAFETY: as above.
+    unsafe { tierbar_map_weights() };
+    loaded
 }
 
 /// The first error in llama.cpp's log, the only place where it reports a reason.

@@ -9,18 +9,24 @@ use llama_cpp_sys_2 as sys;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::{CStr, c_char, c_void},
+    fs, io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 use tierbar_core::{Code, Error, ModelAccount, worker::Memory};
 use tierbar_gguf::TensorPlace;
-use tierbar_paging::{Area, Cost, Kind, Layout, Pager, Policy, Settings, Tensor, page_bytes};
+use tierbar_paging::{
+    Announcer, Area, Cost, Kind, Layout, Mapped, Pager, Policy, Settings, Tensor, page_bytes,
+};
 
 /// Reads at once: a disk gives its full rate from four of this size on, and the plateau is wide.
 const READS: usize = 8;
+/// How long a disk may take for one read: longer than one that has to spin up.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Routers repeat themselves: what is used often stays. On a mixture made of SmolLM2, with 40 and 60 % of the file in memory, a
 /// token reads 0.77 and 0.87 of the bytes that it reads if the expert used longest ago goes (96 tokens, `make bench-paging`).
 /// Half-lives from 16 to 1024 tokens differ by at most 4 %.
@@ -38,24 +44,41 @@ unsafe extern "C" {
     );
 }
 
-/// The experts of a model, in a cache of fixed size.
+/// Who keeps experts in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// A cache of so many bytes.
+    Cache { bytes: u64 },
+    /// The system's file cache. It is told what is read next.
+    System,
+}
+
+/// The experts of a model that is larger than memory.
 #[derive(Debug)]
 pub(crate) struct Experts {
-    pager: Pager,
+    paging: Paging,
     /// Of each layer, and those that a token uses.
     all: u32,
     used: u32,
-    /// What lies in memory of its own instead of the mapping: what every token reads, and all experts.
-    held_bytes: u64,
-    expert_bytes: u64,
-    budget_bytes: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Paging {
+    Cache {
+        pager: Pager,
+        /// What lies in memory of its own instead of the mapping: what every token reads, and all experts.
+        held_bytes: u64,
+        expert_bytes: u64,
+        budget_bytes: AtomicU64,
+    },
+    System(Announcer),
 }
 
 impl Experts {
-    /// Lays the cache over the model's mapping, and reads the weights that every token needs.
+    /// Lays a cache over the model's mapping and reads the weights that every token needs, or locks them in the mapping.
     ///
     /// # Errors
-    /// [`Code::ModelUnsupported`] if the model has no experts that can be told apart; [`Code::OverBudget`] if the cache
+    /// [`Code::ModelUnsupported`] if the model has no experts that can be told apart; [`Code::OverBudget`] if a cache
     /// would be smaller than what one token uses; [`Code::Storage`] if the file cannot be read.
     ///
     /// # Safety
@@ -65,7 +88,7 @@ impl Experts {
         model: &Model,
         path: &Path,
         account: &ModelAccount,
-        budget_bytes: u64,
+        keeping: Keeping,
     ) -> Result<Self, Error> {
         let unsupported = |why: &dyn std::fmt::Display| {
             Error::new(
@@ -79,39 +102,50 @@ impl Experts {
         let bases = bases(&places, &mapped).ok_or_else(|| unsupported(&"it is not mapped"))?;
         let tensors = tensors(&places, &mapped, account.experts);
         let layout = Layout::new(&tensors, page_bytes()).map_err(|error| unsupported(&error))?;
-        let mut areas = Vec::new();
-        for (&part, &base) in &bases {
-            for run in layout.areas(part.into()) {
-                let start = usize::try_from(run.start).map_err(|error| unsupported(&error))?;
-                // SAFETY: the run lies in the mapping of this file, which the model keeps until it is freed, after this.
-                // Nothing computes meanwhile, as the caller says, and later only with what has been read.
-                let area = unsafe { Area::lay_over(part.into(), run, base + start) };
-                areas.push(area.map_err(|error| unsupported(&error))?);
+        let paging = match keeping {
+            Keeping::System => {
+                // SAFETY: as the caller says.
+                Paging::System(unsafe { announcer(layout, &bases, path) })
             }
-        }
-        let (held_bytes, expert_bytes) = (layout.held_bytes(), layout.expert_bytes());
-        let budget_bytes = budget_bytes.min(expert_bytes);
-        let settings = Settings {
-            budget_bytes,
-            used: account.experts_used,
-            policy: POLICY,
-            threads: READS,
+            Keeping::Cache { bytes } => {
+                let settings = Settings {
+                    budget_bytes: bytes.min(layout.expert_bytes()),
+                    used: account.experts_used,
+                    policy: POLICY,
+                    threads: READS,
+                    patience: PATIENCE,
+                };
+                // SAFETY: as the caller says.
+                let areas = unsafe { lay_over(&layout, &bases) };
+                let areas = areas.map_err(|error| unsupported(&error))?;
+                Paging::Cache {
+                    held_bytes: layout.held_bytes(),
+                    expert_bytes: layout.expert_bytes(),
+                    budget_bytes: settings.budget_bytes.into(),
+                    pager: Pager::start(layout, areas, files(path), settings)?,
+                }
+            }
         };
-        let pager = Pager::start(layout, areas, files(path), settings)?;
         Ok(Self {
-            pager,
+            paging,
             all: account.experts,
             used: account.experts_used,
-            held_bytes,
-            expert_bytes,
-            budget_bytes: budget_bytes.into(),
         })
     }
 
     /// Returns the memory of a context of this model, where `mapped` counts all weights in the file's mapping.
     pub(super) fn memory(&self, mapped: Memory) -> Memory {
-        let gone = self.held_bytes + self.expert_bytes;
-        let own = self.held_bytes + self.budget_bytes.load(Ordering::Relaxed);
+        let Paging::Cache {
+            held_bytes,
+            expert_bytes,
+            budget_bytes,
+            ..
+        } = &self.paging
+        else {
+            return mapped;
+        };
+        let gone = held_bytes + expert_bytes;
+        let own = held_bytes + budget_bytes.load(Ordering::Relaxed);
         Memory {
             weights_mapped_bytes: mapped.weights_mapped_bytes.saturating_sub(gone),
             weights_bytes: mapped.weights_bytes + own,
@@ -119,16 +153,28 @@ impl Experts {
         }
     }
 
-    /// Gives half of the cache back, or less where the rest would be too small, and returns the bytes.
+    /// Gives half of a cache back, or less where the rest would be too small, and returns the bytes.
     pub(crate) fn shrink(&self) -> u64 {
-        let before = self.budget_bytes.load(Ordering::Relaxed);
-        let after = self.pager.resize(before / 2).min(before);
-        self.budget_bytes.store(after, Ordering::Relaxed);
+        let Paging::Cache {
+            pager,
+            budget_bytes,
+            ..
+        } = &self.paging
+        else {
+            // The system takes what it needs by itself.
+            return 0;
+        };
+        let before = budget_bytes.load(Ordering::Relaxed);
+        let after = pager.resize(before / 2).min(before);
+        budget_bytes.store(after, Ordering::Relaxed);
         before - after
     }
 
     pub(crate) fn cost(&self) -> Cost {
-        self.pager.cost()
+        match &self.paging {
+            Paging::Cache { pager, .. } => pager.cost(),
+            Paging::System(announcer) => announcer.cost(),
+        }
     }
 }
 
@@ -157,12 +203,17 @@ impl Hook {
 
     /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
     fn provide(&self, layer: u32, chosen: &[u32], rows: u64) {
-        let Experts {
-            pager, all, used, ..
-        } = &*self.experts;
+        let Experts { paging, all, used } = &*self.experts;
         // So many rows use nearly all of the next layer, too.
         let many = rows * u64::from(*used) >= u64::from(*all);
-        if let Err(error) = pager.need(layer, chosen, many, &|| self.interrupt.is_due()) {
+        let provided = match paging {
+            Paging::Cache { pager, .. } => {
+                let provided = pager.need(layer, chosen, many, &|| self.interrupt.is_due());
+                provided.map(drop)
+            }
+            Paging::System(announcer) => announcer.need(layer, chosen, many),
+        };
+        if let Err(error) = provided {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             *failure = Some(error);
             self.interrupt.stop();
@@ -215,6 +266,37 @@ unsafe fn choice(tensor: *const sys::ggml_tensor) -> (Vec<u32>, u64) {
         experts.extend(row.iter().filter_map(|&expert| u32::try_from(expert).ok()));
     }
     (experts.into_iter().collect(), rows as u64)
+}
+
+/// Lays empty memory over the mappings.
+///
+/// # Safety
+/// These are the mappings of the model's files, which outlive the areas; whoever computes with them reads what has been read.
+unsafe fn lay_over(layout: &Layout, bases: &BTreeMap<u16, usize>) -> io::Result<Vec<Area>> {
+    let mut areas = Vec::new();
+    for (&part, &base) in bases {
+        for run in layout.areas(part.into()) {
+            let start = usize::try_from(run.start).map_err(io::Error::other)?;
+            // SAFETY: as the caller says; the run lies in the mapping of this file.
+            areas.push(unsafe { Area::lay_over(part.into(), run, base + start)? });
+        }
+    }
+    Ok(areas)
+}
+
+/// Announces what lies in the mappings.
+///
+/// # Safety
+/// These are the mappings of the model's files, which outlive the announcer.
+unsafe fn announcer(layout: Layout, bases: &BTreeMap<u16, usize>, path: &Path) -> Announcer {
+    let mapping = |(part, file): (u16, PathBuf)| {
+        let bytes = fs::metadata(file).map_or(0, |file| file.len());
+        let (base, bytes) = bases.get(&part).map_or((0, 0), |&base| (base, bytes));
+        // SAFETY: as the caller says; of a file without a mapping, nothing is announced.
+        unsafe { Mapped::new(base, bytes) }
+    };
+    let mappings = (0..).zip(files(path)).map(mapping);
+    Announcer::start(layout, mappings.collect())
 }
 
 /// The addresses of the weights in files' mappings that the CPU reads, by name.
@@ -281,4 +363,23 @@ pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
         || vec![path.to_owned()],
         |split| split.parts().map(PathBuf::from).collect(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        llama::backend::copying,
+        testing::{load, model},
+    };
+
+    #[test]
+    fn a_device_can_be_made_to_copy_its_weights() {
+        let mapped = mapped_weights(&model());
+        assert!(mapped.contains_key("blk.0.ffn_up.weight"), "{mapped:?}");
+        // The CPU stands for a GPU that shares the memory: both can use a file's mapping.
+        let copied = copying(sys::GGML_BACKEND_DEVICE_TYPE_CPU, load);
+        assert_eq!(mapped_weights(&copied), BTreeMap::new());
+        assert_eq!(mapped_weights(&load()).len(), mapped.len());
+    }
 }

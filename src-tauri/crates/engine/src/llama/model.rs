@@ -1,6 +1,10 @@
 //! A loaded model: its weights and its vocabulary.
 
-use super::{Token, backend::take_error, experts::Experts};
+use super::{
+    Token,
+    backend::{self, take_error},
+    experts::{Experts, Keeping},
+};
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::{CStr, CString, c_void},
@@ -11,19 +15,24 @@ use std::{
 };
 use tierbar_core::{Code, Error, ModelAccount};
 
-/// Tensors outside the layers, for the CPU.
+/// Tensors outside the layers.
 ///
 /// llama.cpp maps one range of the file for the GPU, from its first tensor there to the last, and Metal keeps all of it in
 /// memory. Quantized files start with tensors outside the layers, such as the output: on the GPU, they would include all
 /// layers in between.
-fn layers_alone() -> [sys::llama_model_tensor_buft_override; 2] {
+const OUTSIDE_LAYERS: &CStr = c"^(?!blk\\.)";
+/// `LLM_FFN_EXPS_REGEX` of llama.cpp.
+const EXPERTS: &CStr = c"\\.ffn_(up|down|gate|gate_up)_(ch|)exps";
+
+/// Keeps tensors of these names on the CPU.
+fn on_cpu(names: &'static CStr) -> [sys::llama_model_tensor_buft_override; 2] {
     let cpu = |pattern| sys::llama_model_tensor_buft_override {
         pattern,
         // SAFETY: answers a constant.
         buft: unsafe { sys::ggml_backend_cpu_buffer_type() },
     };
     // A null pattern ends the list.
-    [cpu(c"^(?!blk\\.)".as_ptr()), cpu(ptr::null())]
+    [cpu(names.as_ptr()), cpu(ptr::null())]
 }
 
 /// The placement of a model's weights.
@@ -33,6 +42,8 @@ pub(crate) struct Weights {
     pub(crate) gpu_layers: Option<u32>,
     /// Do not copy weights into the CPU's faster layouts, which the system cannot drop.
     pub(crate) mapped: bool,
+    /// Keep a mixture's experts in the mapping. The GPU gets copies of the rest, and the output with it.
+    pub(crate) experts_on_cpu: bool,
 }
 
 struct Progress<'a> {
@@ -117,8 +128,21 @@ impl Model {
                 0 => 0,
                 layers => i32::try_from(layers).map_or(i32::MAX, |layers| layers.saturating_add(1)),
             };
+        }
+        let on_cpu = match weights {
+            Weights {
+                experts_on_cpu: true,
+                ..
+            } => Some(on_cpu(EXPERTS)),
+            Weights {
+                gpu_layers: Some(_),
+                ..
+            } => Some(on_cpu(OUTSIDE_LAYERS)),
+            _ => None,
+        };
+        if let Some(on_cpu) = on_cpu {
             // The model keeps the pointer while it lives.
-            params.tensor_buft_overrides = Box::leak(Box::new(layers_alone())).as_ptr();
+            params.tensor_buft_overrides = Box::leak(Box::new(on_cpu)).as_ptr();
         }
         // A mapping is clean page cache: the system may drop it without swapping, and loading is lazy.
         params.load_mode = sys::LLAMA_LOAD_MODE_MMAP;
@@ -130,7 +154,12 @@ impl Model {
         params.progress_callback_user_data = (&raw mut progress).cast();
         // SAFETY: `name` is NUL-terminated and outlives the call, as the progress does; the overrides that the params
         // point to are never freed.
-        let raw = unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
+        let load = || unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
+        let raw = if weights.experts_on_cpu {
+            backend::copying(sys::GGML_BACKEND_DEVICE_TYPE_GPU, load)
+        } else {
+            load()
+        };
         let Some(raw) = NonNull::new(raw) else {
             let reason = take_error();
             return Err(if reason.contains("unknown model architecture") {
@@ -165,8 +194,7 @@ impl Model {
         })
     }
 
-    /// Keeps at most so many bytes of experts in memory, and reads the others when they are chosen. Before any context is
-    /// made.
+    /// Has experts in memory when they are chosen. Before any context is made.
     ///
     /// # Errors
     /// As [`Experts::page`].
@@ -174,10 +202,10 @@ impl Model {
         &mut self,
         path: &Path,
         account: &ModelAccount,
-        budget_bytes: u64,
+        keeping: Keeping,
     ) -> Result<(), Error> {
         // SAFETY: no context has this model yet, and those to come get its hook. It lets the experts go before it is freed.
-        let experts = unsafe { Experts::page(self, path, account, budget_bytes)? };
+        let experts = unsafe { Experts::page(self, path, account, keeping)? };
         self.experts = Some(Arc::new(experts));
         Ok(())
     }

@@ -71,3 +71,39 @@ async fn paged_experts_give_the_same_bits_as_resident_ones() {
     );
     assert!(number("held_bytes") <= 120 << 20, "{cost}");
 }
+
+#[tokio::test]
+async fn announced_experts_give_the_same_bits_as_resident_ones() {
+    let file = mixture();
+    let resident = worker(&file.path, &["--mapped"]).await;
+    let expected = answer(&resident, PROMPT, 80).await;
+    drop(resident);
+    forget(&file.path);
+    let announced = worker(
+        &file.path,
+        &["--mapped", "--announce-experts", "--experts-on-cpu"],
+    )
+    .await;
+    assert_eq!(answer(&announced, PROMPT, 80).await, expected);
+    let cost = cost(&announced).await;
+    let number = |name: &str| cost[name].as_u64().unwrap();
+    // Each of 30 layers chooses two of them for each token.
+    assert!(number("hits") + number("misses") >= 80 * 30 * 2, "{cost}");
+    assert_eq!(number("held_bytes"), 0, "{cost}");
+    if cfg!(target_os = "linux") {
+        assert!(number("misses") > 0 && number("read_bytes") > 0, "{cost}");
+    }
+}
+
+/// Has the page cache let go of a file, where dd(1) can.
+fn forget(path: &Path) {
+    let of = format!("of={}", path.display());
+    let options = [
+        "if=/dev/null",
+        &of,
+        "oflag=nocache",
+        "conv=notrunc,fdatasync",
+        "count=0",
+    ];
+    let _ = std::process::Command::new("dd").args(options).output();
+}

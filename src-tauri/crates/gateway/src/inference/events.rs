@@ -10,7 +10,7 @@ use super::{
 use axum::http::StatusCode;
 use serde_json::Value;
 use std::{collections::VecDeque, fmt};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, chat::ExpertReads};
 
 /// Bytes of one answer. Each token is an event, and may have figures of its own.
 const LIMIT: usize = 256 << 20;
@@ -79,6 +79,8 @@ pub struct Usage {
     /// Where the engine measures it.
     pub prefill_seconds: Option<f64>,
     pub decode_seconds: Option<f64>,
+    /// Of a mixture whose experts are read when they are chosen.
+    pub experts: Option<ExpertReads>,
 }
 
 impl Usage {
@@ -285,6 +287,7 @@ impl Decoder {
         if let Some(timings) = timings {
             self.usage.prefill_seconds = Some(timings.prompt_ms / 1000.0);
             self.usage.decode_seconds = Some(timings.predicted_ms / 1000.0);
+            self.usage.experts = timings.experts;
         }
         if self.usage != before {
             self.events.push_back(Event::Usage(self.usage));

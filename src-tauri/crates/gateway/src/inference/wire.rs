@@ -4,7 +4,7 @@
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, chat::ExpertReads};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -103,6 +103,9 @@ pub(crate) struct Timings {
     pub(crate) prompt_ms: f64,
     #[serde(deserialize_with = "or_nothing")]
     pub(crate) predicted_ms: f64,
+    /// Those of our own worker.
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) experts: Option<ExpertReads>,
 }
 
 impl Message {

@@ -95,7 +95,8 @@ webhook_hosts = []
 #   context   tokens of prompt and answer together
 #   kv_cache  f16, q8_0 or q4_0; a smaller type fits more context in the same memory
 #   paging    for a model larger than the memory budget: "auto" (default): the best for this machine; "cache": read a mixture's
-#             experts when they are needed; "mmap": leave it to the system; "off": refuse it
+#             experts into a cache when they are needed; "advise": have the system read them; "mmap": leave it to the system;
+#             "off": refuse it
 #   threads   CPU threads; 0: chosen by Tierbar
 #   batch     tokens evaluated in one batch; default 512; `tierbar tune` finds the fastest
 #   gpu_layers  the most layers on the GPU; default: as many as fit

@@ -22,7 +22,7 @@ use std::{
 use tierbar_core::config::Paging;
 
 /// How a model larger than memory is paged. A cache of experts is to be chosen until it has been measured on a Mac.
-pub(crate) const PAGING: Paging = Paging::Mmap;
+pub(crate) const PAGING: Paging = Paging::Advise;
 
 pub(crate) fn data_folder(home: &Path) -> PathBuf {
     home.join("Library/Application Support/Tierbar")

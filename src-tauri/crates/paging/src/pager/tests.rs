@@ -76,6 +76,7 @@ impl Model {
             used: USED,
             policy: Policy::LeastRecent,
             threads: 4,
+            patience: Duration::from_millis(300),
         };
         Pager::start(layout, areas, vec![self.path.clone()], settings)
     }
@@ -230,4 +231,24 @@ fn an_expert_that_is_not_there_is_an_error() {
     let pager = model.pager(|least| least).unwrap();
     let error = pager.need(0, &[EXPERTS], false, &wanted).unwrap_err();
     assert_eq!(error.code, Code::Internal);
+}
+
+#[test]
+fn a_disk_that_does_not_answer_fails_the_answer_and_nothing_else() {
+    let model = model();
+    let mut pager = model.pager(|least| least).unwrap();
+    // Nobody reads any more, as on a disk that hangs.
+    pager.inner.board.lock().closed = true;
+    pager.inner.work.notify_all();
+    for thread in pager.threads.drain(..) {
+        thread.join().unwrap();
+    }
+    let error = pager.need(0, &[0, 1], false, &|| false).unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(error.message.contains("has not answered"), "{error}");
+    // The disk is back.
+    pager.inner.board.lock().closed = false;
+    let inner = Arc::clone(&pager.inner);
+    pager.threads.push(std::thread::spawn(move || inner.work()));
+    assert!(pager.need(0, &[0, 1], false, &|| false).unwrap());
 }

@@ -34,6 +34,11 @@ impl Mapping {
         }
     }
 
+    pub(crate) fn mapped(self) -> super::Mapped {
+        // SAFETY: it is never unmapped.
+        unsafe { super::Mapped::new(self.base, self.bytes as u64) }
+    }
+
     /// What lies at the place of a byte range of the file now.
     pub(crate) fn read(self, start: u64, bytes: u64) -> Vec<u8> {
         let (start, bytes) = (
@@ -63,6 +68,12 @@ impl Mapping {
         let resident = pages.iter().filter(|&&page| page & 1 == 1).count();
         (resident * page) as u64
     }
+}
+
+/// Has the file cache let go of what nobody has mapped of a file.
+pub(crate) fn forget_all(file: &File) {
+    let bytes = usize::try_from(file.metadata().unwrap().len()).unwrap();
+    super::system::forget(file, 0, bytes);
 }
 
 /// Lays memory over all areas of a file.

@@ -4,7 +4,7 @@ use crate::support::Fixture;
 use std::fs;
 use tierbar_core::{
     Code,
-    chat::{AnswerFacts, Finish, Role},
+    chat::{AnswerFacts, ExpertReads, Finish, Role},
     history::{Point, Spread},
     status::Pressure,
 };
@@ -41,6 +41,11 @@ async fn a_chat_reads_back_whole_after_reopening() {
             finish: Some(Finish::Length),
             decode_tokens_per_second: Some(41.25),
             time_to_first_token_ms: Some(180.5),
+            experts: Some(ExpertReads {
+                hit_rate: 0.75,
+                read_bytes: 4096,
+                wait_ms: 1.5,
+            }),
         },
         ..message(Role::Assistant, "Paris.")
     };
@@ -381,7 +386,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 10)"),
+            .contains("newer Tierbar (schema 99; this one knows 11)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

@@ -64,7 +64,7 @@ fn qwen_35b_q4_k_m_pages_on_16_gb_and_iq2_m_is_suggested() {
         &Machine::mac(16 * GIB),
         &offers,
     );
-    assert_eq!(verdict.placement, Placement::Mmap);
+    assert_eq!(verdict.placement, Placement::Advise);
     assert_eq!(verdict.total_bytes, verdict.budget_bytes);
     assert_eq!(
         line(&verdict, LineKind::PagedExperts) + line(&verdict, LineKind::ResidentExperts),

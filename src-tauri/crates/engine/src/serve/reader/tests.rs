@@ -1,8 +1,11 @@
 //! Answers in the forms of the templates that llama.cpp comes with: whole, and cut anywhere into a stream.
 
 use super::*;
-use crate::llama::{Backend, ChatTemplate, Model, Weights};
-use std::{fs, path::PathBuf, sync::OnceLock};
+use crate::{
+    llama::ChatTemplate,
+    testing::{cache, model},
+};
+use std::fs;
 
 const GEMMA_4: &str = "google-gemma-4-31B-it.jinja";
 const QWEN_3: &str = "Qwen-Qwen3-0.6B.jinja";
@@ -26,29 +29,6 @@ fn received(reasoning: &str, content: &str, calls: &[(&str, Value)]) -> Received
         content: content.to_owned(),
         calls: calls.collect(),
     }
-}
-
-/// A vocabulary, of which the forms need nothing.
-fn model() -> Arc<Model> {
-    static MODEL: OnceLock<(Backend, Arc<Model>)> = OnceLock::new();
-    let load = || {
-        let folder = std::env::var_os("TIERBAR_TEST_MODELS")
-            .map_or_else(|| cache().join("models"), PathBuf::from);
-        let path = folder.join("SmolLM2-135M-Instruct.Q4_1.gguf");
-        let backend = Backend::init().unwrap();
-        let weights = Weights {
-            gpu_layers: Some(0),
-            mapped: true,
-        };
-        let model = Model::load(&path, weights, &|_| ())
-            .unwrap_or_else(|error| panic!("{error:?}: run `make setup`"));
-        (backend, Arc::new(model))
-    };
-    Arc::clone(&MODEL.get_or_init(load).1)
-}
-
-fn cache() -> PathBuf {
-    PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/tierbar")
 }
 
 fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {

@@ -154,6 +154,7 @@ impl Writing {
             Event::Usage(usage) => {
                 self.facts.decode_tokens_per_second =
                     measured_speed(&usage).or_else(|| self.speed());
+                self.facts.experts = usage.experts;
             }
             Event::Finished { reason, .. } => {
                 return Some(Ending::Answered(match reason.as_str() {

@@ -1,0 +1,147 @@
+//! Tells the system which experts are read next. It keeps them in its file cache, and decides what stays there: memory that
+//! other programs can have at any time.
+
+use crate::{
+    cache::Stats,
+    layout::{Layout, Unit},
+    pager::Cost,
+    places::merge,
+    platform::Mapped,
+};
+use parking_lot::Mutex;
+use tierbar_core::{Code, Error};
+
+/// After as many tokens whose experts were all in memory, only one token in [`SELDOM`] is looked at.
+const CALM: u64 = 32;
+const SELDOM: u64 = 16;
+
+/// The experts of one model in the mappings of its files.
+#[derive(Debug)]
+pub struct Announcer {
+    layout: Layout,
+    mappings: Vec<Mapped>,
+    /// Whether the system tells what is in memory. Linux only tells owners of the file, and says of all pages that they are.
+    tells: bool,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    stats: Stats,
+    read_bytes: u64,
+    token: u64,
+    last_layer: Option<u32>,
+    /// The last token of which something was absent.
+    absent_at: u64,
+}
+
+impl Announcer {
+    /// Keeps what every token reads in memory, if that is allowed. The mappings are those of all the model's files.
+    #[must_use]
+    pub fn start(layout: Layout, mappings: Vec<Mapped>) -> Self {
+        let page = layout.page();
+        let mut absent = 0;
+        for (file, mapped) in mappings.iter().enumerate() {
+            for unit in 0..layout.units() {
+                for slice in layout
+                    .slices(unit)
+                    .iter()
+                    .filter(|slice| slice.file == file)
+                {
+                    absent +=
+                        mapped.absent_bytes(&(slice.pages.start * page..slice.pages.end * page));
+                }
+            }
+            for pages in layout.held(file) {
+                mapped.lock(&(pages.start * page..pages.end * page));
+            }
+        }
+        Self {
+            layout,
+            mappings,
+            tells: absent > 0,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Announces these experts of a layer; with `next`, also the next layer's.
+    ///
+    /// # Errors
+    /// [`Code::Internal`] if the layer has no such expert.
+    pub fn need(&self, layer: u32, experts: &[u32], next: bool) -> Result<(), Error> {
+        let mut seen = self.seen.lock();
+        if seen.last_layer.is_none_or(|last| layer <= last) {
+            seen.token += 1;
+        }
+        seen.last_layer = Some(layer);
+        let is_calm = self.tells && seen.token > seen.absent_at + CALM;
+        if is_calm && !seen.token.is_multiple_of(SELDOM) {
+            seen.stats.hits += experts.len() as u64;
+            return Ok(());
+        }
+        let mut runs = vec![Vec::new(); self.mappings.len()];
+        for &expert in experts {
+            let unit = self.layout.unit(layer, expert).ok_or_else(|| {
+                let message = format!("layer {layer} has no expert {expert}");
+                Error::new(Code::Internal, message)
+            })?;
+            let absent = self.absent_bytes(unit);
+            if absent > 0 {
+                seen.stats.misses += 1;
+                seen.read_bytes += absent;
+                seen.absent_at = seen.token;
+            } else {
+                seen.stats.hits += 1;
+            }
+            if absent > 0 || !self.tells {
+                self.add(&mut runs, unit);
+            }
+        }
+        if next {
+            for unit in self.layout.next_layer(layer) {
+                self.add(&mut runs, unit);
+            }
+        }
+        drop(seen);
+        let page = self.layout.page();
+        for (runs, mapped) in runs.into_iter().zip(&self.mappings) {
+            for run in merge(runs) {
+                mapped.read_ahead(&(run.start * page..run.end * page));
+            }
+        }
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        let seen = self.seen.lock();
+        Cost {
+            stats: seen.stats,
+            read_bytes: seen.read_bytes,
+            ..Cost::default()
+        }
+    }
+
+    fn add(&self, runs: &mut [Vec<crate::places::Pages>], unit: Unit) {
+        for slice in self.layout.slices(unit) {
+            if let Some(runs) = runs.get_mut(slice.file) {
+                runs.push(slice.pages.clone());
+            }
+        }
+    }
+
+    fn absent_bytes(&self, unit: Unit) -> u64 {
+        let page = self.layout.page();
+        let slices = self.layout.slices(unit).iter();
+        let absent = slices.map(|slice| {
+            let run = slice.pages.start * page..slice.pages.end * page;
+            self.mappings
+                .get(slice.file)
+                .map_or(0, |mapped| mapped.absent_bytes(&run))
+        });
+        absent.sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,2 @@
+-- JSON: a `core::chat::ExpertReads`.
+ALTER TABLE messages ADD COLUMN experts TEXT;
