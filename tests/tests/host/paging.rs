@@ -4,10 +4,11 @@ use crate::arguments_of;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tierbar_core::TierState;
-use tierbar_mixture::Mixture;
+use tierbar_mixture::{Mixture, Router};
 use tierbar_tests::{
     binaries,
     serving::{Data, Serving},
+    wait::until,
 };
 
 /// The mixture has 380 MiB of experts, and needs 740 MiB with all that is reserved; 600 MiB are the budget here.
@@ -23,6 +24,7 @@ fn data(paging: &str) -> Data {
     let mixture = Mixture {
         experts: 8,
         used: 2,
+        router: Router::Skewed,
     };
     mixture
         .write(&dense, &data.models().join("mixture.gguf"))
@@ -72,8 +74,40 @@ async fn a_mixture_beyond_the_budget_answers_from_a_cache() {
     assert!(experts["read_bytes"].as_u64().unwrap() > 0, "{experts}");
     assert!(experts["wait_ms"].as_f64().unwrap() > 0.0, "{experts}");
     let arguments = worker_arguments(&host).await;
-    let wanted = format!("--mapped --expert-cache-mib {cache}");
+    let wanted = format!("--mapped --experts-on-cpu --expert-cache-mib {cache}");
     assert!(arguments.contains(&wanted), "{arguments}");
+}
+
+#[tokio::test]
+async fn a_tier_may_have_the_system_read_experts_and_the_chat_says_what_that_cost() {
+    let data = data("advise");
+    let host = data.serve().await;
+    let (status, chat) = host
+        .ask(
+            Method::POST,
+            "/tierbar/v1/chats",
+            Some(json!({"model": "fast"})),
+        )
+        .await;
+    assert_eq!(status, 201, "{chat}");
+    let chat = format!("/tierbar/v1/chats/{}", chat["id"].as_str().unwrap());
+    let question = json!({"text": "Count to nine.", "options": {"max_tokens": 12}});
+    let turns = format!("{chat}/turns");
+    let (status, begun) = host.ask(Method::POST, &turns, Some(question)).await;
+    assert_eq!(status, 201, "{begun}");
+    let answer = until("the answer", async || {
+        let (_, chat) = host.ask(Method::GET, &chat, None).await;
+        let answer = &chat["messages"][1];
+        (!answer["finish"].is_null()).then(|| answer.clone())
+    })
+    .await;
+    let hit_rate = answer["experts"]["hit_rate"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&hit_rate), "{answer}");
+    let arguments = worker_arguments(&host).await;
+    assert!(
+        arguments.contains("--mapped --experts-on-cpu --announce-experts"),
+        "{arguments}"
+    );
 }
 
 #[tokio::test]

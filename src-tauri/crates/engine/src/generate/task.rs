@@ -160,7 +160,10 @@ impl Task {
     pub(super) fn seated(&mut self, held: usize, began: Instant) {
         if self.started.is_none() {
             self.started = Some(began);
-            self.experts = self.model.experts().map(|experts| experts.cost());
+            self.experts = self.model.experts().map(|experts| {
+                experts.regrow();
+                experts.cost()
+            });
             self.cached = held;
         }
     }

@@ -11,11 +11,8 @@ use std::{
     ffi::{CStr, c_char, c_void},
     fs, io,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error, ModelAccount, worker::Memory};
 use tierbar_gguf::TensorPlace;
@@ -27,6 +24,8 @@ use tierbar_paging::{
 const READS: usize = 8;
 /// How long a disk may take for one read: longer than one that has to spin up.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long after it was shrunk, and after each step, a cache may grow by the next.
+const REGROWTH: Duration = Duration::from_secs(10 * 60);
 /// Routers repeat themselves: what is used often stays. On a mixture made of SmolLM2, with 40 and 60 % of the file in memory, a
 /// token reads 0.77 and 0.87 of the bytes that it reads if the expert used longest ago goes (96 tokens, `make bench-paging`).
 /// Half-lives from 16 to 1024 tokens differ by at most 4 %.
@@ -69,9 +68,26 @@ enum Paging {
         /// What lies in memory of its own instead of the mapping: what every token reads, and all experts.
         held_bytes: u64,
         expert_bytes: u64,
-        budget_bytes: AtomicU64,
+        size: Mutex<Size>,
     },
     System(Announcer),
+}
+
+/// The size of a cache.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    now: u64,
+    planned: u64,
+    /// When it was changed last.
+    changed: Instant,
+}
+
+impl Size {
+    /// What it may grow to: twice as much, at most what was planned, if memory has not been short for a while.
+    fn grown(&self, at: Instant) -> Option<u64> {
+        let is_due = at.duration_since(self.changed) >= REGROWTH;
+        (is_due && self.now < self.planned).then(|| self.now.saturating_mul(2).min(self.planned))
+    }
 }
 
 impl Experts {
@@ -121,7 +137,11 @@ impl Experts {
                 Paging::Cache {
                     held_bytes: layout.held_bytes(),
                     expert_bytes: layout.expert_bytes(),
-                    budget_bytes: settings.budget_bytes.into(),
+                    size: Mutex::new(Size {
+                        now: settings.budget_bytes,
+                        planned: settings.budget_bytes,
+                        changed: Instant::now(),
+                    }),
                     pager: Pager::start(layout, areas, files(path), settings)?,
                 }
             }
@@ -138,14 +158,14 @@ impl Experts {
         let Paging::Cache {
             held_bytes,
             expert_bytes,
-            budget_bytes,
+            size,
             ..
         } = &self.paging
         else {
             return mapped;
         };
         let gone = held_bytes + expert_bytes;
-        let own = held_bytes + budget_bytes.load(Ordering::Relaxed);
+        let own = held_bytes + lock(size).now;
         Memory {
             weights_mapped_bytes: mapped.weights_mapped_bytes.saturating_sub(gone),
             weights_bytes: mapped.weights_bytes + own,
@@ -155,19 +175,28 @@ impl Experts {
 
     /// Gives half of a cache back, or less where the rest would be too small, and returns the bytes.
     pub(crate) fn shrink(&self) -> u64 {
-        let Paging::Cache {
-            pager,
-            budget_bytes,
-            ..
-        } = &self.paging
-        else {
+        let Paging::Cache { pager, size, .. } = &self.paging else {
             // The system takes what it needs by itself.
             return 0;
         };
-        let before = budget_bytes.load(Ordering::Relaxed);
-        let after = pager.resize(before / 2).min(before);
-        budget_bytes.store(after, Ordering::Relaxed);
-        before - after
+        let mut size = lock(size);
+        let before = size.now;
+        size.now = pager.resize(before / 2).min(before);
+        size.changed = Instant::now();
+        before - size.now
+    }
+
+    /// Lets a cache grow again that has been shrunk, step by step.
+    pub(crate) fn regrow(&self) {
+        let Paging::Cache { pager, size, .. } = &self.paging else {
+            return;
+        };
+        let mut size = lock(size);
+        let now = Instant::now();
+        if let Some(bytes) = size.grown(now) {
+            size.now = pager.resize(bytes);
+            size.changed = now;
+        }
     }
 
     pub(crate) fn cost(&self) -> Cost {
@@ -197,8 +226,7 @@ impl Hook {
 
     /// Why the last evaluation was stopped, if it was because of its experts.
     pub(super) fn take_failure(&self) -> Option<Error> {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.take()
+        lock(&self.failure).take()
     }
 
     /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
@@ -214,8 +242,7 @@ impl Hook {
             Paging::System(announcer) => announcer.need(layer, chosen, many),
         };
         if let Err(error) = provided {
-            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-            *failure = Some(error);
+            *lock(&self.failure) = Some(error);
             self.interrupt.stop();
         }
     }
@@ -351,6 +378,10 @@ fn tensors(places: &[TensorPlace], mapped: &BTreeMap<String, usize>, experts: u3
     places.iter().map(tensor).collect()
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The number in `blk.N.`.
 fn layer(name: &str) -> Option<u32> {
     name.strip_prefix("blk.")?.split_once('.')?.0.parse().ok()
@@ -372,6 +403,21 @@ mod tests {
         llama::backend::copying,
         testing::{load, model},
     };
+
+    #[test]
+    fn a_cache_that_was_shrunk_grows_again_in_steps() {
+        let changed = Instant::now();
+        let size = |now| Size {
+            now,
+            planned: 100,
+            changed,
+        };
+        let later = changed + REGROWTH;
+        assert_eq!(size(30).grown(changed), None);
+        assert_eq!(size(30).grown(later), Some(60));
+        assert_eq!(size(60).grown(later), Some(100));
+        assert_eq!(size(100).grown(later), None);
+    }
 
     #[test]
     fn a_device_can_be_made_to_copy_its_weights() {

@@ -6,7 +6,7 @@ use crate::support::{SMOLLM, Worker, model};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tierbar_mixture::Mixture;
+use tierbar_mixture::{Mixture, Router};
 
 const PROMPT: &str = "Tides rise and fall because";
 
@@ -23,6 +23,7 @@ fn mixture() -> File {
     let mixture = Mixture {
         experts: 8,
         used: 2,
+        router: Router::Flat,
     };
     mixture.write(&model(SMOLLM), &path).unwrap();
     File {
