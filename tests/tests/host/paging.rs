@@ -79,7 +79,7 @@ async fn a_mixture_beyond_the_budget_answers_from_a_cache() {
 }
 
 #[tokio::test]
-async fn a_tier_may_have_the_system_read_experts_and_the_chat_says_what_that_cost() {
+async fn the_system_may_read_experts_and_the_chat_says_what_it_cost() {
     let data = data("advise");
     let host = data.serve().await;
     let (status, chat) = host

@@ -234,7 +234,7 @@ fn an_expert_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_disk_that_does_not_answer_fails_the_answer_and_nothing_else() {
+fn a_disk_that_does_not_answer_fails_the_answer_alone() {
     let model = model();
     let mut pager = model.pager(|least| least).unwrap();
     // Nobody reads any more, as on a disk that hangs.
