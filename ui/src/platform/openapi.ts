@@ -3438,6 +3438,14 @@ export interface components {
          * @enum {string}
          */
         Paging: "auto" | "off" | "mmap" | "advise" | "cache";
+        /** @description Tokens per second with one way to page experts. */
+        PagingSpeed: {
+            /** Format: double */
+            high: number;
+            /** Format: double */
+            low: number;
+            paging: components["schemas"]["Paging"];
+        };
         /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
         Part: {
             text: string;
@@ -4647,6 +4655,8 @@ export interface components {
             largest_context_tokens: number | null;
             /** @description Every line of the sum, in reading order. */
             lines: components["schemas"]["Line"][];
+            /** @description Of a mixture whose experts do not all fit, the expected speed by each way to page them; else none. */
+            paging_speeds?: components["schemas"]["PagingSpeed"][];
             placement: components["schemas"]["Placement"];
             /** Format: int64 */
             ram_bytes: number;
@@ -4870,6 +4880,7 @@ export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
 export type Outcome = components['schemas']['Outcome'];
 export type Paging = components['schemas']['Paging'];
+export type PagingSpeed = components['schemas']['PagingSpeed'];
 export type Part = components['schemas']['Part'];
 export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];

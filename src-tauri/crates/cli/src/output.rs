@@ -68,6 +68,10 @@ pub(crate) fn prompt(text: &str) {
 
 /// Formats a range of speeds with its significant digits.
 pub(crate) fn speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
+    speed_range(low, high)
+}
+
+pub(crate) fn speed_range(low: f64, high: f64) -> String {
     let digits = |rate: f64| {
         if rate < 10.0 {
             format!("{rate:.1}")

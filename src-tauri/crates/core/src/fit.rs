@@ -16,7 +16,11 @@ pub use machine::{Machine, mac_working_set};
 pub use verdict::verdict;
 
 pub use crate::budget::{Line, LineKind};
-use crate::{ModelId, budget::Placement, run::KvCache};
+use crate::{
+    ModelId,
+    budget::Placement,
+    run::{KvCache, Paging},
+};
 use serde::{Deserialize, Serialize};
 
 /// The verdict on one model, for one machine and one context. All sizes in bytes.
@@ -45,11 +49,22 @@ pub struct Verdict {
     /// `null` where it does not run, and until the machine's bandwidths have been measured.
     #[schema(required = true)]
     pub speed: Option<SpeedEstimate>,
+    /// Of a mixture whose experts do not all fit, the expected speed by each way to page them; else none.
+    #[serde(default)]
+    pub paging_speeds: Vec<PagingSpeed>,
     /// Another quant of the same repository that suits this machine better.
     #[schema(required = true)]
     pub instead: Option<Instead>,
     /// The model's header has not been read: the sum stands on published facts of its architecture.
     pub estimated: bool,
+}
+
+/// Tokens per second with one way to page experts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PagingSpeed {
+    pub paging: Paging,
+    pub low: f64,
+    pub high: f64,
 }
 
 /// The part of a model on the GPU.

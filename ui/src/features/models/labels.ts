@@ -5,6 +5,7 @@ import type {
   Keeper,
   LineKind,
   OfferedFile,
+  Paging,
   Placement,
   SpeedEstimate,
   Verdict,
@@ -82,8 +83,17 @@ export const PLACED: Record<Placement, Fit> = {
   refused: 'refused',
 };
 
+/** The expected speed by a way to page experts. */
+export const PAGED: Record<Paging, string> = {
+  cache: 'With a cache of experts',
+  advise: 'With experts read ahead',
+  mmap: 'Left to the system',
+  auto: '',
+  off: '',
+};
+
 /** Formats a range of tokens per second, with as many digits as are significant. */
-export function expectedSpeed({ low, high }: SpeedEstimate): string {
+export function expectedSpeed({ low, high }: Pick<SpeedEstimate, 'low' | 'high'>): string {
   const digits = (value: number) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
   const [from, to] = [digits(low), digits(high)];
   return from === to ? `${from} tok/s` : `${from} to ${to} tok/s`;

@@ -166,6 +166,7 @@ describe('installed models', () => {
           estimated: true,
           gpu: { layers: 20, layers_all: 30, bytes: 2 * GIB, limit_bytes: 10.5 * GIB, without_experts: true },
           speed: { low: 20, high: 30, active_bytes: 1, paged_bytes: 0, measured: 16, error: -0.2 },
+          paging_speeds: [{ paging: 'advise', low: 8, high: 12 }],
         }),
       }),
     ];
@@ -193,6 +194,7 @@ describe('installed models', () => {
     const text = within(row).getByTestId('fit-details').textContent;
     expect(text).toContain('20 of 30 layers without their experts, 2.00 of 10.50 GiB');
     expect(text).toContain('20 to 30 tok/s');
+    expect(text).toContain('With experts read ahead 8.0 to 12 tok/s');
     expect(text).toContain('16.0 tok/s, 20 % slower than expected');
     expect(text).toContain('Largest context 65,536 tokens');
   });

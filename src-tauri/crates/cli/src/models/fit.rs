@@ -4,7 +4,7 @@ use crate::{
     client::{Client, admin, read},
     output,
 };
-use tierbar_core::{Error, budget::gib, fit::Verdict, units::file_size};
+use tierbar_core::{Error, budget::gib, config::Paging, fit::Verdict, units::file_size};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -82,6 +82,14 @@ fn text(verdict: &Verdict) -> String {
     }
     if let Some(speed) = verdict.speed {
         row("Expected speed", output::speeds(speed));
+        for way in &verdict.paging_speeds {
+            let what = match way.paging {
+                Paging::Cache => "  experts in a cache",
+                Paging::Advise => "  experts read ahead",
+                Paging::Mmap | Paging::Auto | Paging::Off => "  left to the system",
+            };
+            row(what, output::speed_range(way.low, way.high));
+        }
         if let Some(measured) = speed.measured {
             row("Measured speed", format!("{measured:.1} tok/s"));
         }

@@ -1,7 +1,12 @@
 //! How fast a model should decode, from what one token reads.
 
 use super::{LineKind, SpeedEstimate};
-use crate::{budget::LoadPlan, config::KvCache, fit::Machine, model::ModelAccount};
+use crate::{
+    budget::{LoadPlan, Placement},
+    config::KvCache,
+    fit::Machine,
+    model::ModelAccount,
+};
 
 /// Of the memory's bandwidth, as all cores but one read it, decoding uses from a part to nearly all. Published runs of
 /// llama.cpp on Apple's chips, in parts of the nominal bandwidth: Llama 3.1 8B in Q4_K_M 0.57 (M1 Max, 46.2 tokens/s) and
@@ -13,6 +18,10 @@ const MEMORY_LOW_EXPERTS: f64 = 0.25;
 /// Faulting a mapping in reads the disk at half the rate of large requests, in our measurement of a mixture larger than
 /// memory on Linux: 104 MB per token in 0.17 s, where large requests give 1 GB/s.
 const DISK_LOW: f64 = 0.5;
+/// Announced to the system, and read into a cache: a mixture of which 40 to 80 % were in memory, on the same disk
+/// (docs/benchmarks.md, "Experts on demand").
+const DISK_LOW_ADVISE: f64 = 0.7;
+const DISK_LOW_CACHE: f64 = 0.9;
 /// Neighbouring tokens use some of the same experts: of the misses that chance would give, at most half are spared where
 /// routing repeats itself.
 const REPEATED: f64 = 0.5;
@@ -42,8 +51,13 @@ pub(super) fn estimate(
     } else {
         MEMORY_LOW
     };
+    let disk_low = match plan.placement {
+        Placement::Cache => DISK_LOW_CACHE,
+        Placement::Advise => DISK_LOW_ADVISE,
+        _ => DISK_LOW,
+    };
     let slow =
-        seconds(as_f64(read.active), memory, memory_low) + seconds(as_f64(paged), disk, DISK_LOW);
+        seconds(as_f64(read.active), memory, memory_low) + seconds(as_f64(paged), disk, disk_low);
     // At best the system finds room for the weights of a dense model, and half of the paged experts repeat.
     let fast = seconds(as_f64(read.active), memory, MEMORY_HIGH)
         + seconds(as_f64(read.paged_experts) * REPEATED, disk, 1.0);

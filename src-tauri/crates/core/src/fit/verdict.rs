@@ -1,10 +1,11 @@
 //! The verdict: placement, sum, largest context, GPU, speed and an alternative.
 
-use super::{Instead, Machine, Offer, Verdict, gpu, instead::recommend, speed, words};
+use super::{Instead, Machine, Offer, PagingSpeed, Verdict, gpu, instead::recommend, speed, words};
 use crate::{
-    budget::{MICRO_BATCH, Placement, largest_context, place},
+    budget::{Budget, LineKind, MICRO_BATCH, Placement, largest_context, place},
     config::KvCache,
     model::ModelAccount,
+    run::Paging,
 };
 
 /// Returns whether `model` runs on `machine` with a context of this many tokens, and how.
@@ -38,6 +39,23 @@ pub fn verdict(
         .filter(|_| runs)
         .map(|limit| gpu::share(model, &plan, kv, MICRO_BATCH, limit));
     let speed = speed::estimate(model, &plan, kv, machine).filter(|_| runs);
+    let by = |(paging, placement)| {
+        let budget = Budget { paging, ..budget };
+        let plan = place(model, context, kv, MICRO_BATCH, &budget);
+        let speed = speed::estimate(model, &plan, kv, machine)?;
+        (plan.placement == placement).then_some(PagingSpeed {
+            paging,
+            low: speed.low,
+            high: speed.high,
+        })
+    };
+    let ways = [
+        (Paging::Cache, Placement::Cache),
+        (Paging::Advise, Placement::Advise),
+        (Paging::Mmap, Placement::Mmap),
+    ];
+    let pages_experts = runs && plan.bytes(LineKind::PagedExperts) > 0;
+    let paging_speeds = ways.into_iter().filter(|_| pages_experts).filter_map(by);
     let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
     let instead = recommend(model, context, kv, machine, others).filter(better);
     Verdict {
@@ -52,6 +70,7 @@ pub fn verdict(
         largest_context_tokens: largest,
         gpu,
         speed,
+        paging_speeds: paging_speeds.collect(),
         instead,
         estimated: false,
         lines: plan.lines,

@@ -88,7 +88,7 @@ fn the_range_follows_from_its_factors() {
     let (active, paged) = (experts.active_bytes, experts.paged_bytes);
     close(
         1.0 / experts.low,
-        seconds(active, MEMORY, 0.25) + seconds(paged, disk, 0.5),
+        seconds(active, MEMORY, 0.25) + seconds(paged, disk, 0.7),
     );
     close(
         1.0 / experts.high,
@@ -104,6 +104,22 @@ fn the_range_follows_from_its_factors() {
         seconds(active, MEMORY, 0.4) + seconds(paged, disk, 0.5),
     );
     close(1.0 / small.high, seconds(active, MEMORY, 0.9));
+}
+
+#[test]
+fn a_mixture_on_disk_has_a_speed_by_each_way_to_page_it() {
+    let model = accounts::qwen35_35b(22_016_023_168);
+    let ways = |machine: &Machine| {
+        let verdict = verdict(&model, 4096, KvCache::F16, machine, &[]);
+        let speed = verdict.speed.unwrap();
+        (speed, verdict.paging_speeds)
+    };
+    let (speed, found) = ways(&machine(16, Some(1_000_000_000)));
+    let names: Vec<_> = found.iter().map(|way| way.paging).collect();
+    assert_eq!(names, [Paging::Cache, Paging::Advise, Paging::Mmap]);
+    assert!(found.is_sorted_by(|one, next| one.low > next.low));
+    assert_eq!((found[1].low, found[1].high), (speed.low, speed.high));
+    assert_eq!(ways(&machine(64, Some(1_000_000_000))).1, []);
 }
 
 #[test]
