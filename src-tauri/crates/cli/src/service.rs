@@ -79,7 +79,7 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
             other.file().display()
         );
         return Err(Error::new(Code::Conflict, message).hint(format!(
-            "to start it anew, run `{sudo}tierbar service {install}`; to remove it, `{sudo}tierbar service uninstall`"
+            "to restart it, run `{sudo}tierbar service {install}`; to remove it, `{sudo}tierbar service uninstall`"
         )));
     }
     let service = Service {

@@ -87,7 +87,7 @@ impl AppLock {
                 asked(&request);
                 later.write_all(ANSWER).await
             };
-            // One that says nothing keeps the next from nothing.
+            // One that says nothing does not keep the next waiting.
             let _ = timeout(PATIENCE, hear).await;
         }
     }

@@ -321,8 +321,7 @@ impl Inner {
             path.display(),
             self.patience.as_secs()
         );
-        Error::new(Code::Storage, message)
-            .hint("check that the disk is connected, then try again; a model on an internal disk is safe from this")
+        Error::new(Code::Storage, message).hint("check that the disk is connected, then try again")
     }
 
     /// Frees what goes, and queues the reads of what comes.

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 use tierbar_contexts::Draft;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, chat::ExpertReads};
 use tierbar_paging::Cost;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -121,29 +121,16 @@ pub(crate) struct Timings {
     pub(super) experts: Option<ExpertReads>,
 }
 
-/// What a mixture's experts cost during a generation, whose cache is smaller than all of them. Generations at the same time
-/// share it.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct ExpertReads {
-    /// The part of the chosen experts that was in memory, from 0 to 1.
-    hit_rate: f64,
-    read_bytes: u64,
-    /// The time that computing has waited for the disk.
-    wait_ms: f64,
-}
-
-impl ExpertReads {
-    /// Returns `None` if none was chosen.
-    pub(super) fn of(cost: &Cost) -> Option<Self> {
-        let chosen = cost.stats.hits + cost.stats.misses;
-        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-        let hit_rate = cost.stats.hits as f64 / chosen.max(1) as f64;
-        (chosen > 0).then_some(Self {
-            hit_rate,
-            read_bytes: cost.read_bytes,
-            wait_ms: cost.waited.as_secs_f64() * 1e3,
-        })
-    }
+/// What a mixture's experts cost during a generation; `None` if none was chosen. Generations at the same time share them.
+pub(super) fn expert_reads(cost: &Cost) -> Option<ExpertReads> {
+    let chosen = cost.stats.hits + cost.stats.misses;
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    let hit_rate = cost.stats.hits as f64 / chosen.max(1) as f64;
+    (chosen > 0).then_some(ExpertReads {
+        hit_rate,
+        read_bytes: cost.read_bytes,
+        wait_ms: cost.waited.as_secs_f64() * 1e3,
+    })
 }
 
 /// Drafted tokens of one generation.

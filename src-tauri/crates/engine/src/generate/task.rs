@@ -3,7 +3,7 @@
 use super::{
     Answering, Event, FinishReason, Goal, Job, Media, Summary, Timings, Written,
     embedding::normalised,
-    job::{Drafts, ExpertReads},
+    job::{Drafts, expert_reads},
     slots::Wanted,
 };
 use crate::{
@@ -290,7 +290,7 @@ impl Task {
         timings.experts = self
             .experts
             .zip(self.model.experts())
-            .and_then(|(before, experts)| ExpertReads::of(&experts.cost().since(&before)));
+            .and_then(|(before, experts)| expert_reads(&experts.cost().since(&before)));
         let stop = self.stop.take();
         self.send_event(match written {
             Some(written) => Event::Saved(written, Some(timings)),
