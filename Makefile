@@ -73,7 +73,7 @@ bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 
 bench-paging: ## Measure a mixture larger than memory beside llama-server; as root, for control groups (ROUNDS=)
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-mixture
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-mixture --example simulate_experts
 	@$(with) tests/bench/paging $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-idle: ## Measure the memory of the idle app and server (Linux)

@@ -1,22 +1,43 @@
-//! Writes a mixture of experts made of a dense model: `tierbar-mixture DENSE.gguf OUT.gguf EXPERTS USED skewed|flat`.
+//! Writes a mixture of experts: `tierbar-mixture DENSE.gguf OUT.gguf EXPERTS USED skewed|flat` and `tierbar-mixture DENSE.gguf
+//! OUT.gguf qwen2moe` make one of a dense model. With another architecture, the weights are random and the dense model gives the
+//! tokenizer.
 
 use anyhow::{Context, Result};
 use std::path::Path;
-use tierbar_mixture::{Mixture, Router};
+use tierbar_mixture::{Mixture, Random, Router, write_shared, write_wide};
+
+const USAGE: &str = "usage: tierbar-mixture DENSE.gguf OUT.gguf EXPERTS USED skewed|flat
+       tierbar-mixture DENSE.gguf OUT.gguf qwen2moe|qwen3moe|qwen35moe|gemma4|gpt-oss
+       tierbar-mixture DENSE.gguf OUT.gguf wide DOUBLINGS";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [dense, to, experts, used, router] = &arguments[..] else {
-        anyhow::bail!("usage: tierbar-mixture DENSE.gguf OUT.gguf EXPERTS USED skewed|flat");
-    };
-    let mixture = Mixture {
-        experts: experts.parse().context("EXPERTS")?,
-        used: used.parse().context("USED")?,
-        router: match router.as_str() {
-            "skewed" => Router::Skewed,
-            "flat" => Router::Flat,
-            other => anyhow::bail!("{other} is neither skewed nor flat"),
-        },
-    };
-    mixture.write(Path::new(dense), Path::new(to))
+    match &arguments[..] {
+        [dense, to, experts, used, router] => {
+            let mixture = Mixture {
+                experts: experts.parse().context("EXPERTS")?,
+                used: used.parse().context("USED")?,
+                router: match router.as_str() {
+                    "skewed" => Router::Skewed,
+                    "flat" => Router::Flat,
+                    other => anyhow::bail!("{other} is neither skewed nor flat"),
+                },
+            };
+            mixture.write(Path::new(dense), Path::new(to))
+        }
+        [dense, to, shared] if shared == "qwen2moe" => {
+            write_shared(Path::new(dense), Path::new(to))
+        }
+        [dense, to, wide, doublings] if wide == "wide" => {
+            let doublings = doublings.parse().context("DOUBLINGS")?;
+            write_wide(Path::new(dense), Path::new(to), doublings)
+        }
+        [dense, to, architecture] => {
+            let mut random = Random::ALL.into_iter();
+            let random = random.find(|random| random.architecture() == architecture);
+            let random = random.context(USAGE)?;
+            random.write(Path::new(dense), Path::new(to))
+        }
+        _ => anyhow::bail!(USAGE),
+    }
 }

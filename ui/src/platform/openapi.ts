@@ -1525,6 +1525,25 @@ export interface components {
             /** Format: int64 */
             revoked_ms?: number | null;
         };
+        /** @description How far an answer was from the model's own, while it was generated. */
+        Approximated: {
+            /**
+             * Format: double
+             * @description The part of the chosen experts that were replaced or left out, from 0 to 1.
+             */
+            changed: number;
+            /**
+             * Format: double
+             * @description The part of the router's weight that they had, less that of their substitutes; unknown where a token always uses fewer
+             *     experts.
+             */
+            lost_weight: number | null;
+        };
+        /**
+         * @description Whether a mixture's answers may differ from the model's own, so that a token reads less.
+         * @enum {string}
+         */
+        Approximation: "off" | "substitute" | "drop";
         /** @description A file that belongs to a message. */
         Attachment: {
             /** Format: int64 */
@@ -2453,18 +2472,26 @@ export interface components {
         Expected: {
             model?: string | null;
         };
-        /** @description What the experts of a mixture larger than memory have cost, for the prompt and the answer. */
+        /** @description What the experts of a mixture larger than memory have cost, for the prompt and the answer; or the layers of a dense model. */
         ExpertReads: {
+            approximated: components["schemas"]["Approximated"] | null;
             /**
              * Format: double
              * @description The part of the chosen experts that was in memory, from 0 to 1.
              */
             hit_rate: number;
+            /** @description Whether these are the layers of a dense model. */
+            layers?: boolean;
             /**
              * Format: int64
              * @description What was read from the disk.
              */
             read_bytes: number;
+            /**
+             * Format: int64
+             * @description Tokens of the prompt and the answer that were evaluated meanwhile.
+             */
+            tokens?: number;
             /**
              * Format: double
              * @description The time that computing has waited for the disk, if that is known.
@@ -2784,7 +2811,7 @@ export interface components {
             what: components["schemas"]["LineKind"];
         };
         /** @enum {string} */
-        LineKind: "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "expert_cache" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
+        LineKind: "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "expert_cache" | "paged_experts" | "layer_cache" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
         Listed: {
             models: components["schemas"]["LibraryModel"][];
             models_dir: string;
@@ -3045,6 +3072,11 @@ export interface components {
             experts: number;
             /** Format: int32 */
             experts_used: number;
+            /**
+             * Format: int64
+             * @description Of `dense_bytes`, the feed-forward matrices of a dense model's layers, most of its weights.
+             */
+            feed_forward_bytes?: number;
             /** Format: int64 */
             file_bytes: number;
             /**
@@ -3437,7 +3469,7 @@ export interface components {
          * @description What is done with a model that exceeds the memory budget.
          * @enum {string}
          */
-        Paging: "auto" | "off" | "mmap" | "advise" | "cache";
+        Paging: "auto" | "off" | "mmap" | "advise" | "cache" | "stream";
         /** @description Tokens per second with one way to page experts. */
         PagingSpeed: {
             /** Format: double */
@@ -3494,8 +3526,6 @@ export interface components {
         };
         /**
          * @description How a model's weights are held while it runs.
-         *
-         *     The planner chooses all of them but `Stream`, which names a further way to page a model larger than memory.
          * @enum {string}
          */
         Placement: "resident" | "mmap" | "advise" | "cache" | "stream" | "refused";
@@ -4301,6 +4331,11 @@ export interface components {
         };
         TierConfig: {
             /**
+             * @description Whether answers of a mixture with an expert cache may differ from the model's own, so that they read less.
+             * @default off
+             */
+            approximate: components["schemas"]["Approximation"];
+            /**
              * Format: int32
              * @description Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
              *     cancelled request runs on to the end of its batch.
@@ -4323,6 +4358,12 @@ export interface components {
              * @default embedded
              */
             engine: components["schemas"]["Engine"];
+            /**
+             * Format: int32
+             * @description Experts that a token uses, if fewer than the model's. Answers differ from the model's own.
+             * @default null
+             */
+            experts_used?: number | null;
             /**
              * Format: int32
              * @description The most layers on the GPU, counted from the last; without it, as many as fit.
@@ -4741,6 +4782,8 @@ export type AnswerFacts = components['schemas']['AnswerFacts'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
 export type ApiKey = components['schemas']['ApiKey'];
+export type Approximated = components['schemas']['Approximated'];
+export type Approximation = components['schemas']['Approximation'];
 export type Attachment = components['schemas']['Attachment'];
 export type BatchResultBrief = components['schemas']['BatchResult_Brief'];
 export type BatchResultCompressed = components['schemas']['BatchResult_Compressed'];

@@ -17,6 +17,7 @@ export const TIER: TierConfig = {
   context: 4096,
   kv_cache: 'f16',
   paging: 'auto',
+  approximate: 'off',
   threads: 0,
   batch: 512,
   lookup: false,

@@ -20,6 +20,7 @@ export function account(parts: Partial<ModelAccount> = {}): ModelAccount {
     embedding_bytes: 18_000_000,
     per_layer_embedding_bytes: 0,
     expert_bytes: 0,
+    feed_forward_bytes: 0,
     parameters: 135_000_000,
     tied_output: true,
     layers: 30,

@@ -336,12 +336,31 @@ fn show_speed(tier: &str, rate: f64, experts: Option<ExpertReads>) {
     if !std::io::stderr().is_terminal() {
         return;
     }
-    let experts = experts.map_or_else(String::new, |reads| {
-        let part = (reads.hit_rate * 100.0).floor();
-        let read = file_size(reads.read_bytes);
-        format!(" · {part} % of experts in memory, {read} read from disk")
-    });
+    let experts = experts.map_or_else(String::new, |reads| describe_reads(&reads));
     output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{experts}]"));
+}
+
+/// As the chat window has it below an answer.
+fn describe_reads(reads: &ExpertReads) -> String {
+    let what = if reads.layers { "layers" } else { "experts" };
+    let tokens = reads.tokens.max(1);
+    let mut text = String::new();
+    if reads.read_bytes > 0 || reads.approximated.is_none() {
+        text = format!(
+            " · {} % of {what} in memory, {} read and {:.0} ms waited per token",
+            (reads.hit_rate * 100.0).floor(),
+            file_size(reads.read_bytes / tokens),
+            #[expect(clippy::cast_precision_loss, reason = "tokens of an answer")]
+            {
+                reads.wait_ms / tokens as f64
+            }
+        );
+    }
+    if let Some(approximated) = reads.approximated {
+        let part = (approximated.changed * 100.0).ceil();
+        text += &format!(" · approximate: {part} % of experts replaced or left out");
+    }
+    text
 }
 
 fn header(response: &Response, name: &str) -> String {

@@ -90,6 +90,7 @@ pub(crate) fn line_name(line: LineKind) -> &'static str {
         LineKind::PagedWeights => "Weights read from disk",
         LineKind::ResidentExperts => "Experts in memory",
         LineKind::ExpertCache => "Expert cache",
+        LineKind::LayerCache => "Layers in memory",
         LineKind::PagedExperts => "Experts read from disk",
         LineKind::KvCache => "KV cache",
         LineKind::ComputeBuffers => "Compute buffers",

@@ -86,7 +86,6 @@ impl Budget {
 
 /// How a model's weights are held while it runs.
 ///
-/// The planner chooses all of them but `Stream`, which names a further way to page a model larger than memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
@@ -187,7 +186,7 @@ impl LoadPlan {
 /// Plans one load as if nothing else were loaded. The plan of a refused one has what it would need.
 ///
 /// What exceeds the budget may stay on disk if it is embeddings of which a token reads one row, experts, or in a dense
-/// model up to [`Budget::overcommit_bytes`].
+/// model up to [`Budget::overcommit_bytes`], or most of its layers if that is asked for.
 #[must_use]
 pub(crate) fn place(
     model: &ModelAccount,
@@ -209,9 +208,12 @@ pub(crate) fn place(
         Placement::Refused
     } else {
         match budget.paging {
-            Paging::Cache if needs.can_cache(over) => Placement::Cache,
+            Paging::Cache | Paging::Stream if needs.can_cache(over) => Placement::Cache,
+            Paging::Cache | Paging::Stream if needs.can_stream(over) => Placement::Stream,
             // Without room for a cache, the system may find some.
-            Paging::Cache | Paging::Advise if needs.experts > 0 => Placement::Advise,
+            Paging::Cache | Paging::Stream | Paging::Advise if needs.experts > 0 => {
+                Placement::Advise
+            }
             _ => Placement::Mmap,
         }
     };

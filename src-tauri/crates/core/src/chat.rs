@@ -77,7 +77,7 @@ pub struct AnswerFacts {
     pub experts: Option<ExpertReads>,
 }
 
-/// What the experts of a mixture larger than memory have cost, for the prompt and the answer.
+/// What the experts of a mixture larger than memory have cost, for the prompt and the answer; or the layers of a dense model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExpertReads {
     /// The part of the chosen experts that was in memory, from 0 to 1.
@@ -86,6 +86,27 @@ pub struct ExpertReads {
     pub read_bytes: u64,
     /// The time that computing has waited for the disk, if that is known.
     pub wait_ms: f64,
+    /// Tokens of the prompt and the answer that were evaluated meanwhile.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Whether these are the layers of a dense model.
+    #[serde(default)]
+    pub layers: bool,
+    /// Set if the answer may differ from the model's own.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub approximated: Option<Approximated>,
+}
+
+/// How far an answer was from the model's own, while it was generated.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Approximated {
+    /// The part of the chosen experts that were replaced or left out, from 0 to 1.
+    pub changed: f64,
+    /// The part of the router's weight that they had, less that of their substitutes; unknown where a token always uses fewer
+    /// experts.
+    #[schema(required = true)]
+    pub lost_weight: Option<f64>,
 }
 
 /// A piece of a message. Large ones lie in the data folder, named by their hash.

@@ -10,7 +10,7 @@ mod server;
 mod size;
 mod time;
 
-pub use crate::run::{KvCache, Paging};
+pub use crate::run::{Approximation, KvCache, Paging};
 use crate::{ModelId, run::MICRO_BATCH, tier::TierId};
 pub use chain::{ChainConfig, Step};
 pub use dialect::Dialect;
@@ -304,6 +304,12 @@ pub struct TierConfig {
     /// What to do with a model that exceeds the memory budget.
     #[schema(required = true)]
     pub paging: Paging,
+    /// Whether answers of a mixture with an expert cache may differ from the model's own, so that they read less.
+    #[schema(required = true)]
+    pub approximate: Approximation,
+    /// Experts that a token uses, if fewer than the model's. Answers differ from the model's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub experts_used: Option<u32>,
     /// CPU threads; 0 lets Tierbar choose, which never takes all cores.
     #[schema(required = true)]
     pub threads: u16,
@@ -356,6 +362,8 @@ impl Default for TierConfig {
             context: 4096,
             kv_cache: KvCache::F16,
             paging: Paging::Auto,
+            approximate: Approximation::Off,
+            experts_used: None,
             threads: 0,
             batch: MICRO_BATCH,
             gpu_layers: None,

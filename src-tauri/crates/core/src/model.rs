@@ -45,6 +45,9 @@ pub struct ModelAccount {
     pub per_layer_embedding_bytes: u64,
     /// Tensors of a mixture of experts, of which a token reads a few.
     pub expert_bytes: u64,
+    /// Of `dense_bytes`, the feed-forward matrices of a dense model's layers, most of its weights.
+    #[serde(default)]
+    pub feed_forward_bytes: u64,
     pub parameters: u64,
     /// The input embeddings are the output layer too.
     pub tied_output: bool,

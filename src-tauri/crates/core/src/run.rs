@@ -41,6 +41,45 @@ pub enum Paging {
     Advise,
     /// A mixture's experts are read into a cache of fixed size when they are chosen. Other models are read as with `Mmap`.
     Cache,
+    /// Like `Cache`, and the layers of a dense model are read from the disk for every token: slow, with little memory.
+    Stream,
+}
+
+/// Whether a mixture's answers may differ from the model's own, so that a token reads less.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Approximation {
+    /// They are the model's own, to the bit.
+    #[default]
+    Off,
+    /// Experts that are in memory take the place of chosen ones that are not, if they are next in the router's order. The first half
+    /// of a choice stays.
+    Substitute,
+    /// Chosen experts that are not in memory are left out if they weigh less than a tenth.
+    Drop,
+}
+
+impl Approximation {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Substitute => "substitute",
+            Self::Drop => "drop",
+        }
+    }
+}
+
+impl std::str::FromStr for Approximation {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::Off, Self::Substitute, Self::Drop]
+            .into_iter()
+            .find(|each| each.as_str() == name)
+            .ok_or_else(|| format!("\"{name}\" is no approximation: use off, substitute or drop"))
+    }
 }
 
 impl KvCache {

@@ -24,8 +24,8 @@ mod turns;
 use clap::Parser;
 use generate::{Controls, Drafter, Generations, MOST_DRAFTED};
 use llama::{
-    Backend, ChatTemplate, Context, ContextParams, DraftModel, Keeping, Model, Pooling, Projector,
-    ProjectorParams, Weights, files,
+    Backend, ChatTemplate, Context, ContextParams, DraftModel, ExpertsUsed, Keeping, Manner, Model,
+    OffGpu, Pooling, Projector, ProjectorParams, Weights, files,
 };
 use pause::Pause;
 use saved_contexts::{Purpose, SavedContexts};
@@ -44,6 +44,7 @@ use tierbar_core::{
     Code, Error, ModelAccount, ModelId,
     budget::{MICRO_BATCH, SLOTS},
     config::KvCache,
+    run::Approximation,
     worker::{Handshake, PROTOCOL, Ready},
 };
 use tokio::net::UnixListener;
@@ -129,9 +130,21 @@ struct Args {
     /// Have the system read a mixture's experts from the file when the router chooses them, and keep what it likes
     #[arg(long, requires = "mapped", conflicts_with = "expert_cache_mib")]
     announce_experts: bool,
+    /// Keep this many MiB of a dense model's layers in memory, and read the others from the file for every token
+    #[arg(long, requires = "mapped", conflicts_with_all = ["expert_cache_mib", "announce_experts", "experts_on_cpu"])]
+    layer_cache_mib: Option<u32>,
     /// Keep a mixture's experts off the GPU
     #[arg(long, requires = "mapped")]
     experts_on_cpu: bool,
+    /// Answer with experts that are in memory in place of others, which changes answers: off, substitute or drop
+    #[arg(long, default_value = "off", requires = "expert_cache_mib")]
+    approximate: Approximation,
+    /// Experts that a token uses, fewer than the model's, which changes answers
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    experts_used: Option<u32>,
+    /// File to record the router's choices in
+    #[arg(long, hide = true)]
+    expert_trace: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -177,7 +190,8 @@ fn serve(args: &Args) -> Result<(), Error> {
     let weights = Weights {
         gpu_layers: args.gpu_layers,
         mapped: args.mapped,
-        experts_on_cpu: args.experts_on_cpu,
+        off_gpu: off_gpu(args),
+        experts_used: experts_used(args, &account)?,
     };
     let model = Arc::new(load(args, &account, weights)?);
     let threads = platform::compute_threads(args.threads);
@@ -195,7 +209,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         kv_cache: args.kv_cache,
         batch: args.batch,
         threads,
-        gpu_takes_over: args.gpu_layers.is_none() && !args.experts_on_cpu,
+        gpu_takes_over: args.gpu_layers.is_none() && weights.off_gpu.is_none(),
     };
     let context = Context::new(Arc::clone(&model), params, None)?;
     let drafter = match &args.draft_model {
@@ -288,16 +302,49 @@ fn load(args: &Args, account: &ModelAccount, weights: Weights) -> Result<Model, 
     } else {
         map()
     }?;
-    let keeping = match args.expert_cache_mib {
-        Some(mib) => Some(Keeping::Cache {
-            bytes: u64::from(mib) << 20,
-        }),
-        None => args.announce_experts.then_some(Keeping::System),
-    };
-    if let Some(keeping) = keeping {
-        model.page_experts(&args.model, account, keeping)?;
+    if let Some(keeping) = keeping(args) {
+        let manner = Manner {
+            keeping,
+            approximation: args.approximate,
+            trace: args.expert_trace.as_deref(),
+        };
+        model.page(&args.model, account, manner)?;
     }
     Ok(model)
+}
+
+fn keeping(args: &Args) -> Option<Keeping> {
+    let bytes = |mib: u32| u64::from(mib) << 20;
+    match (args.expert_cache_mib, args.layer_cache_mib) {
+        (Some(mib), _) => Some(Keeping::Cache { bytes: bytes(mib) }),
+        (_, Some(mib)) => Some(Keeping::Layers { bytes: bytes(mib) }),
+        _ => args.announce_experts.then_some(Keeping::System),
+    }
+}
+
+fn off_gpu(args: &Args) -> Option<OffGpu> {
+    if args.layer_cache_mib.is_some() {
+        return Some(OffGpu::FeedForward);
+    }
+    args.experts_on_cpu.then_some(OffGpu::Experts)
+}
+
+/// # Errors
+/// [`Code::BadRequest`] if they are not fewer than the model's.
+fn experts_used(args: &Args, account: &ModelAccount) -> Result<Option<ExpertsUsed>, Error> {
+    let Some(count) = args.experts_used else {
+        return Ok(None);
+    };
+    if count >= account.experts_used {
+        let message = format!(
+            "{} uses {} experts for a token, and {count} are not fewer",
+            args.model.display(),
+            account.experts_used
+        );
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    let used = ExpertsUsed::new(&account.architecture, account.experts_used, count);
+    Ok(Some(used))
 }
 
 fn draft_model(
@@ -406,8 +453,20 @@ fn key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error>
         model: fingerprint,
         template: hash(template.unwrap_or(&model.chat_template())),
         kv_cache: args.kv_cache,
-        engine: env!("TIERBAR_LLAMA_CPP").to_owned(),
+        engine: engine(args),
     })
+}
+
+/// Names what computes states. Approximated ones are of no use to an exact engine.
+fn engine(args: &Args) -> String {
+    let mut name = env!("TIERBAR_LLAMA_CPP").to_owned();
+    if args.approximate != Approximation::Off {
+        name = format!("{name}, {}", args.approximate.as_str());
+    }
+    if let Some(count) = args.experts_used {
+        name = format!("{name}, {count} experts");
+    }
+    name
 }
 
 /// llama.cpp pads a context's cells but not its batches, which would then be smaller than the context.

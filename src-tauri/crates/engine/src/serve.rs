@@ -121,7 +121,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "memory": engine.memory,
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
-        "experts": engine.model.experts().map(|experts| expert_cache(&experts.cost())),
+        "experts": engine.model.paged().map(|paged| expert_cache(&paged.spent().cost)),
         "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
         "modalities": {
             "vision": engine.media.as_ref().is_ok_and(MediaReader::sees),

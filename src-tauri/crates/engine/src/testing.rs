@@ -21,7 +21,8 @@ pub(crate) fn load() -> Model {
     let weights = Weights {
         gpu_layers: Some(0),
         mapped: true,
-        experts_on_cpu: false,
+        off_gpu: None,
+        experts_used: None,
     };
     Model::load(&path, weights, &|_| ())
         .unwrap_or_else(|error| panic!("{error:?}: run `make setup`"))

@@ -24,7 +24,8 @@ pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
         let weights = Weights {
             gpu_layers: Some(0),
             mapped: true,
-            experts_on_cpu: false,
+            off_gpu: None,
+            experts_used: None,
         };
         let model = Arc::new(Model::load(&args.model, weights, &|_| ())?);
         let params = ProjectorParams {

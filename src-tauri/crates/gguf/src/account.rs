@@ -50,6 +50,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         embedding_bytes: bytes(Class::Embedding),
         per_layer_embedding_bytes: bytes(Class::PerLayerEmbedding),
         expert_bytes: bytes(Class::Expert),
+        feed_forward_bytes: feed_forward_bytes(header),
         parameters: header
             .tensors
             .iter()
@@ -100,6 +101,17 @@ pub(crate) fn is_expert(name: &str) -> bool {
             .strip_prefix(matrix)
             .is_some_and(|kind| kind.starts_with("exps") || kind.starts_with("chexps"))
     })
+}
+
+/// Bytes of `blk.N.ffn_up.weight` and its like, if there are no experts beside them.
+fn feed_forward_bytes(header: &Header) -> u64 {
+    if header.tensors.iter().any(|tensor| is_expert(&tensor.name)) {
+        return 0;
+    }
+    let matrices = ["up", "down", "gate"].map(|matrix| format!(".ffn_{matrix}.weight"));
+    let is_one = |name: &str| matrices.iter().any(|matrix| name.ends_with(matrix));
+    let tensors = header.tensors.iter().filter(|tensor| is_one(&tensor.name));
+    tensors.fold(0, |sum, tensor| sum.saturating_add(tensor.bytes))
 }
 
 /// llama.cpp uses the input embeddings where a model has no output layer. Encoders have neither.

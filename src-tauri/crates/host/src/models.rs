@@ -282,6 +282,10 @@ fn load(
         settings: LoadSettings {
             context: plan.context_tokens,
             gpu_layers: machine.gpu_limit.and_then(on_gpu),
+            // Another model may have been chosen since.
+            experts_used: config
+                .experts_used
+                .filter(|count| *count < account.experts_used),
             ..LoadSettings::from(config)
         },
         draft_model,

@@ -260,6 +260,8 @@ impl Architecture {
             embedding_bytes,
             per_layer_embedding_bytes,
             expert_bytes,
+            // Not published.
+            feed_forward_bytes: 0,
             parameters: self.parameters,
             tied_output: self.tied_output,
             layers: self.layers,

@@ -52,8 +52,11 @@ impl Announcer {
                         mapped.absent_bytes(&(slice.pages.start * page..slice.pages.end * page));
                 }
             }
+            mapped.read_exactly();
             for pages in layout.held(file) {
-                mapped.lock(&(pages.start * page..pages.end * page));
+                let run = pages.start * page..pages.end * page;
+                mapped.read_ahead(&run);
+                mapped.lock(&run);
             }
         }
         Self {
@@ -98,7 +101,7 @@ impl Announcer {
             }
         }
         if next {
-            for unit in self.layout.next_layer(layer) {
+            for unit in self.layout.next_layer(layer, false) {
                 self.add(&mut runs, unit);
             }
         }

@@ -11,6 +11,9 @@ pub enum Policy {
     /// The one that was used least, where a use counts half as much after as many tokens (LRFU: Lee et al., *IEEE
     /// Transactions on Computers* 50(12), 2001).
     LeastFrequent { half_life_tokens: f64 },
+    /// The one that was used last: in a circle of layers, its next use is farthest away. What comes after the last layer is the
+    /// first.
+    MostRecent,
 }
 
 /// What a cache has done.
@@ -127,7 +130,10 @@ impl Cache {
             self.order.remove(&(entry.rank, unit));
             entry.in_use = true;
             entry.weight = used(entry.weight, policy, token);
-            entry.rank = (ordered(entry.weight), uses);
+            entry.rank = match policy {
+                Policy::MostRecent => (0, u64::MAX - uses),
+                _ => (ordered(entry.weight), uses),
+            };
             self.in_use.push(unit);
             match entry.state {
                 State::Held => self.stats.hits += 1,
@@ -222,7 +228,7 @@ impl Cache {
 /// The weight after one more use at this token.
 fn used(weight: f64, policy: Policy, token: u64) -> f64 {
     match policy {
-        Policy::LeastRecent => 0.0,
+        Policy::LeastRecent | Policy::MostRecent => 0.0,
         Policy::LeastFrequent { half_life_tokens } => {
             #[expect(
                 clippy::cast_precision_loss,

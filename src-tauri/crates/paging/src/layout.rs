@@ -267,10 +267,12 @@ impl Layout {
         (expert < units.experts).then(|| units.first + expert)
     }
 
-    /// All units of the next layer that has experts.
-    pub(crate) fn next_layer(&self, layer: u32) -> std::ops::Range<Unit> {
+    /// All units of the next layer that has experts; after the last, of the first if the layers form a `circle`.
+    pub(crate) fn next_layer(&self, layer: u32, circle: bool) -> std::ops::Range<Unit> {
         let next = self.layers.range(layer.saturating_add(1)..).next();
-        next.map_or(0..0, |(_, units)| units.first..units.first + units.experts)
+        let first = self.layers.first_key_value().filter(|_| circle);
+        next.or(first)
+            .map_or(0..0, |(_, units)| units.first..units.first + units.experts)
     }
 }
 

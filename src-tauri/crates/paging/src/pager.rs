@@ -98,6 +98,8 @@ struct Inner {
     read_bytes: AtomicU64,
     waited_nanos: AtomicU64,
     patience: Duration,
+    /// Whether the first layer follows the last.
+    in_circle: bool,
 }
 
 #[derive(Debug)]
@@ -179,6 +181,7 @@ impl Pager {
             read_bytes: AtomicU64::new(0),
             waited_nanos: AtomicU64::new(0),
             patience: settings.patience,
+            in_circle: settings.policy == Policy::MostRecent,
         });
         inner.read_held(settings.threads.max(1))?;
         let spawn = |number: usize| {
@@ -240,7 +243,7 @@ impl Pager {
         inner.queue(&mut board, &taken, true);
         if next {
             let Board { cache, leaving, .. } = &mut *board;
-            let coming = inner.layout.next_layer(layer);
+            let coming = inner.layout.next_layer(layer, inner.in_circle);
             let taken = cache.take_ahead(coming, |unit| leaving.contains_key(&unit));
             inner.queue(&mut board, &taken, false);
         }
@@ -272,6 +275,13 @@ impl Pager {
         };
         inner.queue(&mut board, &taken, true);
         bytes
+    }
+
+    /// Returns whether an expert is in memory. It may go with the next call of [`Self::need`].
+    #[must_use]
+    pub fn is_held(&self, layer: u32, expert: u32) -> bool {
+        let unit = self.inner.layout.unit(layer, expert);
+        unit.is_some_and(|unit| self.inner.board.lock().cache.is_held(unit))
     }
 
     #[must_use]

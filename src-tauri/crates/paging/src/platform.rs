@@ -179,6 +179,15 @@ impl Mapped {
         within.then_some((self.base + ahead, length))
     }
 
+    /// Has the system read what is missing and no more: where a disk's read-ahead is large, each fault would bring experts that
+    /// nobody has chosen.
+    pub(crate) fn read_exactly(&self) {
+        if let Some((address, length)) = self.address(&(0..self.bytes)) {
+            // SAFETY: advice about mapped memory; nothing of it changes.
+            unsafe { libc::madvise(address as *mut libc::c_void, length, libc::MADV_RANDOM) };
+        }
+    }
+
     /// Asks the system to read a run into its file cache, and returns at once.
     pub(crate) fn read_ahead(&self, run: &Range<u64>) {
         let Some((address, length)) = self.address(run) else {

@@ -11,6 +11,35 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Reads a worker's record (`--expert-trace`): for each use of a layer a line with its number and those of the experts.
+    ///
+    /// # Errors
+    /// The first line that is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let numbers = |line: &str| -> Option<Vec<u32>> {
+            let numbers = line.split_whitespace().map(|number| number.parse().ok());
+            numbers
+                .collect::<Option<_>>()
+                .filter(|all: &Vec<_>| !all.is_empty())
+        };
+        let lines: Vec<Vec<u32>> = text
+            .lines()
+            .map(|line| numbers(line).ok_or_else(|| line.to_owned()))
+            .collect::<Result<_, _>>()?;
+        let experts = lines.iter().flat_map(|line| &line[1..]).max();
+        let of_layer = experts.map_or(0, |most| most + 1);
+        let (mut token, mut last) = (0, None);
+        let mut trace = Self::default();
+        for line in &lines {
+            let layer = line[0];
+            token += u64::from(last.is_some_and(|last| layer <= last));
+            last = Some(layer);
+            let units = line[1..].iter().map(|expert| layer * of_layer + expert);
+            trace.uses.push((token, units.collect()));
+        }
+        Ok(trace)
+    }
+
     /// Returns the number of different experts that could be named.
     fn experts(&self) -> usize {
         let all = self.uses.iter().flat_map(|(_, experts)| experts);

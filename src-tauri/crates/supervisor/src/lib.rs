@@ -25,7 +25,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
     Error, ModelId, TierId,
     budget::{Budget, LoadPlan},
-    config::{CommandEngine, Engine, KvCache, TierConfig},
+    config::{Approximation, CommandEngine, Engine, KvCache, TierConfig},
     journal::Journal,
     lease::BoxFuture,
     policy::Stance,
@@ -55,6 +55,10 @@ pub struct LoadSettings {
     pub gpu_layers: Option<u32>,
     /// Predict tokens from earlier text.
     pub lookup: bool,
+    /// Whether a mixture's answers may differ from the model's own.
+    pub approximate: Approximation,
+    /// Experts that a token uses, if fewer than the model's.
+    pub experts_used: Option<u32>,
 }
 
 impl From<&TierConfig> for LoadSettings {
@@ -66,6 +70,8 @@ impl From<&TierConfig> for LoadSettings {
             batch: tier.batch,
             gpu_layers: tier.gpu_layers,
             lookup: tier.lookup,
+            approximate: tier.approximate,
+            experts_used: tier.experts_used,
         }
     }
 }

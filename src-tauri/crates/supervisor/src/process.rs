@@ -32,6 +32,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     budget::{LineKind, MICRO_BATCH, Placement},
+    config::Approximation,
     lease::Address,
     reclaim::Missing,
     worker::Ready,
@@ -237,13 +238,24 @@ impl Launch {
         if spec.plan.bytes(LineKind::PagedExperts) > 0 {
             command.arg("--experts-on-cpu");
         }
+        if let Some(count) = spec.settings.experts_used {
+            command.args(["--experts-used", &count.to_string()]);
+        }
         match spec.plan.placement {
             Placement::Cache => {
                 let mib = spec.plan.bytes(LineKind::ExpertCache) >> 20;
                 command.args(["--expert-cache-mib", &mib.to_string()]);
+                let how = spec.settings.approximate;
+                if how != Approximation::Off {
+                    command.args(["--approximate", how.as_str()]);
+                }
             }
             Placement::Advise => {
                 command.arg("--announce-experts");
+            }
+            Placement::Stream => {
+                let mib = spec.plan.bytes(LineKind::LayerCache) >> 20;
+                command.args(["--layer-cache-mib", &mib.to_string()]);
             }
             _ => {}
         }
@@ -591,6 +603,23 @@ mod tests {
             });
         };
         assert_eq!(behind(cached), "--mapped --expert-cache-mib 700");
+        let approximate = |spec: &mut LoadSpec| {
+            spec.settings.approximate = Approximation::Substitute;
+            spec.settings.experts_used = Some(2);
+            spec.plan.placement = Placement::Cache;
+        };
+        assert_eq!(
+            behind(approximate),
+            "--mapped --experts-used 2 --expert-cache-mib 0 --approximate substitute"
+        );
+        let streamed = |spec: &mut LoadSpec| {
+            spec.plan.placement = Placement::Stream;
+            spec.plan.lines.push(Line {
+                what: LineKind::LayerCache,
+                bytes: 90 << 20,
+            });
+        };
+        assert_eq!(behind(streamed), "--mapped --layer-cache-mib 90");
         let advised = |spec: &mut LoadSpec| {
             spec.plan.placement = Placement::Advise;
             spec.plan.lines.push(Line {

@@ -104,11 +104,18 @@ describe('the chat page', () => {
     await open();
     const turn = await ask('Hello?');
     turn.words('Hi');
-    turn.experts = { hit_rate: 0.949, read_bytes: 31_600_000, wait_ms: 40 };
+    turn.experts = {
+      hit_rate: 0.949,
+      read_bytes: 31_600_000,
+      wait_ms: 40,
+      tokens: 10,
+      layers: false,
+      approximated: { changed: 0.031, lost_weight: 0.01 },
+    };
     turn.finish('stop', 12);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('answer-stats').textContent).toContain(
-      '94 % of experts in memory, 32 MB read from disk',
+      '94 % of experts in memory3 MB read and 4 ms waited per tokenapproximate: 4 % of experts replaced or left out',
     );
   });
 

@@ -25,6 +25,7 @@ export const LINE: Record<LineKind, string> = {
   paged_weights: 'Weights on disk',
   resident_experts: 'Experts in memory',
   expert_cache: 'Expert cache',
+  layer_cache: 'Layers in memory',
   paged_experts: 'Experts on disk',
   kv_cache: 'KV cache',
   compute_buffers: 'Compute buffers',
@@ -43,6 +44,7 @@ export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest' | 
   paged_weights: 'paged',
   resident_experts: 'weights',
   expert_cache: 'weights',
+  layer_cache: 'weights',
   paged_experts: 'paged',
   kv_cache: 'cache',
   compute_buffers: 'buffers',
@@ -88,6 +90,7 @@ export const PAGED: Record<Paging, string> = {
   cache: 'With a cache of experts',
   advise: 'With experts read ahead',
   mmap: 'Left to the system',
+  stream: 'With layers read from disk',
   auto: '',
   off: '',
 };

@@ -86,6 +86,7 @@ fn text(verdict: &Verdict) -> String {
             let what = match way.paging {
                 Paging::Cache => "  experts in a cache",
                 Paging::Advise => "  experts read ahead",
+                Paging::Stream => "  layers from the disk (\"stream\")",
                 Paging::Mmap | Paging::Auto | Paging::Off => "  left to the system",
             };
             row(what, output::speed_range(way.low, way.high));

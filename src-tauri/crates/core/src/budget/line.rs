@@ -23,6 +23,8 @@ pub enum LineKind {
     ExpertCache,
     /// Expert weights that are read from disk as needed; not part of the sum.
     PagedExperts,
+    /// The memory for a dense model's layers, of which the others are read for every token.
+    LayerCache,
     KvCache,
     ComputeBuffers,
     /// States of earlier positions, which a model with a sliding window or recurrent layers needs to go back in a

@@ -1,7 +1,10 @@
 //! The one sum of a load, line by line.
 
 use super::{Budget, CHECKPOINT_BYTES, Line, LineKind, LoadPlan, MIB, Placement, SLOTS};
-use crate::{model::ModelAccount, run::KvCache};
+use crate::{
+    model::ModelAccount,
+    run::{KvCache, Paging},
+};
 
 /// The app with its tray and no window, proportional set size on Linux as the README has it. A window's pages are drawn
 /// by the system's own web engine, and are there only while it is open.
@@ -23,6 +26,9 @@ pub(crate) struct Needs {
     pub(crate) checkpoints: u64,
     /// The least that a cache of experts must hold.
     pub(super) least_cache: u64,
+    /// Of a dense model's weights, those that can be read layer by layer, and the least of them that must be in memory.
+    feed_forward: u64,
+    least_layers: u64,
     context: u32,
 }
 
@@ -44,6 +50,9 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32)
             0
         },
         least_cache: least_cache(model),
+        feed_forward: model.feed_forward_bytes.min(model.dense_bytes),
+        // One that is computed with while the next is read. They seldom end where pages do.
+        least_layers: model.feed_forward_bytes / u64::from(model.layers.max(1)) / 32 * 66,
         context,
     }
 }
@@ -84,9 +93,14 @@ impl Needs {
             self.experts - 1
         } else {
             let tied = self.embeddings - self.row_read;
-            budget
+            let some = budget
                 .overcommit_bytes()
-                .min(self.dense.saturating_add(tied))
+                .min(self.dense.saturating_add(tied));
+            if budget.paging == Paging::Stream {
+                some.max(self.feed_forward.saturating_sub(self.least_layers))
+            } else {
+                some
+            }
         };
         self.row_read.saturating_add(read_by_each_token)
     }
@@ -96,6 +110,13 @@ impl Needs {
         let experts = paged.saturating_sub(self.row_read);
         let held = self.experts.saturating_sub(experts);
         self.experts > 0 && experts > 0 && held >= self.least_cache
+    }
+
+    /// Returns whether layers can be read one after another if `paged` bytes stay on the disk.
+    pub(super) fn can_stream(&self, paged: u64) -> bool {
+        let layers = paged.saturating_sub(self.row_read);
+        let most = self.feed_forward.saturating_sub(self.least_layers);
+        self.experts == 0 && (1..=most).contains(&layers)
     }
 
     /// The plan that leaves `paged` bytes on the disk: first what is hardly read, then experts, then other weights.
@@ -109,8 +130,14 @@ impl Needs {
         } else {
             LineKind::ResidentExperts
         };
+        let layers = if placement == Placement::Stream {
+            self.feed_forward - dense
+        } else {
+            0
+        };
         let lines = [
-            (LineKind::DenseWeights, self.dense - dense),
+            (LineKind::DenseWeights, self.dense - dense - layers),
+            (LineKind::LayerCache, layers),
             (LineKind::Embeddings, self.embeddings - embeddings),
             (LineKind::PagedWeights, dense + embeddings),
             (held, self.experts - experts),

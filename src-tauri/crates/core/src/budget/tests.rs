@@ -274,9 +274,39 @@ fn a_cache_below_two_layers_or_a_token_is_none() {
 }
 
 #[test]
-fn a_dense_model_is_never_cached() {
+fn a_dense_model_is_read_layer_by_layer_where_that_is_known() {
     let model = accounts::qwen35_9b(5_680_522_464);
-    let budget = Machine::mac(8 * GIB).paging(Paging::Cache).budget();
-    let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
-    assert_eq!(plan.placement, Placement::Mmap);
+    let plan = |paging| {
+        let budget = Machine::mac(8 * GIB).paging(paging).budget();
+        let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
+        assert!(plan.total_bytes() <= budget.total_bytes, "{plan:?}");
+        plan
+    };
+    assert_eq!(plan(Paging::Advise).placement, Placement::Mmap);
+    for paging in [Paging::Cache, Paging::Stream] {
+        let plan = plan(paging);
+        assert_eq!(plan.placement, Placement::Stream);
+        let layers = plan.bytes(LineKind::LayerCache) + plan.bytes(LineKind::PagedWeights);
+        assert!(layers >= model.feed_forward_bytes, "{plan:?}");
+    }
+}
+
+#[test]
+fn a_large_dense_model_is_streamed_only_where_that_is_asked_for() {
+    // At 8 bits, 9.5 GB.
+    let model = accounts::qwen35_9b(9_527_502_048);
+    let plan = |paging| {
+        let budget = Machine::mac(8 * GIB).paging(paging).budget();
+        place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget)
+    };
+    assert_eq!(plan(Paging::Cache).placement, Placement::Refused);
+    let streamed = plan(Paging::Stream);
+    assert_eq!(streamed.placement, Placement::Stream);
+    // Two layers at least: one is computed with while the next is read.
+    assert!(streamed.bytes(LineKind::LayerCache) * 16 >= model.feed_forward_bytes);
+    // With less than its attention, it is refused in any way.
+    let large = accounts::qwen35_9b(40 * GIB);
+    let budget = Machine::mac(8 * GIB).paging(Paging::Stream).budget();
+    let plan = place(&large, 4096, KvCache::F16, MICRO_BATCH, &budget);
+    assert_eq!(plan.placement, Placement::Refused);
 }

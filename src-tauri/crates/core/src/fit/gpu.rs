@@ -2,7 +2,7 @@
 
 use super::GpuShare;
 use crate::{
-    budget::{LineKind, LoadPlan, needs},
+    budget::{LineKind, LoadPlan, Placement, needs},
     config::KvCache,
     model::ModelAccount,
 };
@@ -10,7 +10,8 @@ use crate::{
 /// Returns the most layers of a planned load whose bytes stay within `limit_bytes`.
 ///
 /// A mixture of which experts stay on the disk keeps all of them with the CPU, which reads them when they are chosen. The GPU gets
-/// copies of what every token reads: attention, norms, shared experts and the cache.
+/// copies of what every token reads: attention, norms, shared experts and the cache. So does a dense model whose layers are
+/// read one after another, with their feed-forward matrices.
 ///
 /// The whole model if that does: llama.cpp maps one range of the file for the GPU, also embeddings in it that the CPU
 /// reads. Else layers alone, from the last; what belongs to none stays on the CPU. With a layer goes its part of the KV
@@ -25,8 +26,12 @@ pub fn share(
 ) -> GpuShare {
     let mut needs = needs(model, plan.context_tokens, kv, batch);
     let without_experts = plan.bytes(LineKind::PagedExperts) > 0;
-    if without_experts {
+    let without_layers = plan.placement == Placement::Stream;
+    if without_experts || without_layers {
         needs.experts = 0;
+        if without_layers {
+            needs.dense -= model.feed_forward_bytes.min(needs.dense);
+        }
         // Nor does it get what the CPU reads a row of.
         needs.embeddings = if model.tied_output {
             model.embedding_bytes
@@ -66,7 +71,7 @@ pub fn share(
         layers_all: layers.saturating_add(1),
         bytes,
         limit_bytes,
-        without_experts,
+        without_experts: without_experts || without_layers,
     }
 }
 

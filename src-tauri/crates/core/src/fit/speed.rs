@@ -22,6 +22,8 @@ const DISK_LOW: f64 = 0.5;
 /// (docs/benchmarks.md, "Experts on demand").
 const DISK_LOW_ADVISE: f64 = 0.7;
 const DISK_LOW_CACHE: f64 = 0.9;
+/// Layers one after another, in large reads that never stop.
+const DISK_LOW_STREAM: f64 = 0.9;
 /// Neighbouring tokens use some of the same experts: of the misses that chance would give, at most half are spared where
 /// routing repeats itself.
 const REPEATED: f64 = 0.5;
@@ -54,13 +56,19 @@ pub(super) fn estimate(
     let disk_low = match plan.placement {
         Placement::Cache => DISK_LOW_CACHE,
         Placement::Advise => DISK_LOW_ADVISE,
+        Placement::Stream => DISK_LOW_STREAM,
         _ => DISK_LOW,
     };
     let slow =
         seconds(as_f64(read.active), memory, memory_low) + seconds(as_f64(paged), disk, disk_low);
     // At best the system finds room for the weights of a dense model, and half of the paged experts repeat.
-    let fast = seconds(as_f64(read.active), memory, MEMORY_HIGH)
-        + seconds(as_f64(read.paged_experts) * REPEATED, disk, 1.0);
+    let computing = seconds(as_f64(read.active), memory, MEMORY_HIGH);
+    let fast = if plan.placement == Placement::Stream {
+        // Reading goes on while layers are computed.
+        computing.max(seconds(as_f64(read.paged_weights), disk, 1.0))
+    } else {
+        computing + seconds(as_f64(read.paged_experts) * REPEATED, disk, 1.0)
+    };
     Some(SpeedEstimate {
         low: 1.0 / slow,
         high: 1.0 / fast,

@@ -53,9 +53,15 @@ pub fn verdict(
         (Paging::Cache, Placement::Cache),
         (Paging::Advise, Placement::Advise),
         (Paging::Mmap, Placement::Mmap),
+        // Also of a dense model that is refused, for whoever wants it nevertheless.
+        (Paging::Stream, Placement::Stream),
     ];
-    let pages_experts = runs && plan.bytes(LineKind::PagedExperts) > 0;
-    let paging_speeds = ways.into_iter().filter(|_| pages_experts).filter_map(by);
+    let is_paged = plan.bytes(LineKind::PagedExperts) > 0 || model.experts == 0;
+    let is_large = plan.placement != Placement::Resident;
+    let paging_speeds = ways
+        .into_iter()
+        .filter(|_| is_paged && is_large)
+        .filter_map(by);
     let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
     let instead = recommend(model, context, kv, machine, others).filter(better);
     Verdict {

@@ -64,6 +64,11 @@ pub(super) fn warning(
             gib(experts),
             gib(model.expert_bytes)
         ));
+    } else if plan.placement == Placement::Stream {
+        sentences.push(format!(
+            "{} of its weights are read from disk for every token, so answers are very slow.",
+            gib(plan.bytes(LineKind::PagedWeights))
+        ));
     } else if plan.bytes(LineKind::PagedWeights) > model.row_read_bytes() {
         sentences.push(format!(
             "It needs {} more than the budget: close other apps, and expect slow answers while they need memory.",

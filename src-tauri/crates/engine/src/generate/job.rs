@@ -2,7 +2,7 @@
 
 use super::{Media, task::TokenReport};
 use crate::{
-    llama::{Sampler, Token},
+    llama::{Sampler, Spent, Token},
     saved_state::SavedState,
 };
 use serde::Serialize;
@@ -11,8 +11,10 @@ use std::{
     time::Duration,
 };
 use tierbar_contexts::Draft;
-use tierbar_core::{Code, Error, chat::ExpertReads};
-use tierbar_paging::Cost;
+use tierbar_core::{
+    Code, Error,
+    chat::{Approximated, ExpertReads},
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// A job for the context.
@@ -121,16 +123,43 @@ pub(crate) struct Timings {
     pub(super) experts: Option<ExpertReads>,
 }
 
-/// What a mixture's experts cost during a generation; `None` if none was chosen. Generations at the same time share them.
-pub(super) fn expert_reads(cost: &Cost) -> Option<ExpertReads> {
-    let chosen = cost.stats.hits + cost.stats.misses;
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-    let hit_rate = cost.stats.hits as f64 / chosen.max(1) as f64;
-    (chosen > 0).then_some(ExpertReads {
-        hit_rate,
+/// What a model's paged weights cost during a generation, and how far it was from the model's own; `None` if nothing was paged and
+/// it was not. Generations at the same time share them. `unused`: the part of its experts that a token never uses.
+pub(super) fn expert_reads(
+    spent: Option<Spent>,
+    layers: bool,
+    unused: Option<f64>,
+    tokens: usize,
+) -> Option<ExpertReads> {
+    let cost = spent.map(|spent| spent.cost).unwrap_or_default();
+    let used = cost.stats.hits + cost.stats.misses;
+    let changed = spent.and_then(|spent| spent.changed);
+    let changed = changed.map(|changed| Approximated {
+        changed: part(changed.changed, changed.experts),
+        lost_weight: Some(changed.lost / part(changed.choices.max(1), 1)),
+    });
+    let fewer = unused.map(|unused| Approximated {
+        // Of those that are left.
+        changed: unused + (1.0 - unused) * changed.map_or(0.0, |changed| changed.changed),
+        lost_weight: None,
+    });
+    (used > 0 || unused.is_some()).then(|| ExpertReads {
+        hit_rate: if used > 0 {
+            part(cost.stats.hits - cost.stats.ahead, used)
+        } else {
+            1.0
+        },
         read_bytes: cost.read_bytes,
         wait_ms: cost.waited.as_secs_f64() * 1e3,
+        tokens: tokens as u64,
+        layers,
+        approximated: fewer.or(changed),
     })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn part(of: u64, all: u64) -> f64 {
+    of as f64 / all.max(1) as f64
 }
 
 /// Drafted tokens of one generation.

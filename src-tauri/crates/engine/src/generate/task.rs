@@ -7,7 +7,7 @@ use super::{
     slots::Wanted,
 };
 use crate::{
-    llama::{LogProbability, Model, Token, log_probabilities},
+    llama::{LogProbability, Model, Spent, Token, log_probabilities},
     text::TextStream,
 };
 use std::{
@@ -16,7 +16,6 @@ use std::{
 };
 use tierbar_contexts::Draft;
 use tierbar_core::Error;
-use tierbar_paging::Cost;
 
 /// A token of an answer with its `logprobs`.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,8 +66,8 @@ pub(super) struct Task {
     /// The stop string that ended it.
     stop: Option<String>,
     drafts: Option<Drafts>,
-    /// What the experts had cost before it started, if they are paged.
-    experts: Option<Cost>,
+    /// What paged weights had cost before it started.
+    paged: Option<Spent>,
     embedding: Option<Vec<f32>>,
     started: Option<Instant>,
     prefilled: Option<Instant>,
@@ -91,7 +90,7 @@ impl Task {
             predicted: 0,
             stop: None,
             drafts: None,
-            experts: None,
+            paged: None,
             embedding: None,
             started: None,
             prefilled: None,
@@ -160,9 +159,9 @@ impl Task {
     pub(super) fn seated(&mut self, held: usize, began: Instant) {
         if self.started.is_none() {
             self.started = Some(began);
-            self.experts = self.model.experts().map(|experts| {
-                experts.regrow();
-                experts.cost()
+            self.paged = self.model.paged().map(|paged| {
+                paged.regrow();
+                paged.spent()
             });
             self.cached = held;
         }
@@ -287,10 +286,18 @@ impl Task {
             now - prefilled,
         );
         timings.drafts = self.drafts;
-        timings.experts = self
-            .experts
-            .zip(self.model.experts())
-            .and_then(|(before, experts)| expert_reads(&experts.cost().since(&before)));
+        let paged = self.model.paged();
+        let spent = self
+            .paged
+            .zip(paged)
+            .map(|(before, paged)| paged.spent().since(&before));
+        let layers = paged.is_some_and(|paged| paged.is_dense());
+        timings.experts = expert_reads(
+            spent,
+            layers,
+            self.model.unused_experts(),
+            self.prompt - self.cached + self.predicted,
+        );
         let stop = self.stop.take();
         self.send_event(match written {
             Some(written) => Event::Saved(written, Some(timings)),

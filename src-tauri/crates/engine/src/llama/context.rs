@@ -3,8 +3,8 @@
 use super::{
     Token,
     batch::Batch,
-    experts::{self, Hook},
     model::{Model, Pooling},
+    paged::{Hook, evaluating},
     positions::End,
 };
 use crate::turns::Turns;
@@ -159,10 +159,10 @@ impl Context {
         }
         raw_params.abort_callback = Some(aborted);
         raw_params.abort_callback_data = Arc::as_ptr(&interrupt).cast_mut().cast();
-        let hook = |experts| Box::new(Hook::new(Arc::clone(experts), Arc::clone(&interrupt)));
-        let hook = model.experts().map(hook);
+        let hook = |paged| Box::new(Hook::new(Arc::clone(paged), Arc::clone(&interrupt)));
+        let hook = model.paged().map(hook);
         if let Some(hook) = &hook {
-            raw_params.cb_eval = Some(experts::chosen);
+            raw_params.cb_eval = Some(evaluating);
             raw_params.cb_eval_user_data = (&raw const **hook).cast_mut().cast();
         }
         // SAFETY: the model and the callbacks' data are live, and held below for as long as the context is.
@@ -239,8 +239,8 @@ impl Context {
             kv_bytes: out.kv as u64,
             compute_bytes: out.compute as u64,
         };
-        match self.model.experts() {
-            Some(experts) => experts.memory(memory),
+        match self.model.paged() {
+            Some(paged) => paged.memory(memory),
             None => memory,
         }
     }

@@ -3,11 +3,11 @@
 use super::{
     Token,
     backend::{self, take_error},
-    experts::{Experts, Keeping},
+    paged::{Manner, Paged},
 };
 use llama_cpp_sys_2 as sys;
 use std::{
-    ffi::{CStr, CString, c_void},
+    ffi::{CStr, CString, c_char, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
@@ -23,6 +23,7 @@ use tierbar_core::{Code, Error, ModelAccount};
 const OUTSIDE_LAYERS: &CStr = c"^(?!blk\\.)";
 /// `LLM_FFN_EXPS_REGEX` of llama.cpp.
 const EXPERTS: &CStr = c"\\.ffn_(up|down|gate|gate_up)_(ch|)exps";
+const FEED_FORWARD: &CStr = c"\\.ffn_(up|down|gate)\\.weight";
 
 /// Keeps tensors of these names on the CPU.
 fn on_cpu(names: &'static CStr) -> [sys::llama_model_tensor_buft_override; 2] {
@@ -42,8 +43,52 @@ pub(crate) struct Weights {
     pub(crate) gpu_layers: Option<u32>,
     /// Do not copy weights into the CPU's faster layouts, which the system cannot drop.
     pub(crate) mapped: bool,
-    /// Keep a mixture's experts in the mapping. The GPU gets copies of the rest, and the output with it.
-    pub(crate) experts_on_cpu: bool,
+    /// What stays in the mapping, for the CPU. The GPU gets copies of the rest, and the output with it.
+    pub(crate) off_gpu: Option<OffGpu>,
+    /// Fewer experts for a token than the model was made for.
+    pub(crate) experts_used: Option<ExpertsUsed>,
+}
+
+/// Weights that no GPU gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OffGpu {
+    /// A mixture's experts.
+    Experts,
+    /// The feed-forward matrices of a dense model.
+    FeedForward,
+}
+
+/// The number of experts that a token uses, in place of the file's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExpertsUsed {
+    key: [c_char; 128],
+    count: u32,
+    /// The part of the file's number that is left out.
+    unused: f64,
+}
+
+impl ExpertsUsed {
+    /// `count` in place of the `usual` number of a model of this architecture.
+    pub(crate) fn new(architecture: &str, usual: u32, count: u32) -> Self {
+        let mut key = [0; 128];
+        let name = format!("{architecture}.expert_used_count");
+        // The last stays a zero.
+        for (to, byte) in key.iter_mut().take(127).zip(name.bytes()) {
+            *to = c_char::from_ne_bytes([byte]);
+        }
+        let unused = 1.0 - f64::from(count) / f64::from(usual.max(1));
+        Self { key, count, unused }
+    }
+
+    /// The list that llama.cpp reads, which an empty key ends.
+    fn to_overrides(self) -> [sys::llama_model_kv_override; 2] {
+        let count = |key, count| sys::llama_model_kv_override {
+            tag: sys::LLAMA_KV_OVERRIDE_TYPE_INT,
+            key,
+            __bindgen_anon_1: sys::llama_model_kv_override__bindgen_ty_1 { val_i64: count },
+        };
+        [count(self.key, self.count.into()), count([0; 128], 0)]
+    }
 }
 
 struct Progress<'a> {
@@ -100,7 +145,9 @@ pub(crate) struct Model {
     pub(super) raw: NonNull<sys::llama_model>,
     vocab: NonNull<sys::llama_vocab>,
     ends: OnceLock<Vec<Token>>,
-    experts: Option<Arc<Experts>>,
+    unused_experts: Option<f64>,
+    /// Set if it is larger than memory.
+    paged: Option<Arc<Paged>>,
 }
 
 // SAFETY: llama.cpp only reads a loaded model; contexts that use it keep their own state.
@@ -131,9 +178,13 @@ impl Model {
         }
         let on_cpu = match weights {
             Weights {
-                experts_on_cpu: true,
+                off_gpu: Some(OffGpu::Experts),
                 ..
             } => Some(on_cpu(EXPERTS)),
+            Weights {
+                off_gpu: Some(OffGpu::FeedForward),
+                ..
+            } => Some(on_cpu(FEED_FORWARD)),
             Weights {
                 gpu_layers: Some(_),
                 ..
@@ -144,6 +195,10 @@ impl Model {
             // The model keeps the pointer while it lives.
             params.tensor_buft_overrides = Box::leak(Box::new(on_cpu)).as_ptr();
         }
+        let overrides = weights.experts_used.map(ExpertsUsed::to_overrides);
+        if let Some(overrides) = &overrides {
+            params.kv_overrides = overrides.as_ptr();
+        }
         // A mapping is clean page cache: the system may drop it without swapping, and loading is lazy.
         params.load_mode = sys::LLAMA_LOAD_MODE_MMAP;
         let mut progress = Progress {
@@ -152,10 +207,10 @@ impl Model {
         };
         params.progress_callback = Some(advanced);
         params.progress_callback_user_data = (&raw mut progress).cast();
-        // SAFETY: `name` is NUL-terminated and outlives the call, as the progress does; the overrides that the params
+        // SAFETY: `name` is NUL-terminated and outlives the call, as the progress and the overrides of keys do; the overrides that the params
         // point to are never freed.
         let load = || unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
-        let raw = if weights.experts_on_cpu {
+        let raw = if weights.off_gpu.is_some() {
             backend::copying(sys::GGML_BACKEND_DEVICE_TYPE_GPU, load)
         } else {
             load()
@@ -190,29 +245,35 @@ impl Model {
             raw,
             vocab,
             ends,
-            experts: None,
+            unused_experts: weights.experts_used.map(|used| used.unused),
+            paged: None,
         })
     }
 
-    /// Has experts in memory when they are chosen. Before any context is made.
+    /// Has weights in memory when they are used. Before any context is made.
     ///
     /// # Errors
-    /// As [`Experts::page`].
-    pub(crate) fn page_experts(
+    /// As [`Paged::page`].
+    pub(crate) fn page(
         &mut self,
         path: &Path,
         account: &ModelAccount,
-        keeping: Keeping,
+        manner: Manner<'_>,
     ) -> Result<(), Error> {
-        // SAFETY: no context has this model yet, and those to come get its hook. It lets the experts go before it is freed.
-        let experts = unsafe { Experts::page(self, path, account, keeping)? };
-        self.experts = Some(Arc::new(experts));
+        // SAFETY: no context has this model yet, and those to come get its hook. It lets the weights go before it is freed.
+        let paged = unsafe { Paged::page(self, path, account, manner)? };
+        self.paged = Some(Arc::new(paged));
         Ok(())
     }
 
-    /// The experts, if they are paged.
-    pub(crate) fn experts(&self) -> Option<&Arc<Experts>> {
-        self.experts.as_ref()
+    /// The part of its experts that a token does not use, if they are fewer than the file's.
+    pub(crate) fn unused_experts(&self) -> Option<f64> {
+        self.unused_experts
+    }
+
+    /// The weights that come and go, if there are any.
+    pub(crate) fn paged(&self) -> Option<&Arc<Paged>> {
+        self.paged.as_ref()
     }
 
     pub(super) fn vocab(&self) -> *const sys::llama_vocab {
@@ -439,7 +500,7 @@ impl Model {
 impl Drop for Model {
     fn drop(&mut self) {
         // Their threads write into the mapping.
-        self.experts = None;
+        self.paged = None;
         // SAFETY: contexts and templates hold an `Arc` of the model, so nothing uses it any more.
         unsafe { sys::llama_model_free(self.raw.as_ptr()) }
     }

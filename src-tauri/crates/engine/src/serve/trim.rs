@@ -21,7 +21,7 @@ pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> 
     let media = engine.media.as_ref().map_or(0, Reader::forget);
     let model = Arc::clone(&engine.model);
     let experts = off_the_reactor(move || {
-        let freed = model.experts().map_or(0, |experts| experts.shrink());
+        let freed = model.paged().map_or(0, |paged| paged.shrink());
         platform::return_memory();
         freed
     })

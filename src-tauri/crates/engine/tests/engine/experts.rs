@@ -6,7 +6,7 @@ use crate::support::{SMOLLM, Worker, model};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use tierbar_mixture::{Mixture, Router};
+use tierbar_mixture::{Mixture, Random, Router, write_shared};
 
 const PROMPT: &str = "Tides rise and fall because";
 
@@ -94,6 +94,96 @@ async fn announced_experts_give_the_same_bits_as_resident_ones() {
     assert_eq!(number("held_bytes"), 0, "{cost}");
     if is_forgotten {
         assert!(number("misses") > 0 && number("read_bytes") > 0, "{cost}");
+    }
+}
+
+#[tokio::test]
+async fn streamed_layers_give_the_same_bits_as_resident_ones() {
+    let file = model(SMOLLM);
+    let resident = worker(&file, &["--mapped"]).await;
+    let expected = answer(&resident, PROMPT, 60).await;
+    drop(resident);
+    // Of 50 MB of feed-forward matrices in 30 layers.
+    let streamed = worker(&file, &["--mapped", "--layer-cache-mib", "16"]).await;
+    assert_eq!(answer(&streamed, PROMPT, 60).await, expected);
+    let cost = cost(&streamed).await;
+    let number = |name: &str| cost[name].as_u64().unwrap();
+    assert!(number("read_ahead") > 60 && number("hits") > 0, "{cost}");
+    assert!(number("held_bytes") <= 16 << 20, "{cost}");
+    // Each token reads what does not stay: a fifth more than the least, and less than everything.
+    let read = number("read_bytes") / 60;
+    assert!((30 << 20..50 << 20).contains(&read), "{cost}");
+}
+
+/// Shared experts, a fused gate, recurrent layers, sliding windows, biases, and several quants: whatever a model has beside its
+/// experts, only these come and go.
+#[tokio::test]
+async fn every_kind_of_mixture_is_paged_to_the_same_bits() {
+    for kind in Random::ALL {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let path = folder.path().join("mixture.gguf");
+        kind.write(&model(SMOLLM), &path).unwrap();
+        assert_paged_equals_resident(&path, kind.architecture()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_shared_expert_stays_and_the_answer_is_the_dense_ones() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("mixture.gguf");
+    write_shared(&model(SMOLLM), &path).unwrap();
+    assert_paged_equals_resident(&path, "qwen2moe").await;
+    // A prompt whose answer leaves no doubt: sums in another order decide between nearly equal tokens.
+    let counting = "1, 2, 3, 4, 5, 6,";
+    let dense = worker(&model(SMOLLM), &["--mapped"]).await;
+    let expected = answer(&dense, counting, 32).await;
+    let paged = worker(&path, &["--mapped", "--expert-cache-mib", "96"]).await;
+    assert_eq!(answer(&paged, counting, 32).await["text"], expected["text"]);
+}
+
+async fn assert_paged_equals_resident(path: &Path, kind: &str) {
+    let resident = worker(path, &["--mapped"]).await;
+    let expected = answer(&resident, PROMPT, 40).await;
+    drop(resident);
+    let mib = if kind == "qwen2moe" { "96" } else { "20" };
+    let cached = worker(path, &["--mapped", "--expert-cache-mib", mib]).await;
+    assert_eq!(answer(&cached, PROMPT, 40).await, expected, "{kind}");
+    let spent = cost(&cached).await;
+    assert!(spent["evicted"].as_u64() > Some(100), "{kind}: {spent}");
+    drop(cached);
+    let ahead = ["--mapped", "--announce-experts", "--experts-on-cpu"];
+    let announced = worker(path, &ahead).await;
+    assert_eq!(answer(&announced, PROMPT, 40).await, expected, "{kind}");
+}
+
+/// The experts of this mixture are equal: whatever takes the place of a choice, and with the right weight, the text is the dense
+/// model's.
+#[tokio::test]
+async fn approximated_answers_say_how_far_they_went() {
+    let file = mixture();
+    let resident = worker(&file.path, &["--mapped"]).await;
+    let expected = answer(&resident, PROMPT, 16).await["text"].clone();
+    drop(resident);
+    let ways: [(&[&str], f64); 3] = [
+        (
+            &["--approximate", "substitute", "--expert-cache-mib", "120"],
+            0.05,
+        ),
+        (
+            &["--approximate", "drop", "--expert-cache-mib", "120"],
+            0.005,
+        ),
+        (&["--experts-used", "1"], 0.5),
+    ];
+    for (way, least) in ways {
+        let paged = worker(&file.path, &[&["--mapped"], way].concat()).await;
+        let request =
+            json!({"prompt": PROMPT, "max_tokens": 16, "temperature": 0, "ignore_eos": true});
+        let (_, answer) = paged.post("/v1/completions", &request).await;
+        assert_eq!(answer["choices"][0]["text"], expected, "{way:?}");
+        let approximated = &answer["timings"]["experts"]["approximated"];
+        let changed = approximated["changed"].as_f64().unwrap_or(0.0);
+        assert!((least..0.6).contains(&changed), "{way:?}: {answer}");
     }
 }
 

@@ -96,7 +96,10 @@ webhook_hosts = []
 #   kv_cache  f16, q8_0 or q4_0; a smaller type fits more context in the same memory
 #   paging    for a model larger than the memory budget: "auto" (default): the best for this machine; "cache": read a mixture's
 #             experts into a cache when they are needed; "advise": have the system read them; "mmap": leave it to the system;
-#             "off": refuse it
+#             "stream": like "cache", and read the layers of a dense model for every token, which is slow; "off": refuse it
+#   approximate  for a mixture with an expert cache, faster answers that differ from the model's own: "off" (default);
+#             "substitute": experts in memory take the place of others that weigh less; "drop": those are left out
+#   experts_used  experts that a token uses, fewer than the model's; default: the model's
 #   threads   CPU threads; 0: chosen by Tierbar
 #   batch     tokens evaluated in one batch; default 512; `tierbar tune` finds the fastest
 #   gpu_layers  the most layers on the GPU; default: as many as fit

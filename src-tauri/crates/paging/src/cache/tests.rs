@@ -115,6 +115,26 @@ fn a_cache_below_a_cycle_never_hits() {
     );
 }
 
+#[test]
+fn a_circle_is_held_best_by_letting_the_last_one_go() {
+    let uses = (0..80)
+        .map(|n| (n / 8, vec![u32::try_from(n % 8).unwrap()]))
+        .collect();
+    let trace = Trace { uses };
+    for held in 2..8 {
+        let ours = simulate(&trace, held, Policy::MostRecent).misses;
+        assert_eq!(ours, belady(&trace, held).misses, "{held} held");
+    }
+}
+
+#[test]
+fn a_record_is_read_with_its_tokens() {
+    let trace = Trace::parse("0 1 3\n2 0 1\n0 2 3\n").unwrap();
+    let uses = [(0, vec![1, 3]), (0, vec![8, 9]), (1, vec![2, 3])];
+    assert_eq!(trace.uses, uses);
+    assert_eq!(Trace::parse("0 1\n0 x\n"), Err("0 x".to_owned()));
+}
+
 proptest! {
     #[test]
     fn the_budget_holds_whatever_is_chosen(

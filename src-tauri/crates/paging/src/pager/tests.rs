@@ -68,13 +68,17 @@ fn model() -> Model {
 
 impl Model {
     fn pager(&self, budget: impl Fn(u64) -> u64) -> Result<Pager, Error> {
+        self.pager_with(Policy::LeastRecent, budget)
+    }
+
+    fn pager_with(&self, policy: Policy, budget: impl Fn(u64) -> u64) -> Result<Pager, Error> {
         let layout = Layout::new(&self.tensors, page_bytes()).unwrap();
         let least = layout.least_bytes(USED);
         let areas = platform::testing::lay_over(&layout, self.mapping);
         let settings = Settings {
             budget_bytes: budget(least),
             used: USED,
-            policy: Policy::LeastRecent,
+            policy,
             threads: 4,
             patience: Duration::from_millis(300),
         };
@@ -142,6 +146,42 @@ fn needed_experts_are_the_files_bytes_in_any_order() {
     );
     let layout = Layout::new(&model.tensors, page_bytes()).unwrap();
     assert!(cost.held_bytes <= layout.least_bytes(USED), "{cost:?}");
+}
+
+#[test]
+fn layers_in_a_circle_are_read_ahead_and_right() {
+    let model = model();
+    // Of four layers, one is always read.
+    let pager = model
+        .pager_with(Policy::MostRecent, |least| least / 2 * 3)
+        .unwrap();
+    let parts: Vec<u32> = (0..EXPERTS).collect();
+    for round in 0..8 {
+        for layer in 0..LAYERS {
+            assert!(pager.need(layer, &parts, true, &wanted).unwrap());
+            for &part in &parts {
+                let is_right = model.expert_is_right(layer, part);
+                assert!(is_right, "round {round}, layer {layer}, part {part}");
+            }
+        }
+    }
+    let cost = pager.cost();
+    assert!(cost.stats.ahead > 0, "{cost:?}");
+    // The least that any order of leaving could read is a quarter of it.
+    let parts = u64::from(LAYERS * EXPERTS);
+    assert!(cost.read_bytes < 6 * parts * 3 * SLICE, "{cost:?}");
+}
+
+#[test]
+fn an_expert_that_is_chosen_twice_is_read_once() {
+    let model = model();
+    let pager = model.pager(|least| least).unwrap();
+    let before = pager.cost().read_bytes;
+    assert!(pager.need(1, &[3, 3], false, &wanted).unwrap());
+    assert!(model.expert_is_right(1, 3) && pager.is_held(1, 3));
+    assert!(!pager.is_held(1, 2) && !pager.is_held(9, 0));
+    let read = pager.cost().read_bytes - before;
+    assert!(read < 2 * 3 * SLICE, "{read}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::support::Fixture;
 use std::fs;
 use tierbar_core::{
     Code,
-    chat::{AnswerFacts, ExpertReads, Finish, Role},
+    chat::{AnswerFacts, Approximated, ExpertReads, Finish, Role},
     history::{Point, Spread},
     status::Pressure,
 };
@@ -45,6 +45,12 @@ async fn a_chat_reads_back_whole_after_reopening() {
                 hit_rate: 0.75,
                 read_bytes: 4096,
                 wait_ms: 1.5,
+                tokens: 8,
+                layers: false,
+                approximated: Some(Approximated {
+                    changed: 0.25,
+                    lost_weight: None,
+                }),
             }),
         },
         ..message(Role::Assistant, "Paris.")

@@ -14,6 +14,7 @@ fn blank() -> ModelAccount {
         embedding_bytes: 0,
         per_layer_embedding_bytes: 0,
         expert_bytes: 0,
+        feed_forward_bytes: 0,
         parameters: 0,
         tied_output: false,
         layers: 0,
@@ -141,6 +142,8 @@ pub(crate) fn qwen35_9b(file_bytes: u64) -> ModelAccount {
         file_bytes,
         dense_bytes: file_bytes - embedding_bytes,
         embedding_bytes,
+        // 32 layers of three matrices of 4096 by 12,288.
+        feed_forward_bytes: file_bytes / 1000 * 540,
         parameters: 8_950_000_000,
         layers: 32,
         heads: 16,

@@ -132,6 +132,8 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
         context,
         kv_cache: _,
         paging: _,
+        approximate: _,
+        experts_used,
         threads,
         batch,
         gpu_layers: _,
@@ -141,6 +143,9 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
         pinned,
     } = tier;
     path(model).map_err(|wrong| ("model", wrong))?;
+    if *experts_used == Some(0) {
+        return Err(("experts_used", "a token uses at least 1 expert".to_owned()));
+    }
     if let (Engine::Endpoint(_), true) = (engine, *pinned) {
         let what = "an endpoint cannot be pinned: nothing is loaded for it";
         return Err(("pinned", what.to_owned()));

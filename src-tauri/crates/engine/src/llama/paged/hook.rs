@@ -1,0 +1,307 @@
+//! What llama.cpp calls between the nodes of its graph: here evaluation waits for weights.
+
+use super::{
+    Paged, Paging,
+    approximation::{change, renormalize},
+    lock,
+    places::feed_forward,
+};
+use crate::llama::context::Interrupt;
+use llama_cpp_sys_2 as sys;
+use std::{
+    collections::BTreeSet,
+    ffi::{CStr, c_void},
+    sync::{Arc, Mutex},
+};
+use tierbar_core::{Error, run::Approximation};
+
+/// llama.cpp's name of the router's choice, before the number of the layer, and of the weights of that choice.
+const CHOICE: &[u8] = b"ffn_moe_topk-";
+const WEIGHTS: &[u8] = b"ffn_moe_weights-";
+
+/// The callback's data, of one context.
+#[derive(Debug)]
+pub(crate) struct Hook {
+    paged: Arc<Paged>,
+    interrupt: Arc<Interrupt>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failure: Option<Error>,
+    /// The dense layer that is computed.
+    layer: Option<u32>,
+    /// Of the last choice, row by row: places that must not count.
+    dropped: Vec<Vec<usize>>,
+}
+
+/// What evaluation stops at.
+enum Stop {
+    Choice(u32),
+    Weights,
+    /// The first and the last use of a dense layer's matrices.
+    Layer(u32),
+    LayerEnd,
+}
+
+impl Hook {
+    pub(crate) fn new(paged: Arc<Paged>, interrupt: Arc<Interrupt>) -> Self {
+        Self {
+            paged,
+            interrupt,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Why the last evaluation was stopped, if it was because of its weights.
+    pub(crate) fn take_failure(&self) -> Option<Error> {
+        let mut state = lock(&self.state);
+        state.layer = None;
+        state.failure.take()
+    }
+
+    /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
+    fn provide(&self, layer: u32, chosen: &[u32], next: bool) {
+        let Paged { paging, trace, .. } = &*self.paged;
+        if let Some(trace) = trace {
+            trace.add(layer, chosen);
+        }
+        let provided = match paging {
+            Paging::Cache { pager, .. } => {
+                let provided = pager.need(layer, chosen, next, &|| self.interrupt.is_due());
+                provided.map(drop)
+            }
+            Paging::System(announcer) => announcer.need(layer, chosen, next),
+        };
+        if let Err(error) = provided {
+            lock(&self.state).failure = Some(error);
+            self.interrupt.stop();
+        }
+    }
+
+    /// Has a dense layer in memory, unless it is the one that is computed.
+    fn provide_layer(&self, layer: u32) {
+        if lock(&self.state).layer.replace(layer) == Some(layer) {
+            return;
+        }
+        let parts: Vec<u32> = (0..self.paged.parts.get(&layer).copied().unwrap_or(0)).collect();
+        if !parts.is_empty() {
+            self.provide(layer, &parts, true);
+        }
+    }
+
+    /// Where evaluation stops for a node, before or after it is computed.
+    ///
+    /// # Safety
+    /// The tensor must be live.
+    unsafe fn stop(&self, tensor: *const sys::ggml_tensor) -> Option<Stop> {
+        if self.paged.is_dense() {
+            // SAFETY: as the caller says; what a node is computed from lives as long as it does.
+            let weight = unsafe {
+                let source = (*tensor).src[0];
+                if source.is_null() {
+                    return None;
+                }
+                CStr::from_ptr((*source).name.as_ptr())
+            };
+            let (layer, matrix) = feed_forward(weight.to_str().ok()?)?;
+            return Some(if matrix == "down" {
+                Stop::LayerEnd
+            } else {
+                Stop::Layer(layer)
+            });
+        }
+        // SAFETY: as the caller says; ggml ends every name with a zero.
+        let name = unsafe { CStr::from_ptr((*tensor).name.as_ptr()) }.to_bytes();
+        if let Some(number) = name.strip_prefix(CHOICE) {
+            return Some(Stop::Choice(
+                std::str::from_utf8(number).ok()?.parse().ok()?,
+            ));
+        }
+        let drops = self.paged.approximation == Approximation::Drop;
+        (drops && name.starts_with(WEIGHTS)).then_some(Stop::Weights)
+    }
+
+    /// Provides the experts of a choice, which may be changed before.
+    ///
+    /// # Safety
+    /// The tensor must be the live result of llama.cpp's choice.
+    unsafe fn choice(&self, layer: u32, tensor: *mut sys::ggml_tensor) {
+        // SAFETY: as the caller says.
+        let (used, rows) = unsafe {
+            let [used, rows, ..] = (*tensor).ne.map(|side| usize::try_from(side).unwrap_or(0));
+            (used, rows)
+        };
+        // So many rows use nearly all of the next layer, too.
+        let many = rows * used >= self.paged.all as usize;
+        lock(&self.state).dropped.clear();
+        if self.paged.approximation != Approximation::Off && !many {
+            // SAFETY: as the caller says.
+            unsafe { self.approximate(layer, tensor, used, rows) };
+        }
+        let mut chosen = BTreeSet::new();
+        for row in 0..rows {
+            // SAFETY: as the caller says.
+            let experts = unsafe { numbers(tensor, row, used) };
+            chosen.extend(
+                experts
+                    .into_iter()
+                    .filter_map(|expert| u32::try_from(expert).ok()),
+            );
+        }
+        let chosen: Vec<u32> = chosen.into_iter().collect();
+        self.provide(layer, &chosen, many);
+    }
+
+    /// Changes the choice of each row to experts that are in memory.
+    ///
+    /// # Safety
+    /// As [`Self::choice`].
+    unsafe fn approximate(
+        &self,
+        layer: u32,
+        tensor: *mut sys::ggml_tensor,
+        used: usize,
+        rows: usize,
+    ) {
+        let Paging::Cache { pager, .. } = &self.paged.paging else {
+            return;
+        };
+        // SAFETY: a choice is the first columns of an order of all experts (`ggml_argsort_top_k`), which is made of their
+        // probabilities; the memory of these is not used again before the next node is computed.
+        let (order, weights) = unsafe {
+            let order = (*tensor).src[0];
+            if order.is_null() || (*order).op != sys::GGML_OP_ARGSORT || (*order).src[0].is_null() {
+                return;
+            }
+            (order, (*order).src[0])
+        };
+        let all = self.paged.all as usize;
+        let is_held = |expert| pager.is_held(layer, expert);
+        for row in 0..rows {
+            // SAFETY: both have a row of all experts for each row of the choice.
+            let (order, weights) = unsafe { (numbers(order, row, all), floats(weights, row, all)) };
+            let order: Vec<u32> = order
+                .into_iter()
+                .filter_map(|expert| u32::try_from(expert).ok())
+                .collect();
+            let choice = change(self.paged.approximation, &order, used, &weights, &is_held);
+            if choice.changed > 0 {
+                let experts: Vec<i32> = choice
+                    .experts
+                    .iter()
+                    .filter_map(|expert| i32::try_from(*expert).ok())
+                    .collect();
+                // SAFETY: a row of as many numbers as were read.
+                unsafe { set(tensor, row, &experts) };
+            }
+            self.paged.changed.add(used, &choice);
+            lock(&self.state).dropped.push(choice.dropped);
+        }
+    }
+
+    /// Leaves the dropped experts of each row out of the sum.
+    ///
+    /// # Safety
+    /// The tensor must be the live weights of the last choice.
+    unsafe fn weights(&self, tensor: *mut sys::ggml_tensor) {
+        // SAFETY: as the caller says. Its shape is [1, experts used, rows].
+        let used = usize::try_from(unsafe { (*tensor).ne[1] }).unwrap_or(0);
+        let dropped = std::mem::take(&mut lock(&self.state).dropped);
+        for (row, dropped) in dropped.iter().enumerate() {
+            if dropped.is_empty() {
+                continue;
+            }
+            // SAFETY: as the caller says.
+            unsafe {
+                let stride = (*tensor).nb[2];
+                let mut weights = read::<f32>(tensor, row * stride, used);
+                renormalize(&mut weights, dropped);
+                write(tensor, row * stride, &weights);
+            }
+        }
+    }
+}
+
+/// ggml calls this for each node: first whether its result is wanted, then with it.
+///
+/// # Safety
+/// The tensor must be live, and `data` a [`Hook`].
+pub(crate) unsafe extern "C" fn evaluating(
+    tensor: *mut sys::ggml_tensor,
+    ask: bool,
+    data: *mut c_void,
+) -> bool {
+    // SAFETY: as the caller says.
+    let hook = unsafe { &*data.cast::<Hook>() };
+    // SAFETY: as the caller says.
+    let Some(stop) = (unsafe { hook.stop(tensor) }) else {
+        // Wanted by nobody, so that it is computed together with the next.
+        return !ask;
+    };
+    match stop {
+        // Nothing of the layer is computed before ggml has asked about it.
+        Stop::Layer(layer) if ask => {
+            hook.provide_layer(layer);
+            return false;
+        }
+        // SAFETY: as the caller says; the result of the node is there.
+        Stop::Choice(layer) if !ask => unsafe { hook.choice(layer, tensor) },
+        // SAFETY: as above.
+        Stop::Weights if !ask => unsafe { hook.weights(tensor) },
+        _ => {}
+    }
+    true
+}
+
+/// Reads a row of a matrix of numbers of 32 bits.
+///
+/// # Safety
+/// The tensor must be live, and have the row with as many numbers.
+unsafe fn numbers(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<i32> {
+    // SAFETY: as the caller says.
+    unsafe { read(tensor, row * (*tensor).nb[1], count) }
+}
+
+/// As [`numbers`], of floating-point numbers.
+///
+/// # Safety
+/// As [`numbers`].
+unsafe fn floats(tensor: *const sys::ggml_tensor, row: usize, count: usize) -> Vec<f32> {
+    // SAFETY: as the caller says.
+    unsafe { read(tensor, row * (*tensor).nb[1], count) }
+}
+
+/// # Safety
+/// As [`numbers`].
+unsafe fn set(tensor: *mut sys::ggml_tensor, row: usize, numbers: &[i32]) {
+    // SAFETY: as the caller says.
+    unsafe { write(tensor, row * (*tensor).nb[1], numbers) }
+}
+
+/// # Safety
+/// The tensor must be live and have as many numbers from this byte on.
+unsafe fn read<T: Default + Clone>(
+    tensor: *const sys::ggml_tensor,
+    at: usize,
+    count: usize,
+) -> Vec<T> {
+    let mut numbers = vec![T::default(); count];
+    // SAFETY: as the caller says.
+    unsafe {
+        let bytes = count * size_of::<T>();
+        sys::ggml_backend_tensor_get(tensor, numbers.as_mut_ptr().cast(), at, bytes);
+    }
+    numbers
+}
+
+/// # Safety
+/// As [`read`].
+unsafe fn write<T>(tensor: *mut sys::ggml_tensor, at: usize, numbers: &[T]) {
+    // SAFETY: as the caller says.
+    unsafe {
+        let bytes = size_of_val(numbers);
+        sys::ggml_backend_tensor_set(tensor, numbers.as_ptr().cast(), at, bytes);
+    }
+}
