@@ -34,12 +34,12 @@ fn batches(batches: &[u32]) -> Value {
     )
 }
 
-async fn begin(host: &Serving, path: &str, ask: Value) -> Events {
+pub(crate) async fn begin(host: &Serving, path: &str, ask: Value) -> Events {
     Events::of(host.send(Method::POST, path, Some(ask)).await)
 }
 
 /// The report at the end, and the rows before it.
-async fn ended(mut events: Events) -> (Value, Vec<Value>) {
+pub(crate) async fn ended(mut events: Events) -> (Value, Vec<Value>) {
     let mut rows = Vec::new();
     loop {
         let event = events.next_json().await;

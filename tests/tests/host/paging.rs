@@ -1,10 +1,13 @@
 //! A mixture of experts larger than the budget, on a simulated machine.
 
-use crate::arguments_of;
+use crate::{
+    arguments_of,
+    measures::{begin, ended},
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tierbar_core::TierState;
-use tierbar_mixture::{Mixture, Router};
+use tierbar_mixture::{Mixture, Router, write_wide};
 use tierbar_tests::{
     binaries,
     serving::{Data, Serving},
@@ -13,6 +16,10 @@ use tierbar_tests::{
 
 /// The mixture has 380 MiB of experts, and needs 740 MiB with all that is reserved; 600 MiB are the budget here.
 const RAM: &str = "3672MiB";
+
+/// Readings of a machine that nothing else uses.
+const CALM: &str = r#"{"at_ms": 0, "ram_total_bytes": 17179869184, "ram_available_bytes": 17079869184, "pressure": "normal", "swap_total_bytes": 0, "swap_used_bytes": 0}
+"#;
 
 /// A data folder with the mixture as its fast tier.
 fn data(paging: &str) -> Data {
@@ -136,4 +143,57 @@ async fn a_tier_may_leave_paging_to_the_system_or_refuse() {
         (status, &answer["error"]["code"]),
         (503, &json!("over_budget"))
     );
+}
+
+#[tokio::test]
+async fn a_bench_measures_each_way_to_page() {
+    let data = data("auto");
+    // A measurement starts nothing while memory is short, and other tests use some.
+    let readings = data.path().join("readings.jsonl");
+    std::fs::write(&readings, CALM).unwrap();
+    let data = data.with("TIERBAR_SCRIPTED_READINGS", readings.to_str().unwrap());
+    let host = data.serve().await;
+    let request = json!({"paging": true, "prompt_tokens": 64, "answer_tokens": 4, "runs": 3});
+    let (report, _) = ended(begin(&host, "/tierbar/v1/tiers/fast/bench", request).await).await;
+    let rows = report["paging"].as_array().unwrap();
+    let ways: Vec<_> = rows.iter().map(|row| row["paging"].clone()).collect();
+    assert_eq!(json!(ways), json!(["cache", "advise", "mmap", "stream"]));
+    for row in &rows[..3] {
+        let measured = |name: &str| row[name]["median"].as_f64().unwrap_or(0.0);
+        assert!(
+            measured("decode") > 0.0 && measured("prefill") > 0.0,
+            "{row}"
+        );
+    }
+    for row in &rows[..2] {
+        let hit_rate = row["hit_rate"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&hit_rate), "{row}");
+    }
+    // A mixture has no layers to be read one after another.
+    assert_eq!(rows[3]["skipped"], "its placement is cache");
+    // The tier is as configured afterwards.
+    let arguments = worker_arguments(&host).await;
+    assert!(arguments.contains("--expert-cache-mib"), "{arguments}");
+}
+
+#[tokio::test]
+async fn a_dense_model_is_streamed_where_that_is_asked_for() {
+    let config =
+        "[tiers.fast]\nmodel = \"wide.gguf\"\ncontext = 512\nthreads = 1\npaging = \"stream\"\n";
+    // 600 MiB are the budget, and the model has 800.
+    let data = Data::empty(config).with("TIERBAR_SIMULATE_RAM", RAM);
+    let dense = binaries::model("SmolLM2-135M-Instruct.Q4_1.gguf");
+    write_wide(&dense, &data.models().join("wide.gguf"), 4).unwrap();
+    let host = data.serve().await;
+    let answer = complete(&host).await;
+    let text = answer["choices"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with(" 7, 8, 9"), "{text}");
+    let reads = &answer["timings"]["experts"];
+    assert_eq!(reads["layers"], true, "{reads}");
+    assert!(reads["read_bytes"].as_u64() > Some(1 << 30), "{reads}");
+    let tier = host.tier("fast").await;
+    let plan = tier.plan.unwrap();
+    assert_eq!(plan.placement.as_str(), "stream");
+    let arguments = worker_arguments(&host).await;
+    assert!(arguments.contains("--layer-cache-mib"), "{arguments}");
 }

@@ -7,6 +7,7 @@ use tierbar_core::{
     Error,
     bench::{BenchReport, BenchRequest},
     tune::TuneRow,
+    units::file_size,
 };
 
 #[derive(Debug, clap::Args)]
@@ -25,6 +26,9 @@ pub(crate) struct Args {
     /// Runs per test; the median is reported
     #[arg(long, value_name = "N", default_value_t = BenchRequest::default().runs)]
     runs: u32,
+    /// Measure each way to run a model that is larger than memory
+    #[arg(long)]
+    paging: bool,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
@@ -33,11 +37,15 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         prompt_tokens: args.prompt,
         answer_tokens: args.answer,
         runs: args.runs,
+        paging: args.paging,
     };
     measure::run(home, "bench", args.common, json!(request), text).await
 }
 
 fn text(report: &BenchReport) -> String {
+    if !report.paging.is_empty() {
+        return paging_text(report);
+    }
     let mut rows = vec![vec![
         "context".to_owned(),
         format!("prefill {}, tok/s", report.prompt_tokens),
@@ -91,6 +99,60 @@ fn text(report: &BenchReport) -> String {
     );
     text += &repeated_runs(report.disturbed);
     text
+}
+
+fn paging_text(report: &BenchReport) -> String {
+    let mut rows = vec![vec![
+        "paging".to_owned(),
+        format!("prefill {}, tok/s", report.prompt_tokens),
+        format!("decode {}, tok/s", report.answer_tokens),
+        "in memory".to_owned(),
+        "read per token".to_owned(),
+        "wait per token".to_owned(),
+    ]];
+    let mut skipped = String::new();
+    for row in &report.paging {
+        let name = serde_json::to_value(row.paging).unwrap_or_default();
+        let name = name.as_str().unwrap_or("?").to_owned();
+        if let Some(why) = &row.skipped {
+            skipped += &format!("\"{name}\" was not measured: {why}.\n");
+            continue;
+        }
+        let missing = || "–".to_owned();
+        let part = |rate: f64| format!("{:.0} %", (rate * 100.0).floor());
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "bytes of a token"
+        )]
+        let bytes = |bytes: f64| file_size(bytes as u64);
+        rows.push(vec![
+            name,
+            rate(row.prefill),
+            rate(row.decode),
+            row.hit_rate.map_or_else(missing, part),
+            row.read_bytes_per_token.map_or_else(missing, bytes),
+            row.wait_ms_per_token.map_or_else(missing, milliseconds),
+        ]);
+    }
+    let mut text = format!(
+        "{}: {}, {} tokens of context\n{}, Tierbar {}\n\n{}\n{skipped}",
+        report.tier,
+        report.model,
+        report.context_tokens,
+        report.taken_at,
+        report.version,
+        table(&rows, &[1, 2, 3, 4, 5]),
+    );
+    if rows.len() == 1 {
+        text += "The model fits in memory: nothing is read from the disk.\n";
+    } else {
+        text += &format!(
+            "Medians of {} runs; ± is half of their range. Choose one with `paging` of the tier; \"auto\" chooses by itself.\n",
+            report.runs
+        );
+    }
+    text + &repeated_runs(report.disturbed)
 }
 
 #[cfg(test)]

@@ -350,10 +350,7 @@ fn describe_reads(reads: &ExpertReads) -> String {
             " · {} % of {what} in memory, {} read and {:.0} ms waited per token",
             (reads.hit_rate * 100.0).floor(),
             file_size(reads.read_bytes / tokens),
-            #[expect(clippy::cast_precision_loss, reason = "tokens of an answer")]
-            {
-                reads.wait_ms / tokens as f64
-            }
+            reads.wait_ms / f64::from(u32::try_from(tokens).unwrap_or(u32::MAX))
         );
     }
     if let Some(approximated) = reads.approximated {

@@ -2,7 +2,7 @@
 
 use crate::{
     ModelId, TierId,
-    config::{KvCache, TierConfig},
+    config::{KvCache, Paging, TierConfig},
     worker::Memory,
 };
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,8 @@ pub struct BenchRequest {
     /// Tokens of the answer.
     pub answer_tokens: u32,
     pub runs: u32,
+    /// Measure each way to run a model that is larger than memory, in place of the depths.
+    pub paging: bool,
 }
 
 impl Default for BenchRequest {
@@ -64,6 +66,7 @@ impl Default for BenchRequest {
             prompt_tokens: 512,
             answer_tokens: 64,
             runs: 3,
+            paging: false,
         }
     }
 }
@@ -170,6 +173,9 @@ pub struct BenchReport {
     pub answer_tokens: u32,
     pub runs: u32,
     pub rows: Vec<BenchRow>,
+    /// The ways to run a model that is larger than memory, if they were measured.
+    #[serde(default)]
+    pub paging: Vec<PagingRow>,
     /// From the worker's start until it could answer; `null` if it was loaded already.
     #[schema(required = true)]
     pub load_ms: Option<f64>,
@@ -195,6 +201,42 @@ pub struct BenchRow {
     /// Why there are no figures.
     #[schema(required = true)]
     pub skipped: Option<String>,
+}
+
+/// The measurements of one way to run a model that is larger than memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PagingRow {
+    pub paging: Paging,
+    /// Prefill and decode in tokens per second.
+    #[schema(required = true)]
+    pub prefill: Option<Figure>,
+    #[schema(required = true)]
+    pub decode: Option<Figure>,
+    /// Of decoding: the part of what was used that was in memory, from 0 to 1, and what a token read and waited.
+    #[schema(required = true)]
+    pub hit_rate: Option<f64>,
+    #[schema(required = true)]
+    pub read_bytes_per_token: Option<f64>,
+    #[schema(required = true)]
+    pub wait_ms_per_token: Option<f64>,
+    /// Why there are no figures.
+    #[schema(required = true)]
+    pub skipped: Option<String>,
+}
+
+impl PagingRow {
+    #[must_use]
+    pub fn skipped(paging: Paging, why: String) -> Self {
+        Self {
+            paging,
+            prefill: None,
+            decode: None,
+            hit_rate: None,
+            read_bytes_per_token: None,
+            wait_ms_per_token: None,
+            skipped: Some(why),
+        }
+    }
 }
 
 impl BenchRow {

@@ -92,6 +92,7 @@ impl TuneRequest {
             prompt_tokens: self.prompt_tokens,
             answer_tokens: self.answer_tokens,
             runs: self.runs,
+            paging: false,
         }
     }
 

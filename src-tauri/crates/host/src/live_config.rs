@@ -6,14 +6,14 @@ use crate::{
     conversations,
     folder::Folder,
     memory_guard::GuardRunner,
-    models::{Models, refuse_new_commands},
+    models::{Models, Trial, refuse_new_commands},
     notices::Notices,
     schedules,
     status::StatusBoard,
 };
 use serde_json::{Map, Value};
 use std::{fmt, path::Path, sync::Arc};
-use tierbar_core::{Config, Error, TierId, bench::Settings, lease::Tiers, status::TierStatus};
+use tierbar_core::{Config, Error, TierId, lease::Tiers, status::TierStatus};
 use tierbar_fetch::Queue;
 use tierbar_library::LibraryWatch;
 use tierbar_supervisor::{Handle, TierSpec};
@@ -189,9 +189,9 @@ impl LiveConfig {
     }
 
     /// Gives the tier settings that are in no configuration, until [`Self::end_trial`].
-    pub(crate) async fn try_settings(&self, tier: &TierId, settings: Settings) {
+    pub(crate) async fn begin_trial(&self, tier: &TierId, trial: Trial) {
         let _turn = self.applying.lock().await;
-        self.models.try_settings(Some((tier.clone(), settings)));
+        self.models.set_trial(Some((tier.clone(), trial)));
         self.set_tiers().await;
     }
 
@@ -199,7 +199,7 @@ impl LiveConfig {
     pub(crate) async fn end_trial(&self, tier: &TierId) {
         {
             let _turn = self.applying.lock().await;
-            if !self.models.try_settings(None) {
+            if !self.models.set_trial(None) {
                 return;
             }
             self.set_tiers().await;

@@ -4,6 +4,7 @@
 //! panics, the tier gets its configured settings back.
 
 mod bench;
+mod paging;
 mod tune;
 mod worker;
 

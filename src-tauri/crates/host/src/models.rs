@@ -15,7 +15,7 @@ use tierbar_core::{
     Code, Config, Error, TierId,
     bench::Settings,
     budget::{Budget, LoadPlan, draft_bytes, plan_load},
-    config::TierConfig,
+    config::{Paging, TierConfig},
     fit::{LineKind, Machine, gpu_share},
     lease::BoxFuture,
     tune::Limits,
@@ -36,7 +36,23 @@ struct Current {
     config: Arc<Config>,
     library: Arc<Library>,
     /// Trial settings of a tier, in place of its configured ones.
-    trial: Option<(TierId, Settings)>,
+    trial: Option<(TierId, Trial)>,
+}
+
+/// What a measurement tries in place of a tier's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trial {
+    Settings(Settings),
+    Paging(Paging),
+}
+
+impl Trial {
+    fn on(self, tier: TierConfig) -> TierConfig {
+        match self {
+            Self::Settings(settings) => settings.on(tier),
+            Self::Paging(paging) => TierConfig { paging, ..tier },
+        }
+    }
 }
 
 impl Current {
@@ -44,7 +60,7 @@ impl Current {
     fn tier(&self, id: &TierId) -> Option<TierConfig> {
         let tier = self.config.tiers.get(id)?.clone();
         Some(match &self.trial {
-            Some((tried, settings)) if tried == id => settings.on(tier),
+            Some((tried, trial)) if tried == id => trial.on(tier),
             _ => tier,
         })
     }
@@ -74,8 +90,8 @@ impl Models {
         current.config = config;
     }
 
-    /// Sets or ends trial settings of a tier; returns whether there were any.
-    pub(crate) fn try_settings(&self, trial: Option<(TierId, Settings)>) -> bool {
+    /// Sets or ends a trial of a tier; returns whether there was one.
+    pub(crate) fn set_trial(&self, trial: Option<(TierId, Trial)>) -> bool {
         std::mem::replace(&mut self.current.write().trial, trial).is_some()
     }
 

@@ -2,6 +2,8 @@
 //! experts that fit. Prints a line of JSON for each: the experts that are read with two policies, and the least that any
 //! could read.
 
+#![expect(clippy::print_stdout, reason = "the results")]
+
 use std::{env, error::Error, fs};
 use tierbar_paging::{Policy, Trace, belady, simulate};
 

@@ -25,7 +25,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
     Error, ModelId, TierId,
     budget::{Budget, LoadPlan},
-    config::{Approximation, CommandEngine, Engine, KvCache, TierConfig},
+    config::{Approximation, CommandEngine, Engine, KvCache, Paging, TierConfig},
     journal::Journal,
     lease::BoxFuture,
     policy::Stance,
@@ -55,6 +55,8 @@ pub struct LoadSettings {
     pub gpu_layers: Option<u32>,
     /// Predict tokens from earlier text.
     pub lookup: bool,
+    /// What to do with a model that exceeds the memory budget. The plan says what came of it.
+    pub paging: Paging,
     /// Whether a mixture's answers may differ from the model's own.
     pub approximate: Approximation,
     /// Experts that a token uses, if fewer than the model's.
@@ -70,6 +72,7 @@ impl From<&TierConfig> for LoadSettings {
             batch: tier.batch,
             gpu_layers: tier.gpu_layers,
             lookup: tier.lookup,
+            paging: tier.paging,
             approximate: tier.approximate,
             experts_used: tier.experts_used,
         }

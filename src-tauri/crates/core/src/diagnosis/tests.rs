@@ -114,6 +114,7 @@ fn report(of: &str) -> BenchReport {
                 skipped: Some(SECRET.to_owned()),
             },
         ],
+        paging: Vec::new(),
         load_ms: Some(1500.0),
         memory: BenchMemory {
             weights_mapped_bytes: 0,

@@ -307,6 +307,7 @@ mod tests {
         llama::backend::copying,
         testing::{load, model},
     };
+    use llama_cpp_sys_2 as sys;
 
     #[test]
     fn a_cache_that_was_shrunk_grows_again_in_steps() {

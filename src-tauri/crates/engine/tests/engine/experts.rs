@@ -2,7 +2,7 @@
 //!
 //! The mixtures are made of SmolLM2: whatever experts are chosen, the answer is the dense model's.
 
-use crate::support::{SMOLLM, Worker, model};
+use crate::support::{SMOLLM, WORKER, Worker, group::Group, model, skip};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -71,6 +71,26 @@ async fn paged_experts_give_the_same_bits_as_resident_ones() {
         "{cost}"
     );
     assert!(number("held_bytes") <= 120 << 20, "{cost}");
+}
+
+/// In a control group with six tenths of the file: whatever the plan forgets, the kernel counts.
+#[tokio::test]
+async fn a_cache_answers_in_less_memory_than_the_file_has() {
+    let file = mixture();
+    let bytes = std::fs::metadata(&file.path).unwrap().len() / 10 * 6;
+    let group = match Group::new(bytes) {
+        Ok(group) => group,
+        Err(reason) => return skip(&reason),
+    };
+    let resident = worker(&file.path, &["--mapped"]).await;
+    let expected = answer(&resident, PROMPT, 40).await;
+    drop(resident);
+    for keeping in [&["--expert-cache-mib", "120"][..], &["--announce-experts"]] {
+        let extra = [&["--context", "1024", "--mapped"], keeping].concat();
+        let paged = Worker::start_as(group.command(WORKER), &file.path, &extra).await;
+        assert_eq!(answer(&paged, PROMPT, 40).await, expected, "{keeping:?}");
+        assert_eq!(group.oom_kills(), 0, "{keeping:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Measures prefill and decode of a loaded tier, at several depths of its context.
 
 use super::{
-    HostParts, ProgressSender, spared, wanted,
+    HostParts, ProgressSender, paging, spared, wanted,
     worker::{Timed, Worker},
 };
 use crate::models::refuse_measuring;
@@ -39,6 +39,9 @@ pub(super) async fn bench(
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
     let settings = configured(&parts, &tier)?;
+    if request.paging {
+        return paging::bench(parts, tier, request, settings, progress).await;
+    }
     let steps = request.depths.len() * steps(&request);
     progress.progress(0, steps, "loading");
     let (worker, load_ms) = lease(&parts, &tier).await?;
@@ -74,6 +77,7 @@ pub(super) async fn bench(
         answer_tokens: request.answer_tokens,
         runs: request.runs,
         rows,
+        paging: Vec::new(),
         load_ms,
         memory,
         disturbed: meter.disturbed,

@@ -5,7 +5,7 @@ use super::{
     bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
     spared,
 };
-use crate::blocking::blocking;
+use crate::{blocking::blocking, models::Trial};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
@@ -39,7 +39,10 @@ pub(super) async fn tune(
         // Each candidate is a load, so do not start while memory is short.
         spared(&parts, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
-        parts.config.try_settings(&tier, settings).await;
+        parts
+            .config
+            .begin_trial(&tier, Trial::Settings(settings))
+            .await;
         let measured = candidate(&parts, &tier, &request, &mut seen).await;
         match &measured {
             Err(error) if knob == Knob::Start || ends_it(error) => return Err(error.clone()),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tierbar_core::{
     Code, Error,
+    chat::ExpertReads,
     lease::{Endpoint, Lease},
     worker::Memory,
 };
@@ -67,6 +68,8 @@ pub(super) struct Timed {
     pub(super) prompt_ms: f64,
     pub(super) predicted_n: u32,
     pub(super) predicted_ms: f64,
+    /// What was read, if the model is larger than memory.
+    pub(super) reads: Option<ExpertReads>,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +79,7 @@ struct Timings {
     prompt_ms: f64,
     predicted_n: u32,
     predicted_ms: f64,
+    experts: Option<ExpertReads>,
 }
 
 impl Worker {
@@ -132,6 +136,7 @@ impl Worker {
             prompt_ms: timings.prompt_ms,
             predicted_n: timings.predicted_n,
             predicted_ms: timings.predicted_ms,
+            reads: timings.experts,
         })
     }
 
