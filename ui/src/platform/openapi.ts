@@ -1726,6 +1726,8 @@ export interface components {
             load_ms: number | null;
             memory: components["schemas"]["BenchMemory"];
             model: components["schemas"]["ModelId"];
+            /** @description The ways to run a model that is larger than memory, if they were measured. */
+            paging?: components["schemas"]["PagingRow"][];
             /** Format: int32 */
             prompt_tokens: number;
             rows: components["schemas"]["BenchRow"][];
@@ -1760,6 +1762,11 @@ export interface components {
              *     ]
              */
             depths?: number[];
+            /**
+             * @description Measure each way to run a model that is larger than memory, in place of the depths.
+             * @default false
+             */
+            paging?: boolean;
             /**
              * Format: int32
              * @description Tokens of the prompt.
@@ -3470,6 +3477,23 @@ export interface components {
          * @enum {string}
          */
         Paging: "auto" | "off" | "mmap" | "advise" | "cache" | "stream";
+        /** @description The measurements of one way to run a model that is larger than memory. */
+        PagingRow: {
+            decode: components["schemas"]["Figure"] | null;
+            /**
+             * Format: double
+             * @description Of decoding: the part of what was used that was in memory, from 0 to 1, and what a token read and waited.
+             */
+            hit_rate: number | null;
+            paging: components["schemas"]["Paging"];
+            prefill: components["schemas"]["Figure"] | null;
+            /** Format: double */
+            read_bytes_per_token: number | null;
+            /** @description Why there are no figures. */
+            skipped: string | null;
+            /** Format: double */
+            wait_ms_per_token: number | null;
+        };
         /** @description Tokens per second with one way to page experts. */
         PagingSpeed: {
             /** Format: double */
@@ -4923,6 +4947,7 @@ export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
 export type Outcome = components['schemas']['Outcome'];
 export type Paging = components['schemas']['Paging'];
+export type PagingRow = components['schemas']['PagingRow'];
 export type PagingSpeed = components['schemas']['PagingSpeed'];
 export type Part = components['schemas']['Part'];
 export type Pause = components['schemas']['Pause'];

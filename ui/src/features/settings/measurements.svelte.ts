@@ -2,7 +2,8 @@ import { type Api, type ApiError, asApiError, ConnectionError, errorFromBody } f
 import { readSse } from '../../lib/sse';
 import type { BenchReport, Progress, TuneReport } from '../../platform/openapi';
 
-export type Kind = 'bench' | 'tune';
+/** `paging` is a bench of each way to run a model that is larger than memory. */
+export type Kind = 'bench' | 'tune' | 'paging';
 
 export interface Running {
   tier: string;
@@ -53,10 +54,13 @@ export class Measurements {
               ...options,
               body: { dry_run: true },
             })
-          : await this.#api.stream('post', '/tierbar/v1/tiers/{id}/bench', { ...options, body: {} });
+          : await this.#api.stream('post', '/tierbar/v1/tiers/{id}/bench', {
+              ...options,
+              body: kind === 'paging' ? { paging: true } : {},
+            });
       const report = await this.#follow(response, tier, kind);
-      if (kind === 'bench') this.bench[tier] = report as BenchReport;
-      else this.tune[tier] = report as TuneReport;
+      if (kind === 'tune') this.tune[tier] = report as TuneReport;
+      else this.bench[tier] = report as BenchReport;
     } catch (cause) {
       if (!abort.signal.aborted) this.errors[tier] = asApiError(cause);
     } finally {

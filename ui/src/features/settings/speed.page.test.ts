@@ -1,7 +1,7 @@
 import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { BenchReport, Config, Settings, TuneReport } from '../../platform/openapi';
+import type { BenchReport, Config, LoadPlan, PagingRow, Settings, TuneReport } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';
@@ -101,6 +101,7 @@ let config: Config;
 let saved: { bench: BenchReport | null; tune: TuneReport | null };
 let measurements: Stream[];
 let refuse: string | null;
+let placement: LoadPlan['placement'];
 
 function answer(request: Sent): Response | null {
   const { method, path, body } = request;
@@ -129,6 +130,7 @@ beforeEach(() => {
   saved = { bench: null, tune: null };
   measurements = [];
   refuse = null;
+  placement = 'resident';
   config = configured({ tiers: { fast: { ...TIER, model: 'smol.gguf' }, primary: TIER } });
 });
 afterEach(() => {
@@ -145,7 +147,9 @@ async function open() {
   });
   render(Root, { app });
   await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  const plan: LoadPlan = { placement, lines: [], context_tokens: 4096 };
+  const tiers = STATUS.tiers.map((tier) => (tier.id === 'fast' ? { ...tier, plan } : tier));
+  network.eventStreams[0]?.event('snapshot', { ...STATUS, tiers });
   await screen.findByTestId('settings-tier-fast-measure');
 }
 
@@ -172,6 +176,45 @@ describe('measuring a tier', () => {
     expect(table.getByText('Needs a context of 4672 tokens, and the tier has 4096.')).toBeTruthy();
     expect(screen.getByText(/^Prefill 412 tok\/s, decode 41.2 tok\/s\./)).toBeTruthy();
     expect(screen.queryByTestId('settings-tier-fast-progress')).toBeNull();
+  });
+
+  it('compares the ways to run a model that is larger than memory', async () => {
+    placement = 'cache';
+    await open();
+    expect(screen.queryByTestId('settings-tier-primary-compare')).toBeNull();
+    await fireEvent.click(button('fast-compare'));
+    await until(() => measurements.length === 1);
+    const [stream] = measurements;
+    expect(stream?.request.body).toEqual({ paging: true });
+    const row: PagingRow = {
+      paging: 'cache',
+      prefill: figure(80),
+      decode: figure(15.3),
+      hit_rate: 0.796,
+      read_bytes_per_token: 43_200_000,
+      wait_ms_per_token: 21.4,
+      skipped: null,
+    };
+    const nothing = {
+      prefill: null,
+      decode: null,
+      hit_rate: null,
+      read_bytes_per_token: null,
+      wait_ms_per_token: null,
+    };
+    const other: PagingRow = { ...nothing, paging: 'stream', skipped: 'its placement is cache' };
+    stream?.event('report', { ...BENCH, rows: [], paging: [row, other] });
+    const table = within(await screen.findByTestId('settings-tier-fast-bench'));
+    for (const text of [
+      'With a cache of experts',
+      '15.3 tok/s',
+      '79 %',
+      '43 MB',
+      '21 ms',
+      'Its placement is cache.',
+    ]) {
+      expect(table.getByText(text)).toBeTruthy();
+    }
   });
 
   it('is canceled by closing the connection, without an error', async () => {
