@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::path::Path;
 use tierbar_mixture::{Mixture, Random, Router, write_shared, write_wide};
 
-const USAGE: &str = "usage: tierbar-mixture DENSE.gguf OUT.gguf EXPERTS USED skewed|flat
+const USAGE: &str = "usage: tierbar-mixture DENSE.gguf OUT.gguf EXPERTS USED skewed|flat|distinct
        tierbar-mixture DENSE.gguf OUT.gguf qwen2moe|qwen3moe|qwen35moe|gemma4|gpt-oss
        tierbar-mixture DENSE.gguf OUT.gguf wide DOUBLINGS";
 
@@ -20,7 +20,8 @@ fn main() -> Result<()> {
                 router: match router.as_str() {
                     "skewed" => Router::Skewed,
                     "flat" => Router::Flat,
-                    other => anyhow::bail!("{other} is neither skewed nor flat"),
+                    "distinct" => Router::Distinct,
+                    other => anyhow::bail!("{other} is no router"),
                 },
             };
             mixture.write(Path::new(dense), Path::new(to))

@@ -89,7 +89,7 @@ fn split(matrix: Matrix<'_>, groups: usize) -> Result<Vec<Made<'_>>> {
     let Matrix { layer, name, .. } = matrix;
     let shared: Vec<usize> = (0..groups - ROUTED).collect();
     let mut tensors = vec![
-        matrix.experts(EXPERTS, (groups - ROUTED..groups).collect())?,
+        matrix.experts(EXPERTS, (groups - ROUTED..groups).collect(), false)?,
         Made {
             head: Head::new(
                 format!("blk.{layer}.ffn_{name}_shexp.weight"),

@@ -36,6 +36,9 @@ pub enum Router {
     Skewed,
     /// Less often: it does not see what is the same for all tokens. For SmolLM2 135M alone.
     Flat,
+    /// As flat, and the experts differ: each lacks a quarter of the hidden units. What is lost where another takes the place of one
+    /// can be measured.
+    Distinct,
 }
 
 /// A matrix of a dense feed-forward network.
@@ -74,7 +77,8 @@ impl Mixture {
     fn parts(self, matrix: Matrix<'_>) -> Result<Vec<Made<'_>>> {
         let Matrix { layer, name, .. } = matrix;
         let groups: Vec<usize> = (0..matrix.groups()?).collect();
-        let mut parts = vec![matrix.experts(self.experts, groups)?];
+        let lacks = self.router == Router::Distinct && name == "down";
+        let mut parts = vec![matrix.experts(self.experts, groups, lacks)?];
         if name == "gate" {
             let width = matrix.tensor.head.shape[0];
             parts.push(Made {
@@ -148,7 +152,9 @@ impl<'a> Matrix<'a> {
     }
 
     /// The same blocks of hidden units for each expert, in an order of its own.
-    pub(crate) fn experts(self, experts: u32, groups: Vec<usize>) -> Result<Made<'a>> {
+    ///
+    /// If it `lacks` some, every fourth block of the order counts for nothing.
+    pub(crate) fn experts(self, experts: u32, groups: Vec<usize>, lacks: bool) -> Result<Made<'a>> {
         let Self { layer, name, .. } = self;
         let [columns, rows] = self.shape(groups.len());
         Ok(Made {
@@ -164,6 +170,11 @@ impl<'a> Matrix<'a> {
                     let order = shuffled(groups.len(), seed);
                     let order: Vec<usize> = order.into_iter().map(|at| groups[at]).collect();
                     self.append(&order, &mut data)?;
+                }
+                if lacks {
+                    // A block's scale and minimum.
+                    let zeroed = data.chunks_mut(Q4_1.bytes).step_by(4);
+                    zeroed.for_each(|block| block[..4].fill(0));
                 }
                 Ok(data)
             }),
@@ -189,7 +200,7 @@ pub(crate) fn router(layer: u32, width: usize, experts: u32, kind: Router) -> Ve
     let mut state = 0x5eed ^ layer.wrapping_mul(0x9e37_79b9);
     let numbers = width * experts as usize;
     let mut router: Vec<f32> = (0..numbers).map(|_| signed(&mut state)).collect();
-    if kind == Router::Flat {
+    if kind != Router::Skewed {
         let mean = mean(layer, width);
         for row in router.chunks_mut(mean.len().max(1)) {
             remove(&mean, row);
