@@ -1,4 +1,5 @@
 use super::*;
+use crate::{budget::gib, units::file_size};
 
 const MEMORY: u64 = 100_000_000_000;
 
@@ -149,4 +150,36 @@ fn the_error_is_how_far_the_range_missed() {
     assert!(error(10.0).abs() < 1e-9 && error(15.0).abs() < 1e-9 && error(20.0).abs() < 1e-9);
     assert!((error(25.0) - 0.25).abs() < 1e-9);
     assert_eq!(estimate.with_measured(8.0).measured, Some(8.0));
+}
+
+/// An M4: 120 GB/s nominal, of which all cores but one read about 100, and a disk with 3 GB/s.
+#[test]
+fn the_document_has_what_a_16_gb_mac_is_told_of_the_35b() {
+    let machine = machine(16, Some(3_000_000_000));
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/paging.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut missing = String::new();
+    for offer in accounts::qwen35_35b_offers() {
+        let model = accounts::qwen35_35b(offer.size_bytes);
+        let verdict = verdict(&model, 12_288, KvCache::Q4_0, &machine, &[]);
+        let line = |what| verdict.lines.iter().find(|line| line.what == what);
+        let bytes = |what| line(what).map_or(0, |line| line.bytes);
+        let held = bytes(LineKind::ResidentExperts);
+        let speed = verdict.speed.unwrap();
+        let row = format!(
+            "| {} | {} | `{}` | {} of {} | {} | {:.0} to {:.0} tok/s |",
+            offer.quant,
+            file_size(offer.size_bytes),
+            verdict.placement.as_str(),
+            gib(held),
+            gib(held + bytes(LineKind::PagedExperts)),
+            file_size(speed.paged_bytes),
+            speed.low,
+            speed.high,
+        );
+        if !page.contains(&row) {
+            missing += &format!("{row}\n");
+        }
+    }
+    assert_eq!(missing, "");
 }
