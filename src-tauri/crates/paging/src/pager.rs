@@ -236,10 +236,11 @@ impl Pager {
         }
         board.last_layer = Some(layer);
         let token = board.token;
-        let taken = board.cache.take(&units, token);
-        if !taken.missing.is_empty() {
+        // Before the cache counts them as being read.
+        if units.iter().any(|&unit| board.cache.is_absent(unit)) {
             inner.check_files()?;
         }
+        let taken = board.cache.take(&units, token);
         inner.queue(&mut board, &taken, true);
         if next {
             let Board { cache, leaving, .. } = &mut *board;

@@ -94,6 +94,33 @@ async fn a_cache_answers_in_less_memory_than_the_file_has() {
 }
 
 #[tokio::test]
+async fn a_file_that_changes_fails_answers_and_not_the_worker() {
+    let file = mixture();
+    let paged = worker(&file.path, &["--mapped", "--expert-cache-mib", "120"]).await;
+    let expected = answer(&paged, PROMPT, 12).await;
+    let opened = std::fs::File::options()
+        .append(true)
+        .open(&file.path)
+        .unwrap();
+    let before = opened.metadata().unwrap().modified().unwrap();
+    opened.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let request = json!({"prompt": "A map of the moon", "max_tokens": 8});
+    let (status, refused) = paged.post("/v1/completions", &request).await;
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("has changed while it was in use"),
+        "{refused}"
+    );
+    assert!(
+        status >= 500 && refused["error"]["code"] == "storage",
+        "{status}: {refused}"
+    );
+    // Another program's mistake that is put right.
+    opened.set_modified(before).unwrap();
+    assert_eq!(answer(&paged, PROMPT, 12).await, expected);
+}
+
+#[tokio::test]
 async fn announced_experts_give_the_same_bits_as_resident_ones() {
     let file = mixture();
     let mut resident = worker(&file.path, &["--mapped"]).await;
