@@ -5,6 +5,7 @@ use crate::{
     cache::Stats,
     layout::{Layout, Unit},
     pager::Cost,
+    picture::{Picture, UNKNOWN},
     places::merge,
     platform::Mapped,
 };
@@ -113,6 +114,13 @@ impl Announcer {
             }
         }
         Ok(())
+    }
+
+    /// Returns which experts are in memory, as far as the system tells. It looks at all their pages.
+    #[must_use]
+    pub fn picture(&self) -> Picture {
+        let heat = |unit| (self.absent_bytes(unit) == 0).then_some(UNKNOWN);
+        Picture::of(&self.layout, heat)
     }
 
     #[must_use]

@@ -1,6 +1,9 @@
 //! Which experts are held, and which go when others come. Pure: it moves no bytes.
 
-use crate::layout::Unit;
+use crate::{
+    layout::Unit,
+    picture::{self, UNKNOWN},
+};
 use std::collections::BTreeSet;
 
 /// Which expert goes first.
@@ -108,6 +111,19 @@ impl Cache {
 
     pub(crate) fn is_absent(&self, unit: Unit) -> bool {
         self.entries[unit as usize].state == State::Absent
+    }
+
+    /// Returns how much a unit was used lately by this token, from 0 to 9; `None` if it is not held.
+    pub(crate) fn heat(&self, unit: Unit, token: u64) -> Option<u8> {
+        let heat = match self.policy {
+            Policy::LeastFrequent { half_life_tokens } => {
+                let weight = self.entries[unit as usize].weight;
+                picture::heat(weight, token, half_life_tokens)
+            }
+            // These count no uses.
+            Policy::LeastRecent | Policy::MostRecent => UNKNOWN,
+        };
+        self.is_held(unit).then_some(heat)
     }
 
     /// Takes these units for use at this token, and ends the use of those before. What is missing counts as being read

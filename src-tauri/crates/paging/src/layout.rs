@@ -252,6 +252,12 @@ impl Layout {
         &self.pages
     }
 
+    /// The units of each layer that has experts, in order.
+    pub(crate) fn layers(&self) -> impl Iterator<Item = std::ops::Range<Unit>> {
+        let layers = self.layers.values();
+        layers.map(|units| units.first..units.first + units.experts)
+    }
+
     /// The number of units.
     pub(crate) fn units(&self) -> Unit {
         u32::try_from(self.slices.len()).unwrap_or(u32::MAX)

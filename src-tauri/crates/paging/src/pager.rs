@@ -3,6 +3,7 @@
 use crate::{
     cache::{Cache, Policy, Stats, Taken},
     layout::{Layout, Slice, Unit},
+    picture::Picture,
     places::Pages,
     platform::{self, Area, Source},
     pool::{Identity, Job, Jobs, Move, Run},
@@ -283,6 +284,14 @@ impl Pager {
     pub fn is_held(&self, layer: u32, expert: u32) -> bool {
         let unit = self.inner.layout.unit(layer, expert);
         unit.is_some_and(|unit| self.inner.board.lock().cache.is_held(unit))
+    }
+
+    /// Returns which experts are in memory, and how much they were used lately.
+    #[must_use]
+    pub fn picture(&self) -> Picture {
+        let board = self.inner.board.lock();
+        let heat = |unit| board.cache.heat(unit, board.token);
+        Picture::of(&self.inner.layout, heat)
     }
 
     #[must_use]

@@ -85,6 +85,11 @@ fn chosen_experts_are_read_before_they_are_used() {
     assert!(announcer.tells, "the file was in memory");
     announcer.need(0, &USED, false).unwrap();
     model.until_present(0, &USED);
+    let picture = announcer.picture();
+    let is_there = |expert: u32| picture.layers[0].as_bytes()[expert as usize] == b'5';
+    assert!(USED.into_iter().all(is_there), "{picture:?}");
+    assert_eq!(picture.layers[1], ".".repeat(EXPERTS as usize));
+    assert!((2 * SLICE..=8 * SLICE).contains(&picture.held_bytes));
     let cost = announcer.cost();
     assert_eq!((cost.stats.hits, cost.stats.misses), (0, 2));
     assert!(cost.read_bytes > 0 && cost.read_bytes <= 2 * SLICE);

@@ -173,6 +173,21 @@ fn layers_in_a_circle_are_read_ahead_and_right() {
 }
 
 #[test]
+fn a_picture_shows_what_is_held() {
+    let model = model();
+    let pager = model.pager(|least| least).unwrap();
+    let empty = pager.picture();
+    assert_eq!(empty.layers, ["......"; LAYERS as usize]);
+    assert_eq!(empty.held_bytes, 0);
+    assert!(pager.need(1, &[3], false, &wanted).unwrap());
+    assert!(pager.need(2, &[0, 5], false, &wanted).unwrap());
+    let picture = pager.picture();
+    assert_eq!(picture.layers, ["......", "...5..", "5....5", "......"]);
+    assert_eq!(picture.held_bytes, pager.cost().held_bytes);
+    assert!(picture.held_bytes < picture.all_bytes / 6, "{picture:?}");
+}
+
+#[test]
 fn an_expert_that_is_chosen_twice_is_read_once() {
     let model = model();
     let pager = model.pager(|least| least).unwrap();
