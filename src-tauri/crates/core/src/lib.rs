@@ -21,6 +21,7 @@ pub mod lease;
 pub mod limit;
 pub mod memory_guard;
 pub mod model;
+pub mod paging;
 pub mod policy;
 pub mod queue;
 pub mod reading;

@@ -3,6 +3,7 @@
 mod answer;
 mod contexts;
 mod embeddings;
+mod experts;
 mod prompts;
 mod reader;
 mod running;
@@ -77,6 +78,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/health", get(async || Json(json!({"status": "ok"}))))
         .route("/props", get(props))
+        .route("/experts", get(experts::experts))
         .route("/yield", post(pause))
         .route("/trim", post(trim::trim))
         .route("/tokenize", post(tokenize))

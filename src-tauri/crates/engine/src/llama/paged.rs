@@ -20,7 +20,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tierbar_core::{Code, Error, ModelAccount, run::Approximation, worker::Memory};
+use tierbar_core::{
+    Code, Error, ModelAccount, paging::Residency, run::Approximation, worker::Memory,
+};
 use tierbar_paging::{Announcer, Cost, Layout, Pager, Policy, Settings, page_bytes};
 use trace::Recording;
 
@@ -281,6 +283,24 @@ impl Paged {
         if let Some(bytes) = size.grown(now) {
             size.now = pager.resize(bytes);
             size.changed = now;
+        }
+    }
+
+    /// Returns what is in memory at this moment, and what paging has cost since the start.
+    pub(crate) fn residency(&self) -> Residency {
+        let picture = match &self.paging {
+            Paging::Cache { pager, .. } => pager.picture(),
+            Paging::System(announcer) => announcer.picture(),
+        };
+        let cost = self.spent().cost;
+        Residency {
+            layers: picture.layers,
+            held_bytes: picture.held_bytes,
+            all_bytes: picture.all_bytes,
+            hits: cost.stats.hits,
+            misses: cost.stats.misses,
+            read_bytes: cost.read_bytes,
+            waited_ms: cost.waited.as_secs_f64() * 1e3,
         }
     }
 

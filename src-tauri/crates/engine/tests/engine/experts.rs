@@ -43,6 +43,34 @@ async fn answer(worker: &Worker, prompt: &str, tokens: u32) -> Value {
     answer["choices"][0].clone()
 }
 
+/// Which experts are in memory: for each layer, a digit for each that is, and their number.
+async fn picture(worker: &Worker) -> (Vec<String>, usize) {
+    let found = worker.get("/experts").await;
+    let text = |layer: &Value| layer.as_str().unwrap().to_owned();
+    let layers: Vec<_> = found["layers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text)
+        .collect();
+    let digits = layers.concat();
+    assert!(
+        digits
+            .bytes()
+            .all(|letter| letter == b'.' || letter.is_ascii_digit()),
+        "{found}"
+    );
+    let held = digits.bytes().filter(u8::is_ascii_digit).count();
+    let (bytes, all) = (
+        found["held_bytes"].as_u64().unwrap(),
+        found["all_bytes"].as_u64().unwrap(),
+    );
+    // They are of about one size.
+    let part = bytes as f64 / all as f64 * digits.len() as f64;
+    assert!((part - held as f64).abs() <= 1.0, "{found}");
+    (layers, held)
+}
+
 async fn cost(worker: &Worker) -> Value {
     worker.get("/props").await["experts"].clone()
 }
@@ -58,10 +86,12 @@ async fn paged_experts_give_the_same_bits_as_resident_ones() {
     let expected = answer(&resident, PROMPT, 80).await;
     let expected_count = answer(&resident, &counting, 24).await;
     assert_eq!(cost(&resident).await, Value::Null);
+    assert_eq!(resident.get("/experts").await, Value::Null);
     drop(resident);
     assert_eq!(expected_count["text"], counted["text"]);
     // A third of its experts, a little more than one token uses of all layers.
     let paged = worker(&file.path, &["--mapped", "--expert-cache-mib", "120"]).await;
+    assert_eq!(picture(&paged).await, (vec!["........".to_owned(); 30], 0));
     assert_eq!(answer(&paged, PROMPT, 80).await, expected);
     assert_eq!(answer(&paged, &counting, 24).await, expected_count);
     let cost = cost(&paged).await;
@@ -71,6 +101,14 @@ async fn paged_experts_give_the_same_bits_as_resident_ones() {
         "{cost}"
     );
     assert!(number("held_bytes") <= 120 << 20, "{cost}");
+    let (layers, held) = picture(&paged).await;
+    // What the last token used of each layer is there, and was used lately. A third of all fits.
+    let is_warm = |layer: &String| layer.bytes().any(|letter| (b'1'..=b'9').contains(&letter));
+    assert!(
+        layers.len() == 30 && layers.iter().all(is_warm),
+        "{layers:?}"
+    );
+    assert!((60..=90).contains(&held), "{layers:?}");
 }
 
 /// In a control group with six tenths of the file: whatever the plan forgets, the kernel counts.
@@ -139,6 +177,15 @@ async fn announced_experts_give_the_same_bits_as_resident_ones() {
     // Each of 30 layers chooses two of them for each token.
     assert!(number("hits") + number("misses") >= 80 * 30 * 2, "{cost}");
     assert_eq!(number("held_bytes"), 0, "{cost}");
+    // The system keeps what was read, unless it runs short.
+    let (layers, held) = picture(&announced).await;
+    assert!(layers.len() == 30 && held >= 60, "{layers:?}");
+    assert!(
+        layers
+            .concat()
+            .bytes()
+            .all(|letter| b".5".contains(&letter))
+    );
     if is_forgotten {
         assert!(number("misses") > 0 && number("read_bytes") > 0, "{cost}");
     }
@@ -157,6 +204,14 @@ async fn streamed_layers_give_the_same_bits_as_resident_ones() {
     let number = |name: &str| cost[name].as_u64().unwrap();
     assert!(number("read_ahead") > 60 && number("hits") > 0, "{cost}");
     assert!(number("held_bytes") <= 16 << 20, "{cost}");
+    let (layers, held) = picture(&streamed).await;
+    assert!(layers.len() == 30 && held > 0, "{layers:?}");
+    assert!(
+        layers
+            .concat()
+            .bytes()
+            .all(|letter| b".5".contains(&letter))
+    );
     // Each token reads what does not stay: a fifth more than the least, and less than everything.
     let read = number("read_bytes") / 60;
     assert!((30 << 20..50 << 20).contains(&read), "{cost}");
