@@ -29,6 +29,7 @@ pub struct Reading {
     /// The load of all cores together, from 0 to 100.
     pub cpu_percent: Option<f64>,
     pub disk_read_bytes_per_second: Option<u64>,
+    pub disk_written_bytes_per_second: Option<u64>,
     /// Of the hottest sensor.
     pub temperature_celsius: Option<f64>,
     pub thermal: Option<Thermal>,
@@ -82,6 +83,7 @@ pub enum Figure {
     SwapTraffic,
     Cpu,
     DiskReads,
+    DiskWrites,
     Temperature,
     Power,
 }

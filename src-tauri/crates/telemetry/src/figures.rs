@@ -22,8 +22,9 @@ pub(crate) struct Figures {
     pub(crate) swap_used_bytes: Option<u64>,
     pub(crate) traffic: Traffic,
     pub(crate) cpu: Option<Ticks>,
-    /// Counter.
+    /// Counters.
     pub(crate) disk_read_bytes: Option<u64>,
+    pub(crate) disk_written_bytes: Option<u64>,
     pub(crate) slow: Slow,
 }
 

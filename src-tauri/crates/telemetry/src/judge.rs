@@ -284,6 +284,7 @@ impl Rates {
             reading.swap_out_bytes_per_second = last.swap_out_bytes_per_second;
             reading.compressed_bytes_per_second = last.compressed_bytes_per_second;
             reading.disk_read_bytes_per_second = last.disk_read_bytes_per_second;
+            reading.disk_written_bytes_per_second = last.disk_written_bytes_per_second;
             reading.cpu_percent = last.cpu_percent;
             return;
         }
@@ -314,6 +315,11 @@ impl Rates {
             Figure::DiskReads,
             figures.disk_read_bytes,
             since.disk_read_bytes,
+        );
+        reading.disk_written_bytes_per_second = rate(
+            Figure::DiskWrites,
+            figures.disk_written_bytes,
+            since.disk_written_bytes,
         );
         if let (Some(now), Some(before)) = (figures.cpu, since.cpu) {
             match used(now, before) {

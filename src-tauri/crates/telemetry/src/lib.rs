@@ -8,6 +8,7 @@
 //! fails, and is used only for the sensors.
 
 pub mod bandwidth;
+mod disks;
 mod figures;
 mod growth;
 mod hardware;
@@ -19,6 +20,7 @@ mod sampler;
 mod script;
 mod simulate;
 
+pub use disks::DiskUse;
 pub use hardware::{Hardware, hardware};
 pub use platform::footprint;
 pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory};

@@ -65,6 +65,7 @@ struct Begun {
     swap_out: u64,
     compressed: u64,
     disk_read: u64,
+    disk_written: u64,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -84,6 +85,7 @@ struct Line {
     compressed_bytes_per_second: Option<u64>,
     cpu_percent: Option<f64>,
     disk_read_bytes_per_second: Option<u64>,
+    disk_written_bytes_per_second: Option<u64>,
     temperature_celsius: Option<f64>,
     thermal: Option<Thermal>,
     power: Option<Power>,
@@ -189,6 +191,7 @@ impl Script {
                 total: now.ticks,
             }),
             disk_read_bytes: counter(line.disk_read_bytes_per_second, now.disk_read),
+            disk_written_bytes: counter(line.disk_written_bytes_per_second, now.disk_written),
             slow: Slow {
                 temperature_celsius: line.temperature_celsius,
                 thermal: line.thermal,
@@ -223,6 +226,7 @@ impl Begun {
             swap_out: on(self.swap_out, line.swap_out_bytes_per_second),
             compressed: on(self.compressed, line.compressed_bytes_per_second),
             disk_read: on(self.disk_read, line.disk_read_bytes_per_second),
+            disk_written: on(self.disk_written, line.disk_written_bytes_per_second),
         }
     }
 }

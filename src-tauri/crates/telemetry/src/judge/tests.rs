@@ -26,6 +26,7 @@ fn idle(awake_ms: u64) -> Figures {
             total: 7 + awake_ms / 10,
         }),
         disk_read_bytes: Some(5),
+        disk_written_bytes: Some(3),
         ..Figures::default()
     }
 }
@@ -291,6 +292,7 @@ fn rates_cover_the_time_between_readings() {
             total: 7 + 200,
         }),
         disk_read_bytes: Some(5 + 8 * MIB),
+        disk_written_bytes: Some(3 + 2 * MIB),
         ..idle(awake_ms)
     };
     let expected = |reading: &Reading| {
@@ -298,6 +300,7 @@ fn rates_cover_the_time_between_readings() {
         assert_eq!(reading.swap_out_bytes_per_second, Some(20 * MIB));
         assert_eq!(reading.compressed_bytes_per_second, Some(30 * MIB));
         assert_eq!(reading.disk_read_bytes_per_second, Some(4 * MIB));
+        assert_eq!(reading.disk_written_bytes_per_second, Some(MIB));
         assert_eq!(reading.cpu_percent, Some(25.0));
         assert_eq!(reading.doubts, []);
     };
@@ -312,12 +315,14 @@ fn impossible_counters_give_no_rate() {
         let mut judge = judge();
         let counted = |awake_ms, counter| Figures {
             disk_read_bytes: Some(counter),
+            disk_written_bytes: Some(counter),
             ..idle(awake_ms)
         };
         judge.judge(&counted(0, before));
         let reading = judge.judge(&counted(1000, now));
-        assert_eq!(doubted(&reading), [Figure::DiskReads]);
+        assert_eq!(doubted(&reading), [Figure::DiskReads, Figure::DiskWrites]);
         assert_eq!(reading.disk_read_bytes_per_second, None);
+        assert_eq!(reading.disk_written_bytes_per_second, None);
         assert_eq!(reading.swap_out_bytes_per_second, Some(0));
     }
     let mut judge = judge();

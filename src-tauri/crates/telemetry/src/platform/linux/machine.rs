@@ -48,7 +48,10 @@ fn of_tree(root: &Path) -> Figures {
         figures.traffic = traffic(&text);
     }
     figures.cpu = read("proc/stat").as_deref().and_then(ticks);
-    figures.disk_read_bytes = read("proc/diskstats").as_deref().map(disk_reads);
+    if let Some((read, written)) = read("proc/diskstats").as_deref().map(disk_bytes) {
+        figures.disk_read_bytes = Some(read);
+        figures.disk_written_bytes = Some(written);
+    }
     let limit = cgroup::limit(root).filter(|limit| {
         figures
             .ram_total_bytes
@@ -150,12 +153,12 @@ fn ticks(text: &str) -> Option<Ticks> {
     })
 }
 
-/// `/proc/diskstats`: bytes read from whole disks. Partitions and stacked devices would count twice.
-fn disk_reads(text: &str) -> u64 {
+/// `/proc/diskstats`: bytes read from whole disks, and written to them. Partitions and stacked devices would count twice.
+fn disk_bytes(text: &str) -> (u64, u64) {
     const SECTOR: u64 = 512;
     const NO_DISKS: [&str; 7] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"];
     let mut disks: Vec<&str> = Vec::new();
-    let mut sectors = 0_u64;
+    let (mut read, mut written) = (0_u64, 0_u64);
     for line in text.lines() {
         let mut fields = line.split_whitespace().skip(2);
         let Some(name) = fields.next() else {
@@ -166,12 +169,16 @@ fn disk_reads(text: &str) -> u64 {
         {
             continue;
         }
-        if let Some(read) = fields.nth(2).and_then(|field| field.parse::<u64>().ok()) {
+        // Reads, those merged, sectors read and the time it took; then the same of writes.
+        let sectors = |field: Option<&str>| field.and_then(|field| field.parse::<u64>().ok());
+        let (reads, writes) = (sectors(fields.nth(2)), sectors(fields.nth(3)));
+        if let Some((reads, writes)) = reads.zip(writes) {
             disks.push(name);
-            sectors = sectors.saturating_add(read);
+            read = read.saturating_add(reads);
+            written = written.saturating_add(writes);
         }
     }
-    sectors.saturating_mul(SECTOR)
+    (read.saturating_mul(SECTOR), written.saturating_mul(SECTOR))
 }
 
 /// `sda1` of `sda`, `nvme0n1p1` of `nvme0n1`.

@@ -20,13 +20,15 @@ use tierbar_core::status::Pressure;
 /// Reads all figures but the clocks and the slow ones.
 pub(crate) fn read() -> Figures {
     let swap: Option<libc::xsw_usage> = sysctl(c"vm.swapusage");
+    let (disk_read, disk_written) = disk_bytes().unzip();
     let mut figures = Figures {
         ram_total_bytes: sysctl(c"hw.memsize"),
         pressure: pressure(),
         swap_total_bytes: swap.map(|swap| swap.xsu_total),
         swap_used_bytes: swap.map(|swap| swap.xsu_used),
         cpu: ticks(),
-        disk_read_bytes: disk_reads(),
+        disk_read_bytes: disk_read,
+        disk_written_bytes: disk_written,
         ..Figures::default()
     };
     if let Some(pages) = pages() {
@@ -173,9 +175,9 @@ impl Drop for Entry {
     }
 }
 
-/// Returns the bytes that the block storage drivers have read since they started. When a disk is removed, the counter runs
-/// backwards once.
-fn disk_reads() -> Option<u64> {
+/// Returns the bytes that the block storage drivers have read since they started, and written. There is one for each disk, and
+/// none for its partitions. When a disk is removed, the counters run backwards once.
+fn disk_bytes() -> Option<(u64, u64)> {
     // SAFETY: the name is a C string.
     let matching = unsafe { IOServiceMatching(c"IOBlockStorageDriver".as_ptr()) }?;
     // SAFETY: a mutable dictionary is a dictionary.
@@ -187,17 +189,20 @@ fn disk_reads() -> Option<u64> {
         return None;
     }
     let drivers = Entry(drivers);
-    let mut sum = 0_u64;
+    let (mut read, mut written) = (0_u64, 0_u64);
     loop {
         let driver = Entry(IOIteratorNext(drivers.0));
         if driver.0 == 0 {
-            return Some(sum);
+            return Some((read, written));
         }
-        sum = sum.saturating_add(read_by(&driver).unwrap_or(0));
+        if let Some((reads, writes)) = bytes_of(&driver) {
+            read = read.saturating_add(reads);
+            written = written.saturating_add(writes);
+        }
     }
 }
 
-fn read_by(driver: &Entry) -> Option<u64> {
+fn bytes_of(driver: &Entry) -> Option<(u64, u64)> {
     let key = CFString::from_static_str("Statistics");
     // SAFETY: the entry is alive; the default allocator and no options are what may be left out.
     let statistics = unsafe { IORegistryEntryCreateCFProperty(driver.0, Some(&key), None, 0) }?;
@@ -205,6 +210,9 @@ fn read_by(driver: &Entry) -> Option<u64> {
     // SAFETY: the registry's dictionaries have strings as keys and objects as values.
     let statistics: CFRetained<CFDictionary<CFString, CFType>> =
         unsafe { CFRetained::cast_unchecked(statistics) };
-    let read = statistics.get(&CFString::from_static_str("Bytes (Read)"))?;
-    u64::try_from(read.downcast_ref::<CFNumber>()?.as_i64()?).ok()
+    let bytes = |key: &'static str| {
+        let number = statistics.get(&CFString::from_static_str(key))?;
+        u64::try_from(number.downcast_ref::<CFNumber>()?.as_i64()?).ok()
+    };
+    Some((bytes("Bytes (Read)")?, bytes("Bytes (Write)")?))
 }

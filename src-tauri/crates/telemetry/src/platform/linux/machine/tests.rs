@@ -16,6 +16,7 @@ fn a_reading_of_this_machine_has_the_common_figures() {
     assert!(figures.traffic.out_bytes.is_some(), "{figures:?}");
     assert!(figures.cpu.unwrap().total > 0, "{figures:?}");
     assert!(figures.disk_read_bytes.is_some(), "{figures:?}");
+    assert!(figures.disk_written_bytes.is_some(), "{figures:?}");
 }
 
 #[test]
@@ -155,7 +156,10 @@ fn busy_ticks_exclude_guest_and_idle_time() {
 
 #[test]
 fn partitions_and_stacked_disks_count_once() {
-    let line = |name: &str, sectors: u64| format!("   8       0 {name} 11 22 {sectors} 44 0 0 0\n");
+    let line = |name: &str, sectors: u64| {
+        let written = 16 * sectors;
+        format!("   8       0 {name} 11 22 {sectors} 44 55 66 {written} 88 0 99 111\n")
+    };
     let text = [
         line("loop0", 1000),
         line("sda", 1),
@@ -168,8 +172,9 @@ fn partitions_and_stacked_disks_count_once() {
         line("dm-0", 1000),
         line("zram0", 1000),
         "nonsense\n".to_owned(),
+        "   8      64 sdb 11 22 1000 44\n".to_owned(),
     ]
     .concat();
-    assert_eq!(disk_reads(&text), 15 * 512);
-    assert_eq!(disk_reads(""), 0);
+    assert_eq!(disk_bytes(&text), (15 * 512, 16 * 15 * 512));
+    assert_eq!(disk_bytes(""), (0, 0));
 }
