@@ -466,7 +466,7 @@ const EDGE: [&str; 8] = [
     "origin",
     "keys",
 ];
-const ADMIN: [&str; 23] = [
+const ADMIN: [&str; 24] = [
     "models",
     "tiers",
     "events",
@@ -482,6 +482,7 @@ const ADMIN: [&str; 23] = [
     "log",
     "measures",
     "metrics",
+    "paging",
     "pause",
     "queue",
     "route",

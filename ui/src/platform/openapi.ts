@@ -743,6 +743,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/paging": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns which experts of the loaded models are in memory, and what the disks read and write. */
+        get: operations["paging"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/pause": {
         parameters: {
             query?: never;
@@ -2298,6 +2315,19 @@ export interface components {
          * @enum {string}
          */
         Dialect: "openai" | "anthropic";
+        /** @description What all disks of the machine read and write, each counted once. */
+        DiskTraffic: {
+            /** Format: int64 */
+            read_bytes_per_second: number;
+            /**
+             * Format: int64
+             * @description What a day's writing comes to at the rate since Tierbar started; `null` in the first ten minutes. Only writing wears a
+             *     solid-state disk.
+             */
+            written_bytes_per_day: number | null;
+            /** Format: int64 */
+            written_bytes_per_second: number;
+        };
         /**
          * Format: double
          * @description US dollars, stored in millionths.
@@ -3502,6 +3532,12 @@ export interface components {
             low: number;
             paging: components["schemas"]["Paging"];
         };
+        /** @description The answer of `GET /tierbar/v1/paging`. */
+        PagingStatus: {
+            disk: components["schemas"]["DiskTraffic"] | null;
+            /** @description The loaded tiers whose experts or layers come and go. */
+            tiers: components["schemas"]["TierPaging"][];
+        };
         /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
         Part: {
             text: string;
@@ -4448,6 +4484,37 @@ export interface components {
         };
         /** @description A tier's name: 1 to 32 of `a-z`, `0-9`, `-`, starting with a letter, and not `auto`. */
         TierId: string;
+        /** @description The experts of a tier, or the layers of a dense model (`stream`). Counters begin when it is loaded. */
+        TierPaging: {
+            /** Format: int64 */
+            all_bytes: number;
+            /**
+             * Format: int64
+             * @description Bytes of the experts in memory, and of all.
+             */
+            held_bytes: number;
+            /**
+             * Format: double
+             * @description The part of the chosen experts that was in memory, from 0 to 1; `null` before the first.
+             */
+            hit_rate: number | null;
+            /**
+             * @description A line for each layer, with a character for each of its experts, or of the parts that a dense layer is read in: `.` if
+             *     it is not in memory, otherwise a digit from `0`, not used lately, to `9`, used by nearly every token. It is `5` where
+             *     uses are not counted.
+             */
+            layers: string[];
+            model: components["schemas"]["ModelId"];
+            placement: components["schemas"]["Placement"];
+            /** Format: int64 */
+            read_bytes: number;
+            tier: components["schemas"]["TierId"];
+            /**
+             * Format: double
+             * @description The time that computing has waited for the disk, if that is known.
+             */
+            wait_ms: number;
+        };
         /**
          * @description `stopped → starting → ready ⇄ busy → stopping → stopped`, and `failed`, which the next request leaves.
          * @enum {string}
@@ -4853,6 +4920,7 @@ export type Day = components['schemas']['Day'];
 export type Diagnosed = components['schemas']['Diagnosed'];
 export type Diagnosis = components['schemas']['Diagnosis'];
 export type Dialect = components['schemas']['Dialect'];
+export type DiskTraffic = components['schemas']['DiskTraffic'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
 export type DownloadState = components['schemas']['DownloadState'];
@@ -4949,6 +5017,7 @@ export type Outcome = components['schemas']['Outcome'];
 export type Paging = components['schemas']['Paging'];
 export type PagingRow = components['schemas']['PagingRow'];
 export type PagingSpeed = components['schemas']['PagingSpeed'];
+export type PagingStatus = components['schemas']['PagingStatus'];
 export type Part = components['schemas']['Part'];
 export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];
@@ -5017,6 +5086,7 @@ export type TextRequest = components['schemas']['TextRequest'];
 export type TierConfig = components['schemas']['TierConfig'];
 export type TierFigures = components['schemas']['TierFigures'];
 export type TierId = components['schemas']['TierId'];
+export type TierPaging = components['schemas']['TierPaging'];
 export type TierState = components['schemas']['TierState'];
 export type TierStatus = components['schemas']['TierStatus'];
 export type TimeOfDay = components['schemas']['TimeOfDay'];
@@ -6344,6 +6414,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Verified"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    paging: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The experts and the disks */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PagingStatus"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -14,6 +14,7 @@ mod log;
 mod measures;
 pub(crate) mod metrics;
 mod models;
+mod paging;
 mod pause;
 mod queue;
 mod route;
@@ -53,6 +54,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(status::status))
         .routes(routes!(status::events))
         .routes(routes!(history::history))
+        .routes(routes!(paging::paging))
         .routes(routes!(diagnosis::diagnose))
         .routes(routes!(pause::pause))
         .routes(routes!(pause::resume))

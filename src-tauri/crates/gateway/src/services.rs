@@ -12,6 +12,7 @@ use tierbar_core::{
     history::History,
     journal::Entry,
     lease::BoxFuture,
+    paging::PagingStatus,
     status::Status,
 };
 use tokio::sync::{broadcast, watch};
@@ -29,6 +30,9 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Storage` if what is kept cannot be read.
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>>;
+
+    /// Which experts of the loaded models are in memory, and what the disks do.
+    fn paging(&self) -> BoxFuture<'_, PagingStatus>;
 
     /// Refuses requests and unloads what nobody uses, for so long or until [`Self::resume`]. The status since then.
     fn pause(&self, length: Option<Duration>) -> Arc<Status>;

@@ -32,6 +32,7 @@ use tierbar_core::{
     history::History,
     journal::Entry,
     lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease, Tiers},
+    paging::PagingStatus,
     policy::Stance,
     schedule::ScheduleStatus,
     status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
@@ -194,6 +195,9 @@ impl Services for Home {
             points: Vec::new(),
         };
         Box::pin(async move { Ok(history) })
+    }
+    fn paging(&self) -> BoxFuture<'_, PagingStatus> {
+        Box::pin(async { PagingStatus::default() })
     }
     fn pause(&self, length: Option<Duration>) -> Arc<Status> {
         self.status.send_modify(|status| {

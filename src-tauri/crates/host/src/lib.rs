@@ -25,6 +25,7 @@ mod models;
 mod notices;
 mod ollama;
 mod ownership;
+mod paging;
 mod platform;
 mod remote;
 mod schedules;

@@ -2,7 +2,7 @@
 
 use crate::{
     figures::Figures, journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner,
-    status::StatusBoard,
+    paging::PagingBoard, status::StatusBoard,
 };
 use serde_json::Value;
 use std::{fmt, path::Path, sync::Arc, time::Duration};
@@ -12,18 +12,20 @@ use tierbar_core::{
     history::History,
     journal::Entry,
     lease::BoxFuture,
+    paging::PagingStatus,
     status::Status,
 };
 use tierbar_gateway::Services;
 use tokio::sync::{broadcast, watch};
 
-/// Status, configuration, event log and pause.
+/// Status, paging, configuration, event log and pause.
 pub(crate) struct Admin {
     pub(crate) config: Arc<LiveConfig>,
     pub(crate) board: Arc<StatusBoard>,
     pub(crate) memory_guard: Arc<GuardRunner>,
     pub(crate) journal: Arc<Ledger>,
     pub(crate) figures: Figures,
+    pub(crate) paging: PagingBoard,
 }
 
 impl fmt::Debug for Admin {
@@ -45,6 +47,10 @@ impl Services for Admin {
 
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>> {
         Box::pin(self.board.history(minutes))
+    }
+
+    fn paging(&self) -> BoxFuture<'_, PagingStatus> {
+        Box::pin(self.paging.read())
     }
 
     fn log(&self) -> broadcast::Receiver<Entry> {

@@ -14,7 +14,9 @@ use crate::{
     measure::{HostParts, Measuring},
     measured,
     notices::Notices,
-    ollama, platform,
+    ollama,
+    paging::PagingBoard,
+    platform,
     schedules::{Inbox, Runner, Schedules},
     serve::{ClientLimits, ServeOptions, serve},
     services::Admin,
@@ -158,6 +160,10 @@ fn admin(
             begun: Instant::now(),
             home: data.folder.home().to_owned(),
             local,
+        },
+        paging: PagingBoard {
+            supervisor: workers.supervisor.clone(),
+            board: Arc::clone(board),
         },
     })
 }

@@ -14,12 +14,13 @@ use tierbar_core::{
     download::DownloadStatus,
     history::History,
     lease::Tiers,
+    paging::DiskTraffic,
     reading::Reading,
     status::{EngineKind, Pressure, Ram, Status, Swap},
 };
 use tierbar_gateway::SpeedMeter;
 use tierbar_supervisor::Handle;
-use tierbar_telemetry::{Sampler, footprint, held_by, members_of_group, pressure_changes};
+use tierbar_telemetry::{DiskUse, Sampler, footprint, held_by, members_of_group, pressure_changes};
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
@@ -39,6 +40,7 @@ type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
 pub(crate) struct StatusBoard {
     parts: Parts,
     past: PastReadings,
+    disks: Mutex<DiskUse>,
     published: watch::Sender<Arc<Status>>,
     /// Notified when a watcher subscribes.
     watcher: Notify,
@@ -102,6 +104,8 @@ impl StatusBoard {
         memory_guard.observe(reading);
         let mut memory = Memory::default();
         memory.update(reading);
+        let mut disks = DiskUse::default();
+        disks.record(reading);
         let parts = Parts {
             url,
             supervisor,
@@ -116,6 +120,7 @@ impl StatusBoard {
         Self {
             parts,
             past,
+            disks: Mutex::new(disks),
             published: watch::Sender::new(first),
             watcher: Notify::new(),
         }
@@ -148,6 +153,11 @@ impl StatusBoard {
 
     pub(crate) async fn history(&self, minutes: u64) -> Result<History, Error> {
         self.past.of(minutes).await
+    }
+
+    /// Returns what the disks do; `None` if that is unknown.
+    pub(crate) fn disk_traffic(&self) -> Option<DiskTraffic> {
+        self.disks.lock().traffic()
     }
 
     pub(crate) fn notice(&self, notices: Vec<String>) {
@@ -205,6 +215,7 @@ impl StatusBoard {
                 (sampler, reading) = sample(sampler).await;
                 self.parts.memory_guard.observe(&reading);
                 self.parts.memory.lock().update(&reading);
+                self.disks.lock().record(&reading);
                 // A busy disk must not delay the status.
                 let _ = timeout(WATCHED, self.past.record(&reading)).await;
                 // The kernel walks a worker's pages for it, and no decision depends on it.

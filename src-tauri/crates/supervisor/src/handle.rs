@@ -4,10 +4,10 @@ use crate::{
     BegunLoad, Rules, TierSpec,
     owner::{Event, Want},
 };
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
-    budget::Budget,
+    budget::{Budget, Placement},
     lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
     policy::{Alarm, Stance},
     status::{BudgetStatus, TierStatus},
@@ -24,6 +24,16 @@ const EXPECTED_FOR: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
+}
+
+/// A loaded worker that knows which of its experts or layers are in memory.
+#[derive(Debug, Clone)]
+pub struct PagedWorker {
+    pub tier: TierId,
+    pub model: ModelId,
+    pub placement: Placement,
+    /// Where it answers.
+    pub socket: PathBuf,
 }
 
 struct Shared {
@@ -109,6 +119,14 @@ impl Handle {
     /// Memory readings for the snapshot, in bytes. A tier that is not named keeps its last one.
     pub fn set_footprints(&self, footprints: Vec<(TierId, u64)>) {
         self.send(Event::Footprints(footprints));
+    }
+
+    /// Returns the loaded workers whose experts or layers come and go. Nothing keeps them loaded.
+    pub async fn paged(&self) -> Vec<PagedWorker> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Event::Paged(reply));
+        // After the owner's end there are none.
+        answer.await.unwrap_or_default()
     }
 
     /// Refuses new requests, refuses those that wait, ends all workers, and returns when all are gone. May be

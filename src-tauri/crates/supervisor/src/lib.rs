@@ -16,7 +16,7 @@ mod reclaim;
 mod safe_mode;
 mod sockets;
 
-pub use handle::Handle;
+pub use handle::{Handle, PagedWorker};
 pub use owner::Supervisor;
 pub use reclaim::{MemoryProbe, ThisMachine};
 pub use safe_mode::BegunLoad;

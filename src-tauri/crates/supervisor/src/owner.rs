@@ -11,7 +11,7 @@ mod words;
 
 use crate::{
     LoadSpec, Options, Rules, TierSpec,
-    handle::{Handle, WorkerLease, shutting_down},
+    handle::{Handle, PagedWorker, WorkerLease, shutting_down},
     predecessors::Predecessors,
     process::Report,
     safe_mode::Loads,
@@ -78,6 +78,7 @@ pub(crate) enum Event {
     Alarm(Alarm, String),
     Stance(Stance, String),
     Footprints(Vec<(TierId, u64)>),
+    Paged(oneshot::Sender<Vec<PagedWorker>>),
     Shutdown(Option<oneshot::Sender<()>>),
 }
 
@@ -279,6 +280,10 @@ impl Supervisor {
                         tier.weighed(bytes);
                     }
                 }
+            }
+            Event::Paged(reply) => {
+                // A caller that has gone needs no reply.
+                let _ = reply.send(self.paged());
             }
             Event::Shutdown(closed) => {
                 self.closing = true;

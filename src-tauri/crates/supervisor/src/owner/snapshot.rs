@@ -1,9 +1,11 @@
 //! The published status of the tiers.
 
 use super::{Supervisor, Tier, Worker, words};
+use crate::handle::PagedWorker;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tierbar_core::{
     TierId,
+    budget::Placement,
     policy::{Alarm, Phase, State},
     status::{BudgetStatus, TierStatus},
 };
@@ -30,6 +32,26 @@ impl Supervisor {
             .send_if_modified(|seen| replace(seen, tiers));
         self.budget_seen
             .send_if_modified(|seen| replace(seen, budget));
+    }
+
+    /// Returns the workers that serve and page their model themselves. With `mmap`, the system does.
+    pub(super) fn paged(&self) -> Vec<PagedWorker> {
+        let workers = self.tiers.iter().filter_map(|tier| {
+            let worker = tier.worker.as_ref()?;
+            let placement = worker.load.plan.placement;
+            let pages = matches!(
+                placement,
+                Placement::Advise | Placement::Cache | Placement::Stream
+            );
+            let serves = worker.phase == Phase::Ready && worker.load.command.is_none();
+            (pages && serves).then(|| PagedWorker {
+                tier: tier.spec.id.clone(),
+                model: worker.load.model.clone(),
+                placement,
+                socket: worker.socket.clone(),
+            })
+        });
+        workers.collect()
     }
 
     /// Returns what the tier's requests wait for, if there are any and it is not loaded.
