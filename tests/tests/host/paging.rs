@@ -85,6 +85,101 @@ async fn a_mixture_beyond_the_budget_answers_from_a_cache() {
     assert!(arguments.contains(&wanted), "{arguments}");
 }
 
+/// As [`data`], on a machine whose memory is never short and whose disk is always as busy.
+fn calm() -> Data {
+    let machine = r#"{"ram_total_bytes": 3850371072, "ram_available_bytes": 3221225472, "pressure": "normal",
+        "swap_total_bytes": 0, "swap_used_bytes": 0, "disk_read_bytes_per_second": 850000000,
+        "disk_written_bytes_per_second": 2000000}"#;
+    let data = data("cache");
+    let script = data.path().join("readings.jsonl");
+    std::fs::write(&script, machine.replace('\n', " ")).unwrap();
+    data.with("TIERBAR_SCRIPTED_READINGS", script.to_str().unwrap())
+}
+
+async fn paging(host: &Serving) -> Value {
+    let (status, paging) = host.ask(Method::GET, "/tierbar/v1/paging", None).await;
+    assert_eq!(status, 200, "{paging}");
+    paging
+}
+
+#[tokio::test]
+async fn experts_in_memory_and_the_disk_are_reported() {
+    let data = calm();
+    let host = data.serve().await;
+    assert_eq!(paging(&host).await["tiers"], json!([]));
+    complete(&host).await;
+    let found = until("the disk's rates", async || {
+        let found = paging(&host).await;
+        (!found["disk"].is_null()).then_some(found)
+    })
+    .await;
+    let rates = json!({"read_bytes_per_second": 850_000_000, "written_bytes_per_second": 2_000_000,
+        "written_bytes_per_day": null});
+    assert_eq!(found["disk"], rates);
+    let tier = &found["tiers"][0];
+    assert_eq!(
+        (&tier["tier"], &tier["model"], &tier["placement"]),
+        (&json!("fast"), &json!("mixture"), &json!("cache"))
+    );
+    let layers = tier["layers"].as_array().unwrap();
+    let letters: String = layers.iter().filter_map(Value::as_str).collect();
+    assert_eq!((layers.len(), letters.len()), (30, 30 * 8), "{tier}");
+    let held = letters.bytes().filter(u8::is_ascii_digit).count();
+    assert!((1..letters.len()).contains(&held), "{tier}");
+    let number = |name: &str| tier[name].as_f64().unwrap();
+    assert!(number("held_bytes") > 0.0 && number("held_bytes") < number("all_bytes"));
+    assert!((0.01..1.0).contains(&number("hit_rate")), "{tier}");
+    assert!(
+        number("read_bytes") > 0.0 && number("wait_ms") > 0.0,
+        "{tier}"
+    );
+
+    let (code, text, _) = data.run(&["status", "--experts"]).await;
+    assert_eq!(code, Some(0));
+    assert!(
+        text.contains("\nDisk     850 MB/s read, 2 MB/s written\n"),
+        "{text}"
+    );
+    assert!(text.contains(" of 240 experts in memory, "), "{text}");
+    let is_drawn = |line: &&str| {
+        line.chars()
+            .filter(|letter| "·░▒▓█".contains(*letter))
+            .count()
+            == 8
+    };
+    assert_eq!(text.lines().filter(is_drawn).count(), 30, "{text}");
+    let (_, json, _) = data.run(&["status", "--json"]).await;
+    let status: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(status["paging"]["tiers"][0]["layers"], tier["layers"]);
+
+    let refused = host.http.get(format!("{}/tierbar/v1/paging", host.url));
+    assert_eq!(refused.send().await.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn a_tier_that_is_watched_is_unloaded_when_it_is_idle() {
+    let data = calm();
+    let host = data.serve().await;
+    complete(&host).await;
+    let patch = json!({"tiers": {"fast": {"idle_unload": "2s"}}});
+    let (status, answer) = host
+        .ask(Method::PATCH, "/tierbar/v1/config", Some(patch))
+        .await;
+    assert_eq!(status, 200, "{answer}");
+    until("the tier's end", async || {
+        let found = paging(&host).await;
+        (found["tiers"] == json!([])).then_some(())
+    })
+    .await;
+    until("the reason", async || {
+        let (_, log) = host.ask(Method::GET, "/tierbar/v1/log", None).await;
+        log.to_string()
+            .contains(" s without a request")
+            .then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_system_may_read_experts_and_the_chat_says_what_it_cost() {
     let data = data("advise");

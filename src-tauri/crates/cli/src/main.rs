@@ -7,6 +7,7 @@ mod costs;
 mod diagnose;
 mod doctor;
 mod downloads;
+mod experts;
 mod key;
 mod log;
 mod measure;

@@ -1,10 +1,14 @@
 //! `tierbar status`: memory, speed and tiers of the running host.
 
-use crate::{client::Client, output};
+use crate::{
+    client::{Client, read},
+    experts, output,
+};
 use std::path::PathBuf;
 use tierbar_core::{
-    Code, Error,
+    Error,
     budget::{LoadPlan, gib},
+    paging::PagingStatus,
     status::{Pressure, Status, TierStatus},
 };
 
@@ -16,23 +20,21 @@ pub(crate) struct Args {
     /// Show the memory plan of each loaded tier
     #[arg(long)]
     plan: bool,
+    /// Draw which experts of a model larger than memory are in memory, a line for each layer
+    #[arg(long)]
+    experts: bool,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
-    let body = Client::running(home.as_ref())?
-        .get("/tierbar/v1/status")
-        .await?;
+    let client = Client::running(home.as_ref())?;
+    let mut body = client.get("/tierbar/v1/status").await?;
+    let paging = client.get("/tierbar/v1/paging").await?;
     if args.json {
+        body["paging"] = paging;
         output::line(&body.to_string());
         return Ok(());
     }
-    let status: Status = serde_json::from_value(body).map_err(|error| {
-        Error::new(
-            Code::Internal,
-            format!("the running Tierbar is another version: {error}"),
-        )
-    })?;
-    output::write(&text(&status, args.plan));
+    output::write(&text(&read(body)?, &read(paging)?, args));
     let folder = home.unwrap_or_else(tierbar_host::data_folder);
     let token_file = folder.join("token");
     output::line(&format!(
@@ -42,7 +44,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
     Ok(())
 }
 
-fn text(status: &Status, plans: bool) -> String {
+fn text(status: &Status, paging: &PagingStatus, args: &Args) -> String {
     let (ram, swap, speed) = (&status.ram, &status.swap, &status.speed);
     let used = ram.total_bytes.saturating_sub(ram.available_bytes);
     let pressure = match ram.pressure {
@@ -56,7 +58,7 @@ fn text(status: &Status, plans: bool) -> String {
     };
     let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
     let mut text = format!(
-        "Tierbar {} on {}\n\nRAM      {} of {} in use{pressure}\nSwap     {}{growth}\nSpeed    {} tok/s decode, {} tok/s prefill\nBudget   {} of {} planned\n\n",
+        "Tierbar {} on {}\n\nRAM      {} of {} in use{pressure}\nSwap     {}{growth}\nSpeed    {} tok/s decode, {} tok/s prefill\nBudget   {} of {} planned\n",
         status.version,
         status.url,
         gib(used),
@@ -67,13 +69,23 @@ fn text(status: &Status, plans: bool) -> String {
         gib(status.budget.planned_bytes),
         gib(status.budget.total_bytes),
     );
+    if let Some(disk) = paging.disk.as_ref().filter(|_| !paging.tiers.is_empty()) {
+        text += &format!("Disk     {}\n", experts::describe_disk(disk));
+    }
+    text.push('\n');
     if let Some(why) = &status.guard.why {
         text += &format!("{why}\n\n");
     }
     for tier in &status.tiers {
         text += &tier_line(tier);
-        if let Some(plan) = tier.plan.as_ref().filter(|_| plans) {
+        if let Some(plan) = tier.plan.as_ref().filter(|_| args.plan) {
             text += &plan_lines(plan);
+        }
+        if let Some(paged) = paging.tiers.iter().find(|paged| paged.tier == tier.id) {
+            text += &format!("                   {}\n", experts::describe(paged));
+            for layer in experts::picture(paged).iter().filter(|_| args.experts) {
+                text += &format!("                   {layer}\n");
+            }
         }
     }
     for notice in &status.notices {
@@ -147,8 +159,14 @@ mod tests {
             "notices": ["a key is unknown"]
         }))
         .unwrap();
+        let mut args = Args {
+            json: false,
+            plan: false,
+            experts: false,
+        };
+        let mut paging = PagingStatus::default();
         assert_eq!(
-            text(&status, false),
+            text(&status, &paging, &args),
             "Tierbar 0.1.0 on http://127.0.0.1:11435\n\n\
              RAM      8.0 GiB of 16.0 GiB in use, under pressure\n\
              Swap     1.0 GiB, growing 50 MiB/min\n\
@@ -158,14 +176,33 @@ mod tests {
              heavy    failed    no model chosen, 8192 tokens\n                   no model is chosen\n\n\
              note: a key is unknown\n"
         );
+        args.plan = true;
+        let planned = text(&status, &paging, &args);
         assert!(
-            text(&status, true).contains(
+            planned.contains(
                 "planned\n                   Dense weights                   90 MiB\n                   \
                  KV cache                        45 MiB\n                   \
                  Weights read from disk         3.0 GiB\nheavy "
             ),
-            "{}",
-            text(&status, true)
+            "{planned}"
         );
+        paging = serde_json::from_value(json!({
+            "tiers": [{"tier": "fast", "model": "m", "placement": "cache", "layers": ["9.", ".0"],
+                "held_bytes": 1_073_741_824, "all_bytes": 2_147_483_648_u64, "hit_rate": 0.93,
+                "read_bytes": 5, "wait_ms": 1.5}],
+            "disk": {"read_bytes_per_second": 850_000_000, "written_bytes_per_second": 0,
+                "written_bytes_per_day": null}
+        }))
+        .unwrap();
+        (args.plan, args.experts) = (false, true);
+        let paged = text(&status, &paging, &args);
+        let lines = [
+            "12.0 GiB planned\nDisk     850 MB/s read, 0 B/s written\n\nfast ",
+            "                   2 of 4 experts in memory, 1.0 GiB of 2.0 GiB, 93 % found there\n",
+            "                   █·\n                   ·░\nheavy ",
+        ];
+        for line in lines {
+            assert!(paged.contains(line), "{line} is not in {paged}");
+        }
     }
 }
