@@ -10,10 +10,13 @@ export function browser({ narrow = false } = {}): void {
     'ResizeObserver',
     class {
       observe() {}
+      unobserve() {}
       disconnect() {}
     },
   );
   vi.stubGlobal('matchMedia', () => ({ matches: narrow, addEventListener() {}, removeEventListener() {} }));
+  // It says for itself that it is missing, at each call.
+  HTMLCanvasElement.prototype.getContext = () => null;
   HTMLDialogElement.prototype.showModal = function () {
     this.open = true;
   };

@@ -8,6 +8,7 @@ import type {
   ExpertReads,
   Finish,
   JobStatus,
+  PagingStatus,
   Status,
   TurnBegun,
   TurnEvent,
@@ -191,6 +192,7 @@ export class Network {
   chains: ChainStatus[] = [];
   /** Queued requests, newest first. */
   jobs: JobStatus[] = [];
+  paging: PagingStatus = { tiers: [], disk: null };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
   /** Answers a request instead of the defaults below; `null` lets it through. */
@@ -230,6 +232,7 @@ export class Network {
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
+    if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
     if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
