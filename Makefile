@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval stress fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval stress stress-paged fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -74,7 +74,7 @@ bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 bench-paging: ## Measure a mixture larger than memory beside llama-server; as root, for control groups (ROUNDS=)
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-mixture --example simulate_experts
-	@$(with) tests/bench/paging $(if $(ROUNDS),--rounds $(ROUNDS))
+	@$(with) tests/bench/paging --dense --approximate --read-ahead 128 $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-idle: ## Measure the memory of the idle app and server (Linux)
 	@bundle/setup test
@@ -103,6 +103,11 @@ stress: ## Swap models, kill workers and take memory away, beside llama-server; 
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/stress/stress
+
+stress-paged: ## Use a model larger than memory for an hour beside others; as root in a control group (MINUTES=)
+	@bundle/setup run
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-mixture
+	@$(with) tests/stress/paged $(if $(MINUTES),--minutes $(MINUTES))
 
 fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
 	@bundle/setup run

@@ -9,6 +9,7 @@ use std::{
 };
 
 const ALIGNMENT: usize = 32;
+const SHORT: u32 = 2;
 const NUMBER: u32 = 4;
 const INTEGER: u32 = 5;
 const FLOAT: u32 = 6;
@@ -105,6 +106,15 @@ impl Pair {
 
     pub(crate) fn number(key: impl Into<String>, value: u32) -> Self {
         Self::new(key, NUMBER, &value.to_le_bytes())
+    }
+
+    /// A number of 16 bits.
+    pub(crate) fn short(key: impl Into<String>, value: u16) -> Self {
+        Self::new(key, SHORT, &value.to_le_bytes())
+    }
+
+    pub(crate) fn integer(key: impl Into<String>, value: i32) -> Self {
+        Self::new(key, INTEGER, &value.to_le_bytes())
     }
 
     pub(crate) fn float(key: impl Into<String>, value: f32) -> Self {

@@ -14,7 +14,10 @@ use crate::{
     quant::{F32, Q8_0, Quant},
 };
 use anyhow::{Context, Result};
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// The length of what passes between the layers.
 const WIDTH: u16 = 512;
@@ -53,6 +56,32 @@ impl Random {
     /// # Errors
     /// If a file cannot be read or written.
     pub fn write(self, tokenizer_of: &Path, to: &Path) -> Result<()> {
+        let plan = self.plan(tokenizer_of)?;
+        gguf::write(to, &plan.pairs, &plan.tensors)
+    }
+
+    /// Writes it as two files, as `llama-gguf-split` does, and returns the first.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn write_split(self, tokenizer_of: &Path, folder: &Path) -> Result<PathBuf> {
+        let plan = self.plan(tokenizer_of)?;
+        let count = i32::try_from(plan.tensors.len())?;
+        let place = |number| {
+            [
+                Pair::short("split.no", number),
+                Pair::short("split.count", 2),
+                Pair::integer("split.tensors.count", count),
+            ]
+        };
+        let part = |number: u16| folder.join(format!("mixture-{number:05}-of-00002.gguf"));
+        let (first, second) = plan.tensors.split_at(plan.tensors.len() / 2);
+        gguf::write(&part(1), &[&plan.pairs[..], &place(0)].concat(), first)?;
+        gguf::write(&part(2), &place(1), second)?;
+        Ok(part(1))
+    }
+
+    fn plan(self, tokenizer_of: &Path) -> Result<Plan> {
         let bytes = fs::read(tokenizer_of).with_context(|| tokenizer_of.display().to_string())?;
         let mut plan = Plan::new(self.architecture(), &Model::read(&bytes)?)?;
         match self {
@@ -61,7 +90,7 @@ impl Random {
             Self::Gemma4 => gemma4::add(&mut plan)?,
             Self::GptOss => gpt_oss::add(&mut plan)?,
         }
-        gguf::write(to, &plan.pairs, &plan.tensors)
+        Ok(plan)
     }
 }
 

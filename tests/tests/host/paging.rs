@@ -265,7 +265,7 @@ async fn a_bench_measures_each_way_to_page() {
         assert!((0.0..=1.0).contains(&hit_rate), "{row}");
     }
     // A mixture has no layers to be read one after another.
-    assert_eq!(rows[3]["skipped"], "its placement is cache");
+    assert_eq!(rows[3]["skipped"], "it is run as \"cache\" instead");
     // The tier is as configured afterwards.
     let arguments = worker_arguments(&host).await;
     assert!(arguments.contains("--expert-cache-mib"), "{arguments}");

@@ -2531,9 +2531,9 @@ export interface components {
             tokens?: number;
             /**
              * Format: double
-             * @description The time that computing has waited for the disk, if that is known.
+             * @description The time that computing has waited for the disk; `null` where the system reads, which does not tell.
              */
-            wait_ms: number;
+            wait_ms: number | null;
         };
         /** @description A median of several runs, and the lowest and highest of them. */
         Figure: {
@@ -2589,7 +2589,7 @@ export interface components {
              * @description Metal's recommended working set less a margin, and at most the budget.
              */
             limit_bytes: number;
-            /** @description The layers' experts stay with the CPU, because not all of them fit in memory. */
+            /** @description The layers' experts, or a dense model's feed-forward matrices, stay with the CPU, because not all of them fit in memory. */
             without_experts: boolean;
         };
         /** @description The memory guard's view of the machine, and of its user's settings. */
@@ -3124,6 +3124,11 @@ export interface components {
             kv: components["schemas"]["KvAccount"];
             /** Format: int32 */
             kv_heads: number;
+            /**
+             * Format: int64
+             * @description Of the experts, or of these matrices, those of the layer that has most; 0 if that is not known.
+             */
+            largest_layer_bytes?: number;
             /** Format: int32 */
             layers: number;
             /** @description `general.name`, if the file has one. */

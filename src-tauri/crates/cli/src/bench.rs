@@ -43,9 +43,6 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 fn text(report: &BenchReport) -> String {
-    if !report.paging.is_empty() {
-        return paging_text(report);
-    }
     let mut rows = vec![vec![
         "context".to_owned(),
         format!("prefill {}, tok/s", report.prompt_tokens),
@@ -74,8 +71,13 @@ fn text(report: &BenchReport) -> String {
     let load = report.load_ms.map_or_else(String::new, |ms| {
         format!(" Load time: {}.", milliseconds(ms))
     });
+    let figures = if report.rows.is_empty() {
+        String::new()
+    } else {
+        table(&rows, &[0, 1, 2, 3])
+    };
     let mut text = format!(
-        "{}: {}, {} tokens of context, {} ({} in use)\n{}, Tierbar {}\n\n{}\n{skipped}",
+        "{}: {}, {} tokens of context, {} ({} in use)\n{}, Tierbar {}\n\n{figures}\n{skipped}",
         report.tier,
         report.model,
         report.context_tokens,
@@ -83,8 +85,8 @@ fn text(report: &BenchReport) -> String {
         report.threads_used,
         report.taken_at,
         report.version,
-        table(&rows, &[0, 1, 2, 3]),
     );
+    text += &paging_text(report);
     text += &format!(
         "Memory: {} of mapped weights, {} of other weights, KV cache {}, compute buffers {}; process {}.{load}\n",
         bytes(Some(memory.weights_mapped_bytes)),
@@ -101,7 +103,11 @@ fn text(report: &BenchReport) -> String {
     text
 }
 
+/// The ways to run a model that is larger than memory, if they were measured.
 fn paging_text(report: &BenchReport) -> String {
+    if report.paging.is_empty() {
+        return String::new();
+    }
     let mut rows = vec![vec![
         "paging".to_owned(),
         format!("prefill {}, tok/s", report.prompt_tokens),
@@ -135,24 +141,13 @@ fn paging_text(report: &BenchReport) -> String {
             row.wait_ms_per_token.map_or_else(missing, milliseconds),
         ]);
     }
-    let mut text = format!(
-        "{}: {}, {} tokens of context\n{}, Tierbar {}\n\n{}\n{skipped}",
-        report.tier,
-        report.model,
-        report.context_tokens,
-        report.taken_at,
-        report.version,
-        table(&rows, &[1, 2, 3, 4, 5]),
-    );
     if rows.len() == 1 {
-        text += "The model fits in memory: nothing is read from the disk.\n";
-    } else {
-        text += &format!(
-            "Medians of {} runs; ± is half of their range. Choose one with `paging` of the tier; \"auto\" chooses by itself.\n",
-            report.runs
-        );
+        return skipped;
     }
-    text + &repeated_runs(report.disturbed)
+    format!(
+        "{}\n{skipped}Choose one with `paging` of the tier; \"auto\" chooses by itself.\n",
+        table(&rows, &[1, 2, 3, 4, 5])
+    )
 }
 
 #[cfg(test)]

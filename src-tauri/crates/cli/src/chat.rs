@@ -342,22 +342,35 @@ fn show_speed(tier: &str, rate: f64, experts: Option<ExpertReads>) {
 
 /// As the chat window has it below an answer.
 fn describe_reads(reads: &ExpertReads) -> String {
-    let what = if reads.layers { "layers" } else { "experts" };
-    let tokens = reads.tokens.max(1);
     let mut text = String::new();
     if reads.read_bytes > 0 || reads.approximated.is_none() {
-        text = format!(
-            " · {} % of {what} in memory, {} read and {:.0} ms waited per token",
-            (reads.hit_rate * 100.0).floor(),
-            file_size(reads.read_bytes / tokens),
-            reads.wait_ms / f64::from(u32::try_from(tokens).unwrap_or(u32::MAX))
-        );
+        let what = if reads.layers { "layers" } else { "experts" };
+        let part = (reads.hit_rate * 100.0).floor();
+        text = format!(" · {part} % of {what} in memory, {}", describe_bytes(reads));
     }
     if let Some(approximated) = reads.approximated {
         let part = (approximated.changed * 100.0).ceil();
         text += &format!(" · approximate: {part} % of experts replaced or left out");
     }
     text
+}
+
+fn describe_bytes(reads: &ExpertReads) -> String {
+    // Older answers were stored without their number of tokens.
+    let Some(read) = reads.read_bytes.checked_div(reads.tokens) else {
+        return format!("{} read from disk", file_size(reads.read_bytes));
+    };
+    let read = file_size(read);
+    match reads.wait_ms {
+        Some(ms) => {
+            let tokens = u32::try_from(reads.tokens).unwrap_or(u32::MAX);
+            format!(
+                "{read} read and {:.0} ms waited per token",
+                ms / f64::from(tokens)
+            )
+        }
+        None => format!("{read} read per token"),
+    }
 }
 
 fn header(response: &Response, name: &str) -> String {

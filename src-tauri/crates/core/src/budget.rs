@@ -85,7 +85,6 @@ impl Budget {
 }
 
 /// How a model's weights are held while it runs.
-///
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Placement {
@@ -209,7 +208,7 @@ pub(crate) fn place(
     } else {
         match budget.paging {
             Paging::Cache | Paging::Stream if needs.can_cache(over) => Placement::Cache,
-            Paging::Cache | Paging::Stream if needs.can_stream(over) => Placement::Stream,
+            Paging::Stream if needs.can_stream(over) => Placement::Stream,
             // Without room for a cache, the system may find some.
             Paging::Cache | Paging::Stream | Paging::Advise if needs.experts > 0 => {
                 Placement::Advise
@@ -253,9 +252,27 @@ pub fn plan_load(
             Some(tokens) => error
                 .hint(format!("set the tier's context to {tokens} tokens or less"))
                 .detail("largest_context_tokens", tokens),
+            None if can_stream(model, context, kv, batch, budget) => error.hint(
+                "choose a smaller model or a smaller quant of this one, or set the tier's paging to \"stream\", which is slow",
+            ),
             None => error.hint("choose a smaller model or a smaller quant of this one"),
         },
     )
+}
+
+/// Returns whether the model runs if its layers are read one after another.
+fn can_stream(
+    model: &ModelAccount,
+    context: u32,
+    kv: KvCache,
+    batch: u32,
+    budget: &Budget,
+) -> bool {
+    let budget = Budget {
+        paging: Paging::Stream,
+        ..*budget
+    };
+    place(model, context, kv, batch, &budget).placement == Placement::Stream
 }
 
 /// Returns the largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least`;

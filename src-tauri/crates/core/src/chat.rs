@@ -84,8 +84,9 @@ pub struct ExpertReads {
     pub hit_rate: f64,
     /// What was read from the disk.
     pub read_bytes: u64,
-    /// The time that computing has waited for the disk, if that is known.
-    pub wait_ms: f64,
+    /// The time that computing has waited for the disk; `null` where the system reads, which does not tell.
+    #[schema(required = true)]
+    pub wait_ms: Option<f64>,
     /// Tokens of the prompt and the answer that were evaluated meanwhile.
     #[serde(default)]
     pub tokens: u64,

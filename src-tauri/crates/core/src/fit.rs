@@ -78,7 +78,7 @@ pub struct GpuShare {
     pub bytes: u64,
     /// Metal's recommended working set less a margin, and at most the budget.
     pub limit_bytes: u64,
-    /// The layers' experts stay with the CPU, because not all of them fit in memory.
+    /// The layers' experts, or a dense model's feed-forward matrices, stay with the CPU, because not all of them fit in memory.
     pub without_experts: bool,
 }
 

@@ -48,6 +48,9 @@ pub struct ModelAccount {
     /// Of `dense_bytes`, the feed-forward matrices of a dense model's layers, most of its weights.
     #[serde(default)]
     pub feed_forward_bytes: u64,
+    /// Of the experts, or of these matrices, those of the layer that has most; 0 if that is not known.
+    #[serde(default)]
+    pub largest_layer_bytes: u64,
     pub parameters: u64,
     /// The input embeddings are the output layer too.
     pub tied_output: bool,

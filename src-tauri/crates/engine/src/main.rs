@@ -355,6 +355,11 @@ fn draft_model(
     beside: &Context,
 ) -> Result<Drafter, Error> {
     tierbar_gguf::read(path)?;
+    // What is said of experts is said of the large one's.
+    let weights = Weights {
+        experts_used: None,
+        ..weights
+    };
     let small = Arc::new(Model::load(path, weights, &|_| ())?);
     let params = ContextParams {
         sequences: 1,

@@ -6,6 +6,7 @@ use crate::{
     keys::Keys,
     kv, limits, quant, vocabulary,
 };
+use std::collections::BTreeMap;
 use tierbar_core::ModelAccount;
 
 /// The header is one file's, or that of all parts joined, with the bytes of as many files.
@@ -40,6 +41,8 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         Ok(by_layer.and_then(|numbers| numbers.into_iter().take(layers as usize).max()))
     };
     let heads = most("attention.head_count")?.unwrap_or(0);
+    let has_experts = header.tensors.iter().any(|tensor| is_expert(&tensor.name));
+    let layers_read = paged_layers(header, has_experts);
     Ok(ModelAccount {
         architecture: keys.architecture.to_owned(),
         name: keys.name(),
@@ -50,7 +53,12 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         embedding_bytes: bytes(Class::Embedding),
         per_layer_embedding_bytes: bytes(Class::PerLayerEmbedding),
         expert_bytes: bytes(Class::Expert),
-        feed_forward_bytes: feed_forward_bytes(header),
+        feed_forward_bytes: if has_experts {
+            0
+        } else {
+            layers_read.values().copied().fold(0, u64::saturating_add)
+        },
+        largest_layer_bytes: layers_read.values().copied().max().unwrap_or(0),
         parameters: header
             .tensors
             .iter()
@@ -103,15 +111,24 @@ pub(crate) fn is_expert(name: &str) -> bool {
     })
 }
 
-/// Bytes of `blk.N.ffn_up.weight` and its like, if there are no experts beside them.
-fn feed_forward_bytes(header: &Header) -> u64 {
-    if header.tensors.iter().any(|tensor| is_expert(&tensor.name)) {
-        return 0;
+/// By layer, the bytes that may be read while the model is used: its experts, or `blk.N.ffn_up.weight` and its like.
+fn paged_layers(header: &Header, has_experts: bool) -> BTreeMap<&str, u64> {
+    let mut layers = BTreeMap::new();
+    for tensor in &header.tensors {
+        let Some((layer, of_layer)) = tensor.name.split_once(".ffn_") else {
+            continue;
+        };
+        let is_read = if has_experts {
+            is_expert(&tensor.name)
+        } else {
+            ["up.weight", "down.weight", "gate.weight"].contains(&of_layer)
+        };
+        if is_read {
+            let bytes: &mut u64 = layers.entry(layer).or_default();
+            *bytes = bytes.saturating_add(tensor.bytes);
+        }
     }
-    let matrices = ["up", "down", "gate"].map(|matrix| format!(".ffn_{matrix}.weight"));
-    let is_one = |name: &str| matrices.iter().any(|matrix| name.ends_with(matrix));
-    let tensors = header.tensors.iter().filter(|tensor| is_one(&tensor.name));
-    tensors.fold(0, |sum, tensor| sum.saturating_add(tensor.bytes))
+    layers
 }
 
 /// llama.cpp uses the input embeddings where a model has no output layer. Encoders have neither.

@@ -14,7 +14,7 @@ use std::{path::PathBuf, sync::Arc};
 use tierbar_core::{
     Code, Config, Error, TierId,
     bench::Settings,
-    budget::{Budget, LoadPlan, draft_bytes, plan_load},
+    budget::{Budget, LoadPlan, Placement, draft_bytes, plan_load},
     config::{Paging, TierConfig},
     fit::{LineKind, Machine, gpu_share},
     lease::BoxFuture,
@@ -116,6 +116,19 @@ impl Models {
 
     pub(crate) fn budget(&self) -> Budget {
         self.machine().budget()
+    }
+
+    /// Returns how a tier's model would be held with another way to page it. Blocking.
+    ///
+    /// # Errors
+    /// Those of a load.
+    pub(crate) fn placement(&self, tier: &TierId, paging: Paging) -> Result<Placement, Error> {
+        let current = self.current.read().clone();
+        let config = current.tier(tier).ok_or_else(|| no_longer(tier))?;
+        let config = Trial::Paging(paging).on(config);
+        Ok(load(tier, &config, &current.library, &self.machine())?
+            .plan
+            .placement)
     }
 
     /// Returns the machine with the configured limit; a load does not depend on bandwidths.

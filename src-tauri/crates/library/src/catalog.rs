@@ -262,6 +262,7 @@ impl Architecture {
             expert_bytes,
             // Not published.
             feed_forward_bytes: 0,
+            largest_layer_bytes: 0,
             parameters: self.parameters,
             tied_output: self.tied_output,
             layers: self.layers,

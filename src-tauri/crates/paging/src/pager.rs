@@ -114,8 +114,8 @@ struct Board {
     /// Runs that pages have been moved to, by file and first page.
     moved_to: HashSet<(usize, u64)>,
     most_moved: usize,
-    /// Why a read failed, until somebody is told.
-    failed: Option<Error>,
+    /// Why reads failed, since experts were needed last.
+    failed: HashMap<Unit, Error>,
     /// When a job has ended last.
     ended_at: Instant,
     token: u64,
@@ -164,7 +164,7 @@ impl Pager {
             leaving: HashMap::new(),
             moved_to: HashSet::new(),
             most_moved: platform::most_moved(),
-            failed: None,
+            failed: HashMap::new(),
             ended_at: Instant::now(),
             token: 0,
             last_layer: None,
@@ -232,6 +232,7 @@ impl Pager {
                 return Ok(false);
             }
         }
+        board.failed.clear();
         if board.last_layer.is_none_or(|last| layer <= last) {
             board.token += 1;
         }
@@ -258,6 +259,9 @@ impl Pager {
         let mut wanted = true;
         while wanted && !units.iter().all(|&unit| board.cache.is_held(unit)) {
             wanted = inner.wait(&mut board, began, abandoned)?;
+            if let Some(error) = units.iter().find_map(|unit| board.failed.remove(unit)) {
+                return Err(error);
+            }
         }
         let waited = u64::try_from(waits.elapsed().as_nanos()).unwrap_or(u64::MAX);
         inner.waited_nanos.fetch_add(waited, Ordering::Relaxed);
@@ -331,7 +335,7 @@ impl Inner {
             return Err(self.stalled());
         }
         self.done.wait_for(board, LOOK);
-        board.failed.take().map_or(Ok(true), Err)
+        Ok(true)
     }
 
     fn stalled(&self) -> Error {
@@ -555,7 +559,7 @@ impl Board {
         unread.matrices -= 1;
         if let Err(error) = read {
             unread.failed = true;
-            self.failed.get_or_insert(error);
+            self.failed.entry(job.unit).or_insert(error);
         }
         if unread.matrices > 0 {
             return;

@@ -19,6 +19,11 @@ describe('what an answer has read', () => {
     expect(describeReads({ ...READS, layers: true })[0]).toBe('94 % of layers in memory');
   });
 
+  it('is told as a whole, or without the wait, where no more is known', () => {
+    expect(describeReads({ ...READS, tokens: 0 })[1]).toBe('32 MB read from disk');
+    expect(describeReads({ ...READS, wait_ms: null })[1]).toBe('3 MB read per token');
+  });
+
   it('says that an answer is approximate, also of a model in memory', () => {
     const approximated = { changed: 0.5, lost_weight: null };
     const resident = { ...READS, hit_rate: 1, read_bytes: 0, wait_ms: 0, approximated };

@@ -4,19 +4,22 @@ import type { ExpertReads } from '../../platform/openapi';
 /** Says what an answer of a model larger than memory has cost. */
 export function describeReads(reads: ExpertReads): string[] {
   const facts: string[] = [];
-  const tokens = Math.max(1, reads.tokens ?? 0);
   if (reads.read_bytes > 0 || !reads.approximated) {
     const part = Math.floor(reads.hit_rate * 100);
-    const what = reads.layers ? 'layers' : 'experts';
-    const read = fileSize(Math.round(reads.read_bytes / tokens));
-    facts.push(
-      `${part} % of ${what} in memory`,
-      `${read} read and ${duration(reads.wait_ms / tokens)} waited per token`,
-    );
+    facts.push(`${part} % of ${reads.layers ? 'layers' : 'experts'} in memory`, describeBytes(reads));
   }
   if (reads.approximated) {
     const part = Math.ceil(reads.approximated.changed * 100);
     facts.push(`approximate: ${part} % of experts replaced or left out`);
   }
   return facts;
+}
+
+function describeBytes({ read_bytes, tokens, wait_ms }: ExpertReads): string {
+  // Older answers were stored without their number of tokens.
+  if (!tokens) return `${fileSize(read_bytes)} read from disk`;
+  const read = `${fileSize(Math.round(read_bytes / tokens))} read`;
+  return wait_ms === null
+    ? `${read} per token`
+    : `${read} and ${duration(wait_ms / tokens)} waited per token`;
 }

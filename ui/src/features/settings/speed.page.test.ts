@@ -202,7 +202,7 @@ describe('measuring a tier', () => {
       read_bytes_per_token: null,
       wait_ms_per_token: null,
     };
-    const other: PagingRow = { ...nothing, paging: 'stream', skipped: 'its placement is cache' };
+    const other: PagingRow = { ...nothing, paging: 'stream', skipped: 'it is run as "cache" instead' };
     stream?.event('report', { ...BENCH, rows: [], paging: [row, other] });
     const table = within(await screen.findByTestId('settings-tier-fast-bench'));
     for (const text of [
@@ -211,7 +211,7 @@ describe('measuring a tier', () => {
       '79 %',
       '43 MB',
       '21 ms',
-      'Its placement is cache.',
+      'It is run as "cache" instead.',
     ]) {
       expect(table.getByText(text)).toBeTruthy();
     }

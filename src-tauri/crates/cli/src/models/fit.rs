@@ -4,7 +4,13 @@ use crate::{
     client::{Client, admin, read},
     output,
 };
-use tierbar_core::{Error, budget::gib, config::Paging, fit::Verdict, units::file_size};
+use tierbar_core::{
+    Error,
+    budget::{Placement, gib},
+    config::Paging,
+    fit::Verdict,
+    units::file_size,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -77,26 +83,31 @@ fn text(verdict: &Verdict) -> String {
             format!("{} of {} layers", gpu.layers, gpu.layers_all),
         );
         if gpu.without_experts {
-            row("Experts", "on the CPU".to_owned());
+            let what = if verdict.placement == Placement::Stream {
+                "Feed-forward matrices"
+            } else {
+                "Experts"
+            };
+            row(what, "on the CPU".to_owned());
         }
     }
     if let Some(speed) = verdict.speed {
         row("Expected speed", output::speeds(speed));
-        for way in &verdict.paging_speeds {
-            let what = match way.paging {
-                Paging::Cache => "  experts in a cache",
-                Paging::Advise => "  experts read ahead",
-                Paging::Stream => "  layers from the disk (\"stream\")",
-                Paging::Mmap | Paging::Auto | Paging::Off => "  left to the system",
-            };
-            row(what, output::speed_range(way.low, way.high));
-        }
         if let Some(measured) = speed.measured {
             row("Measured speed", format!("{measured:.1} tok/s"));
         }
         if let Some(error) = speed.error {
             row("Estimate error", format!("{:+.0} %", error * 100.0));
         }
+    }
+    for way in &verdict.paging_speeds {
+        let what = match way.paging {
+            Paging::Cache => "Speed with a cache of experts",
+            Paging::Advise => "Speed with experts read ahead",
+            Paging::Stream => "Speed with layers read from disk",
+            Paging::Mmap | Paging::Auto | Paging::Off => "Speed if left to the system",
+        };
+        row(what, output::speed_range(way.low, way.high));
     }
     if let Some(instead) = &verdict.instead {
         text += &format!(

@@ -51,8 +51,7 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32)
         },
         least_cache: least_cache(model),
         feed_forward: model.feed_forward_bytes.min(model.dense_bytes),
-        // One that is computed with while the next is read. They seldom end where pages do.
-        least_layers: model.feed_forward_bytes / u64::from(model.layers.max(1)) / 32 * 66,
+        least_layers: two_layers(model, model.feed_forward_bytes),
         context,
     }
 }
@@ -62,8 +61,14 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32)
 fn least_cache(model: &ModelAccount) -> u64 {
     let experts = u64::from(model.experts.max(1));
     let cycle = model.expert_bytes / experts * u64::from(model.experts_used.min(model.experts));
-    let layers = model.expert_bytes / u64::from(model.layers.max(1)) * 2;
-    cycle.max(layers) / 32 * 33
+    (cycle / 32 * 33 + MIB).max(two_layers(model, model.expert_bytes))
+}
+
+/// Two layers, of which one is computed with while the next is read. Their parts seldom end where pages do.
+fn two_layers(model: &ModelAccount, all_layers: u64) -> u64 {
+    let average = all_layers / u64::from(model.layers.max(1));
+    // The worker gets whole mebibytes.
+    average.max(model.largest_layer_bytes).saturating_mul(2) / 32 * 33 + MIB
 }
 
 impl Needs {

@@ -72,6 +72,8 @@ impl ModelAccount {
             embedding_bytes: scale(self.embedding_bytes),
             per_layer_embedding_bytes: scale(self.per_layer_embedding_bytes),
             expert_bytes: scale(self.expert_bytes),
+            feed_forward_bytes: scale(self.feed_forward_bytes),
+            largest_layer_bytes: scale(self.largest_layer_bytes),
             ..self.clone()
         }
     }

@@ -53,7 +53,7 @@ pub fn verdict(
         (Paging::Cache, Placement::Cache),
         (Paging::Advise, Placement::Advise),
         (Paging::Mmap, Placement::Mmap),
-        // Also of a dense model that is refused, for whoever wants it nevertheless.
+        // Also of a dense model that is refused otherwise.
         (Paging::Stream, Placement::Stream),
     ];
     let is_paged = plan.bytes(LineKind::PagedExperts) > 0 || model.experts == 0;

@@ -150,7 +150,9 @@ pub(super) fn expert_reads(
             1.0
         },
         read_bytes: cost.read_bytes,
-        wait_ms: cost.waited.as_secs_f64() * 1e3,
+        wait_ms: spent
+            .is_some_and(|spent| spent.knows_wait)
+            .then_some(cost.waited.as_secs_f64() * 1e3),
         tokens: tokens as u64,
         layers,
         approximated: fewer.or(changed),

@@ -301,6 +301,10 @@ impl Context {
         let Some(_turn) = self.threadpool.1.take_unless(|| interrupt.is_requested()) else {
             return Ok(Decoded::Aborted);
         };
+        if let Some(hook) = &self.hook {
+            // SAFETY: as the caller says.
+            hook.generates(unsafe { asks_for_all(&batch) });
+        }
         // SAFETY: the context is live; as the caller says.
         let status = unsafe {
             let status = sys::llama_decode(self.raw.as_ptr(), batch);
@@ -524,6 +528,16 @@ impl Context {
         // SAFETY: the context is live; the handle lives as long.
         unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
     }
+}
+
+/// Returns whether the successor of each token of a batch is asked for.
+///
+/// # Safety
+/// The batch's arrays must have the length that it states.
+unsafe fn asks_for_all(batch: &sys::llama_batch) -> bool {
+    let count = usize::try_from(batch.n_tokens).unwrap_or(0);
+    // SAFETY: as the caller says.
+    !batch.logits.is_null() && (0..count).all(|at| unsafe { *batch.logits.add(at) } != 0)
 }
 
 impl Drop for Context {

@@ -113,6 +113,8 @@ impl Changed {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spent {
     pub(crate) cost: Cost,
+    /// Whether the time that was waited is known: the system does not say.
+    pub(crate) knows_wait: bool,
     /// If choices may be changed.
     pub(crate) changed: Option<Changed>,
 }
@@ -123,6 +125,7 @@ impl Spent {
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             cost: self.cost.since(&earlier.cost),
+            knows_wait: self.knows_wait,
             changed: self
                 .changed
                 .zip(earlier.changed)
@@ -182,6 +185,12 @@ impl Paged {
             )
             .hint("set the tier's paging to \"mmap\"")
         };
+        // Its weights are made of the exponentials, so that a zero would count.
+        if manner.approximation == Approximation::Drop && account.architecture == "gpt-oss" {
+            let message = format!("{} cannot leave experts out", path.display());
+            return Err(Error::new(Code::ModelUnsupported, message)
+                .hint("set the tier's `approximate` to \"substitute\" or \"off\""));
+        }
         let places = tierbar_gguf::tensors(path)?;
         let mapped = mapped_weights(model);
         let bases = bases(&places, &mapped).ok_or_else(|| unsupported(&"it is not mapped"))?;
@@ -297,8 +306,9 @@ impl Paged {
             layers: picture.layers,
             held_bytes: picture.held_bytes,
             all_bytes: picture.all_bytes,
-            hits: cost.stats.hits,
-            misses: cost.stats.misses,
+            // What was still being read was not in memory when it was needed.
+            hits: cost.stats.hits - cost.stats.ahead,
+            misses: cost.stats.misses + cost.stats.ahead,
             read_bytes: cost.read_bytes,
             waited_ms: cost.waited.as_secs_f64() * 1e3,
         }
@@ -311,6 +321,7 @@ impl Paged {
                 Paging::Cache { pager, .. } => pager.cost(),
                 Paging::System(announcer) => announcer.cost(),
             },
+            knows_wait: matches!(self.paging, Paging::Cache { .. }),
             changed: approximates.then(|| *lock(&self.changed.0)),
         }
     }

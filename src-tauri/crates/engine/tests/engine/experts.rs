@@ -6,6 +6,10 @@ use crate::support::{SMOLLM, WORKER, Worker, group::Group, model, skip};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use tierbar_core::{
+    budget::{Budget, LineKind, MICRO_BATCH, plan_load},
+    config::{KvCache, Paging},
+};
 use tierbar_mixture::{Mixture, Random, Router, write_shared};
 
 const PROMPT: &str = "Tides rise and fall because";
@@ -230,6 +234,36 @@ async fn every_kind_of_mixture_is_paged_to_the_same_bits() {
 }
 
 #[tokio::test]
+async fn a_mixture_in_several_files_is_paged_to_the_same_bits() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let kind = Random::Qwen3Moe;
+    let path = kind.write_split(&model(SMOLLM), folder.path()).unwrap();
+    assert_paged_equals_resident(&path, kind.architecture()).await;
+}
+
+/// Two at the same time share batches, and what each chooses has to stay for both.
+#[tokio::test]
+async fn requests_together_are_paged_to_the_same_text() {
+    let file = mixture();
+    let paged = worker(&file.path, &["--mapped", "--expert-cache-mib", "120"]).await;
+    let prompts = [
+        crate::support::numbers(0, 40),
+        crate::support::numbers(300, 330),
+    ];
+    let alone = [
+        answer(&paged, &prompts[0], 40).await,
+        answer(&paged, &prompts[1], 40).await,
+    ];
+    let (first, second) = tokio::join!(
+        answer(&paged, &prompts[0], 40),
+        answer(&paged, &prompts[1], 40)
+    );
+    for (together, alone) in [first, second].iter().zip(&alone) {
+        assert_eq!(together["text"], alone["text"]);
+    }
+}
+
+#[tokio::test]
 async fn a_shared_expert_stays_and_the_answer_is_the_dense_ones() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("mixture.gguf");
@@ -256,6 +290,38 @@ async fn assert_paged_equals_resident(path: &Path, kind: &str) {
     let ahead = ["--mapped", "--announce-experts", "--experts-on-cpu"];
     let announced = worker(path, &ahead).await;
     assert_eq!(answer(&announced, PROMPT, 40).await, expected, "{kind}");
+}
+
+/// A worker that refuses what was planned for it would fail a load that could have been planned otherwise.
+#[tokio::test]
+async fn the_smallest_planned_cache_is_enough_for_the_worker() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for kind in Random::ALL {
+        let path = folder.path().join(kind.architecture());
+        kind.write(&model(SMOLLM), &path).unwrap();
+        let mib = smallest(&path, Paging::Cache, LineKind::ExpertCache).to_string();
+        let flags = ["--mapped", "--expert-cache-mib", &mib];
+        worker(&path, &flags).await.ready();
+    }
+    let mib = smallest(&model(SMOLLM), Paging::Stream, LineKind::LayerCache).to_string();
+    let flags = ["--mapped", "--layer-cache-mib", &mib];
+    worker(&model(SMOLLM), &flags).await.ready();
+}
+
+/// The least that is planned for a model in one way, whatever the machine, in MiB.
+fn smallest(path: &Path, paging: Paging, line: LineKind) -> u64 {
+    let account = tierbar_gguf::read(path).unwrap();
+    let mut plans = (100..2000).filter_map(|mib| {
+        let budget = Budget {
+            total_bytes: mib << 20,
+            max_loaded: 1,
+            paging,
+        };
+        let plan = plan_load(&account, 2048, KvCache::F16, MICRO_BATCH, &budget).ok()?;
+        let bytes = plan.bytes(line);
+        (bytes > 0).then_some(bytes >> 20)
+    });
+    plans.next().unwrap()
 }
 
 /// The experts of this mixture are equal: whatever takes the place of a choice, and with the right weight, the text is the dense

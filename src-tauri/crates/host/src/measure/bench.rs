@@ -4,7 +4,7 @@ use super::{
     HostParts, ProgressSender, paging, spared, wanted,
     worker::{Timed, Worker},
 };
-use crate::models::refuse_measuring;
+use crate::{measured, models::refuse_measuring};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -66,7 +66,7 @@ pub(super) async fn bench(
     }
     progress.progress(steps, steps, "done");
     let memory = memory(&parts, &tier, &worker).await?;
-    Ok(BenchReport {
+    let mut report = BenchReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
         model: worker.lease().model().clone(),
@@ -82,7 +82,21 @@ pub(super) async fn bench(
         memory,
         disturbed: meter.disturbed,
         tier,
-    })
+    };
+    if let Some(last) = last_like(&parts, &report).await {
+        report.paging = last.paging;
+    }
+    Ok(report)
+}
+
+/// The last report, if it is of the same model and of measurements as these, so that what it has besides stays true.
+pub(super) async fn last_like(parts: &HostParts, report: &BenchReport) -> Option<BenchReport> {
+    let path = parts.config.folder.measured("bench", &report.tier);
+    let read = spawn_blocking(move || measured::read::<Option<BenchReport>>(&path)).await;
+    let last = read.ok().flatten()?;
+    let measured =
+        |report: &BenchReport| (report.prompt_tokens, report.answer_tokens, report.settings);
+    (last.model == report.model && measured(&last) == measured(report)).then_some(last)
 }
 
 pub(super) fn now() -> String {

@@ -2,13 +2,14 @@
 
 use super::{
     HostParts, ProgressSender,
-    bench::{Meter, Runs, decode_rate, lease, memory, now, prefill_rate},
+    bench::{Meter, Runs, decode_rate, last_like, lease, memory, now, prefill_rate},
     spared,
+    tune::ends_it,
 };
-use crate::models::Trial;
+use crate::{blocking::blocking, models::Trial};
 use std::sync::Arc;
 use tierbar_core::{
-    Code, Error, TierId,
+    Error, ModelId, TierId,
     bench::{BenchMemory, BenchReport, BenchRequest, Figure, PagingRow, Settings},
     budget::Placement,
     config::Paging,
@@ -33,12 +34,15 @@ pub(super) async fn bench(
     settings: Settings,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
+    let tiers = parts.config.supervisor.snapshot();
+    let status = tiers.iter().find(|status| status.id == tier);
+    let model = status.and_then(|status| status.model.clone());
     let mut report = BenchReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
         tier: tier.clone(),
-        model: tierbar_core::ModelId(String::new()),
-        context_tokens: 0,
+        model: model.unwrap_or_else(|| ModelId(String::new())),
+        context_tokens: status.map_or(0, |status| status.context_tokens),
         settings,
         threads_used: 0,
         prompt_tokens: request.prompt_tokens,
@@ -51,41 +55,49 @@ pub(super) async fn bench(
         disturbed: 0,
     };
     for (done, (paging, placement)) in WAYS.into_iter().enumerate() {
-        // Each is a load, so do not start while memory is short.
-        spared(&parts, Pressure::Warning)?;
         progress.progress(done, WAYS.len(), placement.as_str());
-        parts.config.begin_trial(&tier, Trial::Paging(paging)).await;
-        let row = match measure(&parts, &tier, placement, &request, &mut report).await {
+        let row = match measure(&parts, &tier, (paging, placement), &request, &mut report).await {
             Ok(Ok(runs)) => row(paging, &runs),
             Ok(Err(why)) => PagingRow::skipped(paging, why),
-            // It does not fit in this way.
-            Err(error) if error.code == Code::OverBudget => {
-                PagingRow::skipped(paging, error.message)
-            }
-            Err(error) => return Err(error),
+            Err(error) if ends_it(&error) => return Err(error),
+            // It cannot be loaded in this way.
+            Err(error) => PagingRow::skipped(paging, error.message),
         };
         report.paging.push(row);
     }
     progress.progress(WAYS.len(), WAYS.len(), "done");
+    if let Some(last) = last_like(&parts, &report).await {
+        report.rows = last.rows;
+    }
     Ok(report)
 }
 
-/// Loads the tier and measures it, if it is placed so; else says how it is.
+/// Loads the tier in one way and measures it; or says why that way is none for its model.
 async fn measure(
-    parts: &HostParts,
+    parts: &Arc<HostParts>,
     tier: &TierId,
-    wanted: Placement,
+    (paging, wanted): (Paging, Placement),
     request: &BenchRequest,
     report: &mut BenchReport,
 ) -> Result<Result<Runs, String>, Error> {
-    let (worker, load_ms) = lease(parts, tier).await?;
-    let tiers = parts.config.supervisor.snapshot();
-    let status = tiers.iter().find(|status| status.id == *tier);
-    let placement = status.and_then(|status| status.plan.as_ref().map(|plan| plan.placement));
-    if placement != Some(wanted) {
-        let is = placement.map_or("unknown", Placement::as_str);
-        return Ok(Err(format!("its placement is {is}")));
+    let placement = {
+        let (parts, tier) = (Arc::clone(parts), tier.clone());
+        blocking("reading the model", move || {
+            parts.config.models.placement(&tier, paging)
+        })
+        .await?
+    };
+    if placement == Placement::Resident {
+        return Ok(Err("the model fits in memory".to_owned()));
     }
+    if placement != wanted {
+        let why = format!("it is run as \"{}\" instead", placement.as_str());
+        return Ok(Err(why));
+    }
+    // Each is a load, so do not start while memory is short.
+    spared(parts, Pressure::Warning)?;
+    parts.config.begin_trial(tier, Trial::Paging(paging)).await;
+    let (worker, load_ms) = lease(parts, tier).await?;
     let mut meter = Meter::new(parts, tier, &worker, request, Pressure::Critical).await?;
     report.model = worker.lease().model().clone();
     report.context_tokens = meter.context_tokens;
@@ -114,7 +126,11 @@ fn row(paging: Paging, runs: &Runs) -> PagingRow {
         decode: Figure::of(runs.decode.iter().map(decode_rate).collect()),
         hit_rate: median(reads.clone().map(|read| read.hit_rate).collect()),
         read_bytes_per_token: median(read.collect()),
-        wait_ms_per_token: median(reads.map(|read| read.wait_ms / each(read.tokens)).collect()),
+        wait_ms_per_token: median(
+            reads
+                .filter_map(|read| Some(read.wait_ms? / each(read.tokens)))
+                .collect(),
+        ),
         skipped: None,
     }
 }

@@ -122,7 +122,7 @@ async fn candidate(
 }
 
 /// Returns whether an error ends the search.
-fn ends_it(error: &Error) -> bool {
+pub(super) fn ends_it(error: &Error) -> bool {
     matches!(
         error.code,
         Code::ShuttingDown | Code::TierUnknown | Code::TierStopped | Code::Overloaded

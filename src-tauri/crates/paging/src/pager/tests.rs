@@ -188,6 +188,41 @@ fn a_picture_shows_what_is_held() {
 }
 
 #[test]
+fn an_error_that_nobody_waited_for_is_forgotten() {
+    let model = model();
+    let pager = model.pager(|least| least).unwrap();
+    let old = Error::new(Code::Storage, "the disk was away");
+    pager.inner.board.lock().failed.insert(0, old.clone());
+    assert!(pager.need(0, &[0], false, &wanted).unwrap());
+    // One of an expert that is needed is reported, once.
+    let unread = Unread {
+        matrices: 1,
+        failed: false,
+    };
+    let mut board = pager.inner.board.lock();
+    board.cache.take(&[1], 2);
+    board.unread.insert(1, unread);
+    let job = Job {
+        unit: 1,
+        recycled: None,
+        run: Run {
+            area: 0,
+            bytes: 0..0,
+        },
+        end: 0,
+    };
+    board.end(&job, Err(old.clone()));
+    assert_eq!(
+        board.failed.remove(&1).map(|error| error.message),
+        Some(old.message)
+    );
+    assert!(board.cache.is_absent(1));
+    drop(board);
+    assert!(pager.need(0, &[1], false, &wanted).unwrap());
+    assert!(model.expert_is_right(0, 1));
+}
+
+#[test]
 fn an_expert_that_is_chosen_twice_is_read_once() {
     let model = model();
     let pager = model.pager(|least| least).unwrap();

@@ -44,7 +44,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
             experts: Some(ExpertReads {
                 hit_rate: 0.75,
                 read_bytes: 4096,
-                wait_ms: 1.5,
+                wait_ms: Some(1.5),
                 tokens: 8,
                 layers: false,
                 approximated: Some(Approximated {

@@ -15,6 +15,7 @@ fn blank() -> ModelAccount {
         per_layer_embedding_bytes: 0,
         expert_bytes: 0,
         feed_forward_bytes: 0,
+        largest_layer_bytes: 0,
         parameters: 0,
         tied_output: false,
         layers: 0,

@@ -156,8 +156,7 @@ fn the_error_is_how_far_the_range_missed() {
 #[test]
 fn the_document_has_what_a_16_gb_mac_is_told_of_the_35b() {
     let machine = machine(16, Some(3_000_000_000));
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/paging.md");
-    let page = std::fs::read_to_string(page).unwrap();
+    let page = include_str!("../../../../../../docs/paging.md");
     let mut missing = String::new();
     for offer in accounts::qwen35_35b_offers() {
         let model = accounts::qwen35_35b(offer.size_bytes);

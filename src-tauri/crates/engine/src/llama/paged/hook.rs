@@ -18,6 +18,8 @@ use tierbar_core::{Error, run::Approximation};
 /// llama.cpp's name of the router's choice, before the number of the layer, and of the weights of that choice.
 const CHOICE: &[u8] = b"ffn_moe_topk-";
 const WEIGHTS: &[u8] = b"ffn_moe_weights-";
+/// Of the router's probabilities, before they are biased or masked for the choice.
+const PROBABILITIES: &[u8] = b"ffn_moe_probs-";
 
 /// The callback's data, of one context.
 #[derive(Debug)]
@@ -34,6 +36,10 @@ struct State {
     layer: Option<u32>,
     /// Of the last choice, row by row: places that must not count.
     dropped: Vec<Vec<usize>>,
+    /// A layer and the address of its tensor of probabilities, in the graph that is evaluated.
+    probabilities: Option<(u32, usize)>,
+    /// Whether each row of the batch is a token whose successor is asked for.
+    generates: bool,
 }
 
 /// What evaluation stops at.
@@ -58,7 +64,13 @@ impl Hook {
     pub(crate) fn take_failure(&self) -> Option<Error> {
         let mut state = lock(&self.state);
         state.layer = None;
+        state.probabilities = None;
         state.failure.take()
+    }
+
+    /// Sets whether each row of the next batch is a token whose successor is asked for. Prompts are read exactly.
+    pub(crate) fn generates(&self, all: bool) {
+        lock(&self.state).generates = all;
     }
 
     /// Has the chosen experts in memory. If that fails, stops the evaluation; if it is interrupted, it ends by itself.
@@ -91,6 +103,10 @@ impl Hook {
         }
     }
 
+    fn experts_are_approximated(&self) -> bool {
+        self.paged.approximation != Approximation::Off
+    }
+
     /// Where evaluation stops for a node, before or after it is computed.
     ///
     /// # Safety
@@ -114,10 +130,15 @@ impl Hook {
         }
         // SAFETY: as the caller says; ggml ends every name with a zero.
         let name = unsafe { CStr::from_ptr((*tensor).name.as_ptr()) }.to_bytes();
-        if let Some(number) = name.strip_prefix(CHOICE) {
-            return Some(Stop::Choice(
-                std::str::from_utf8(number).ok()?.parse().ok()?,
-            ));
+        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse().ok();
+        if let Some(layer) = name.strip_prefix(CHOICE).and_then(number) {
+            return Some(Stop::Choice(layer));
+        }
+        if self.experts_are_approximated()
+            && let Some(layer) = name.strip_prefix(PROBABILITIES).and_then(number)
+        {
+            // It is computed before the choice, and read once more after it.
+            lock(&self.state).probabilities = Some((layer, tensor as usize));
         }
         let drops = self.paged.approximation == Approximation::Drop;
         (drops && name.starts_with(WEIGHTS)).then_some(Stop::Weights)
@@ -136,7 +157,8 @@ impl Hook {
         // So many rows use nearly all of the next layer, too.
         let many = rows * used >= self.paged.all as usize;
         lock(&self.state).dropped.clear();
-        if self.paged.approximation != Approximation::Off && !many {
+        let generates = lock(&self.state).generates;
+        if self.experts_are_approximated() && generates && !many {
             // SAFETY: as the caller says.
             unsafe { self.approximate(layer, tensor, used, rows) };
         }
@@ -168,16 +190,27 @@ impl Hook {
         let Paging::Cache { pager, .. } = &self.paged.paging else {
             return;
         };
-        // SAFETY: a choice is the first columns of an order of all experts (`ggml_argsort_top_k`), which is made of their
-        // probabilities; the memory of these is not used again before the next node is computed.
-        let (order, weights) = unsafe {
+        let all = self.paged.all as usize;
+        let Some((of, weights)) = lock(&self.state).probabilities else {
+            return;
+        };
+        let weights = weights as *const sys::ggml_tensor;
+        // SAFETY: a choice is the first columns of an order of all experts (`ggml_argsort_top_k`). The probabilities are a tensor of
+        // the same graph; the choice's weights are taken from them afterwards, so that they are still there.
+        let order = unsafe {
             let order = (*tensor).src[0];
-            if order.is_null() || (*order).op != sys::GGML_OP_ARGSORT || (*order).src[0].is_null() {
+            let has_all = |tensor: *const sys::ggml_tensor| {
+                usize::try_from((*tensor).ne[0]) == Ok(all)
+                    && usize::try_from((*tensor).ne[1]) == Ok(rows)
+            };
+            if order.is_null() || (*order).op != sys::GGML_OP_ARGSORT || of != layer {
                 return;
             }
-            (order, (*order).src[0])
+            if !has_all(order) || !has_all(weights) {
+                return;
+            }
+            order
         };
-        let all = self.paged.all as usize;
         let is_held = |expert| pager.is_held(layer, expert);
         for row in 0..rows {
             // SAFETY: both have a row of all experts for each row of the choice.
