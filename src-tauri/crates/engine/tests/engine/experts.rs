@@ -330,7 +330,8 @@ fn smallest(path: &Path, paging: Paging, line: LineKind) -> u64 {
 async fn approximated_answers_say_how_far_they_went() {
     let file = mixture();
     let resident = worker(&file.path, &["--mapped"]).await;
-    let expected = answer(&resident, PROMPT, 16).await["text"].clone();
+    let counting = crate::support::numbers(0, 60);
+    let expected = answer(&resident, &counting, 60).await["text"].clone();
     drop(resident);
     let ways: [(&[&str], f64); 3] = [
         (
@@ -339,14 +340,14 @@ async fn approximated_answers_say_how_far_they_went() {
         ),
         (
             &["--approximate", "drop", "--expert-cache-mib", "120"],
-            0.005,
+            0.0005,
         ),
         (&["--experts-used", "1"], 0.5),
     ];
     for (way, least) in ways {
         let paged = worker(&file.path, &[&["--mapped"], way].concat()).await;
         let request =
-            json!({"prompt": PROMPT, "max_tokens": 16, "temperature": 0, "ignore_eos": true});
+            json!({"prompt": counting, "max_tokens": 60, "temperature": 0, "ignore_eos": true});
         let (_, answer) = paged.post("/v1/completions", &request).await;
         assert_eq!(answer["choices"][0]["text"], expected, "{way:?}");
         let approximated = &answer["timings"]["experts"]["approximated"];
