@@ -112,11 +112,14 @@ async fn greedy_text_equals_llama_servers(name: &str) {
     let completions = recorded["completions"].as_object().unwrap();
     assert!(completions.len() >= 20);
     let (mut longest, mut same, mut all) = (0, 0, 0);
-    for (prompt, expected) in completions {
+    for (number, (prompt, expected)) in completions.iter().enumerate() {
         let text = expected["text"].as_str().unwrap();
         let mut request = json!({"prompt": prompt, "max_tokens": expected["tokens"], "temperature": 0, "logprobs": 5});
-        // The second finds all of its prompt in the cache.
+        // The second finds all of its prompt in the cache; some say as much of that as all.
         for cached in [false, true] {
+            if cached && number % 4 > 0 {
+                continue;
+            }
             request["cache_prompt"] = json!(cached);
             let (status, answer) = worker.post("/v1/completions", &request).await;
             assert_eq!(status, 200, "{answer}");
