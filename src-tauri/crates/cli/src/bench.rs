@@ -74,10 +74,10 @@ fn text(report: &BenchReport) -> String {
     let figures = if report.rows.is_empty() {
         String::new()
     } else {
-        table(&rows, &[0, 1, 2, 3])
+        format!("\n{}", table(&rows, &[0, 1, 2, 3]))
     };
     let mut text = format!(
-        "{}: {}, {} tokens of context, {} ({} in use)\n{}, Tierbar {}\n\n{figures}\n{skipped}",
+        "{}: {}, {} tokens of context, {} ({} in use)\n{}, Tierbar {}\n{figures}\n{skipped}",
         report.tier,
         report.model,
         report.context_tokens,
