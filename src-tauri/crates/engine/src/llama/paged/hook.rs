@@ -156,8 +156,11 @@ impl Hook {
         };
         // So many rows use nearly all of the next layer, too.
         let many = rows * used >= self.paged.all as usize;
-        lock(&self.state).dropped.clear();
-        let generates = lock(&self.state).generates;
+        let generates = {
+            let mut state = lock(&self.state);
+            state.dropped.clear();
+            state.generates
+        };
         if self.experts_are_approximated() && generates && !many {
             // SAFETY: as the caller says.
             unsafe { self.approximate(layer, tensor, used, rows) };
@@ -229,7 +232,7 @@ impl Hook {
                 // SAFETY: a row of as many numbers as were read.
                 unsafe { set(tensor, row, &experts) };
             }
-            self.paged.changed.add(used, &choice);
+            lock(&self.paged.changed).add(used, &choice);
             lock(&self.state).dropped.push(choice.dropped);
         }
     }
