@@ -12,7 +12,7 @@ mod words;
 
 pub use gpu::share as gpu_share;
 pub use instead::{Offer, recommend};
-pub use machine::{Machine, mac_working_set};
+pub use machine::{DecodeRate, Machine, mac_working_set};
 pub use verdict::verdict;
 
 pub use crate::budget::{Line, LineKind};

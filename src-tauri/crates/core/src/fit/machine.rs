@@ -21,6 +21,15 @@ pub struct Machine {
     pub memory_bandwidth: Option<u64>,
     /// The bandwidth of the disk with the models.
     pub disk_bandwidth: Option<u64>,
+    /// The best rate at which a model in memory has decoded.
+    pub decode: Option<DecodeRate>,
+}
+
+/// How fast this machine has decoded with a model that is in memory: what a short answer of any model tells of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DecodeRate {
+    pub bytes_per_token: u64,
+    pub bytes_per_second: u64,
 }
 
 impl Machine {
@@ -36,6 +45,7 @@ impl Machine {
             paging: Paging::Mmap,
             memory_bandwidth: None,
             disk_bandwidth: None,
+            decode: None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::{LineKind, SpeedEstimate};
 use crate::{
     budget::{LoadPlan, Placement},
     config::KvCache,
-    fit::Machine,
+    fit::{DecodeRate, Machine},
     model::ModelAccount,
 };
 
@@ -15,6 +15,9 @@ const MEMORY_LOW: f64 = 0.4;
 const MEMORY_HIGH: f64 = 0.9;
 /// A mixture reads many small matrices, which keep the memory less busy: Gemma 4 26B-A4B 0.37 on an M3 Max.
 const MEMORY_LOW_EXPERTS: f64 = 0.25;
+/// What a model reads per second in memory, in parts of what a smaller one was measured to: context, quants and the fixed
+/// work of a layer differ.
+const MEASURED_LOW: f64 = 0.8;
 /// Faulting a mapping in reads the disk at half the rate of large requests, in our measurement of a mixture larger than
 /// memory on Linux: 104 MB per token in 0.17 s, where large requests give 1 GB/s.
 const DISK_LOW: f64 = 0.5;
@@ -48,11 +51,21 @@ pub(super) fn estimate(
         return None;
     }
     let seconds = |bytes: f64, rate: u64, part: f64| bytes / (as_f64(rate) * part);
-    let memory_low = if model.expert_bytes > 0 {
+    let published_low = if model.expert_bytes > 0 {
         MEMORY_LOW_EXPERTS
     } else {
         MEMORY_LOW
     };
+    // The fixed work of a token weighs less in a larger model, so it reads at least as fast.
+    let measured = machine
+        .decode
+        .filter(|decode| decode.bytes_per_token <= read.active)
+        .map_or(0.0, |decode| {
+            as_f64(decode.bytes_per_second) / as_f64(memory)
+        });
+    let memory_low = published_low
+        .max(measured * MEASURED_LOW * published_low / MEMORY_LOW)
+        .min(MEMORY_HIGH);
     let disk_low = match plan.placement {
         Placement::Cache => DISK_LOW_CACHE,
         Placement::Advise => DISK_LOW_ADVISE,
@@ -89,30 +102,60 @@ struct Read {
 
 impl Read {
     fn of(model: &ModelAccount, plan: &LoadPlan, kv: KvCache) -> Self {
-        let row = |table: u64| table / u64::from(model.vocabulary.max(1));
-        let rows = model.row_read_bytes();
-        let output = if model.tied_output {
-            model.embedding_bytes
-        } else {
-            0
-        };
-        let experts = part(
-            model.expert_bytes,
-            u64::from(model.experts_used.min(model.experts)),
-            u64::from(model.experts),
-        );
         let cache = model.kv.bytes(plan.context_tokens / 2, kv);
         Self {
-            active: [model.dense_bytes, output, row(rows), experts, cache]
-                .into_iter()
-                .fold(0, u64::saturating_add),
-            paged_weights: plan.bytes(LineKind::PagedWeights).saturating_sub(rows),
+            active: weights_per_token(model).saturating_add(cache),
+            paged_weights: plan
+                .bytes(LineKind::PagedWeights)
+                .saturating_sub(model.row_read_bytes()),
             paged_experts: part(
-                experts,
+                experts_per_token(model),
                 plan.bytes(LineKind::PagedExperts),
                 model.expert_bytes,
             ),
         }
+    }
+}
+
+fn weights_per_token(model: &ModelAccount) -> u64 {
+    let row = |table: u64| table / u64::from(model.vocabulary.max(1));
+    let output = if model.tied_output {
+        model.embedding_bytes
+    } else {
+        0
+    };
+    [
+        model.dense_bytes,
+        output,
+        row(model.row_read_bytes()),
+        experts_per_token(model),
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add)
+}
+
+fn experts_per_token(model: &ModelAccount) -> u64 {
+    part(
+        model.expert_bytes,
+        u64::from(model.experts_used.min(model.experts)),
+        u64::from(model.experts),
+    )
+}
+
+impl DecodeRate {
+    /// Returns the rate of a dense model, in memory, that decodes this many tokens per second with a short context.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is given to two or three digits"
+    )]
+    pub fn of(model: &ModelAccount, tokens_per_second: f64) -> Option<Self> {
+        let bytes_per_token = weights_per_token(model);
+        (model.experts == 0 && tokens_per_second > 0.0 && bytes_per_token > 0).then(|| Self {
+            bytes_per_token,
+            bytes_per_second: (as_f64(bytes_per_token) * tokens_per_second) as u64,
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use tierbar_core::{
     Code, Config, Error, TierId, TierState,
     config::TierConfig,
-    fit::{LibraryModel, Machine, Verdict, verdict},
+    fit::{DecodeRate, LibraryModel, Machine, Verdict, verdict},
     lease::Tiers,
     status::TierStatus,
 };
@@ -162,6 +162,7 @@ impl LocalModels {
     pub(crate) async fn machine_for(&self, entries: &[Entry], measure: Measure) -> Machine {
         let config: Arc<Config> = self.models.config();
         let folder = self.models.library().models_dir().to_owned();
+        let decode = self.decode_rate(entries);
         let inside = entries
             .iter()
             .filter(|entry| entry.path.starts_with(&folder));
@@ -189,7 +190,15 @@ impl LocalModels {
             let machine = Arc::clone(&self.machine);
             tokio::spawn(async move { machine.look_again().await });
         }
-        machine
+        Machine { decode, ..machine }
+    }
+
+    /// Returns the best rate of the models that have answered.
+    fn decode_rate(&self, entries: &[Entry]) -> Option<DecodeRate> {
+        let rates = entries.iter().filter_map(|entry| {
+            DecodeRate::of(entry.account.as_ref().ok()?, self.speed.usual(&entry.id)?)
+        });
+        rates.max_by_key(|rate| rate.bytes_per_second)
     }
 
     /// Adds the measured speed of the model's last answers to the verdict.

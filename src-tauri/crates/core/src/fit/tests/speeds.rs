@@ -108,6 +108,41 @@ fn the_range_follows_from_its_factors() {
 }
 
 #[test]
+#[expect(clippy::cast_precision_loss, reason = "compared to a hundredth")]
+fn a_measured_answer_raises_the_least_speed_of_larger_models() {
+    let small = accounts::smollm2_135m();
+    let per_token = small.dense_bytes + small.embedding_bytes;
+    let decode = DecodeRate::of(&small, 0.7 * MEMORY as f64 / per_token as f64);
+    let fast = Machine {
+        decode,
+        ..machine(16, Some(MEMORY))
+    };
+    let low = |model: &ModelAccount, machine: &Machine| {
+        let speed = estimate(model, machine).unwrap();
+        assert!(speed.low <= speed.high);
+        speed.low
+    };
+    let dense = accounts::qwen35_9b(5_680_522_464);
+    let mixture = accounts::qwen35_35b(11_391_613_568);
+    for model in [&dense, &mixture] {
+        let raised = low(model, &fast) / low(model, &machine(16, Some(MEMORY)));
+        assert!((raised - 0.7 * 0.8 / 0.4).abs() < 0.01, "{raised}");
+    }
+    // Slower than published figures: the range stays. Of a larger model's answers: says nothing of a smaller one.
+    let slow = Machine {
+        decode: DecodeRate::of(&small, 1.0),
+        ..fast
+    };
+    assert_eq!(low(&dense, &slow), low(&dense, &machine(16, Some(MEMORY))));
+    let larger = Machine {
+        decode: DecodeRate::of(&dense, 100.0),
+        ..fast
+    };
+    assert_eq!(low(&small, &larger), low(&small, &machine(16, None)));
+    assert_eq!(DecodeRate::of(&mixture, 30.0), None);
+}
+
+#[test]
 fn a_mixture_on_disk_has_a_speed_by_each_way_to_page_it() {
     let model = accounts::qwen35_35b(22_016_023_168);
     let ways = |machine: &Machine| {
