@@ -279,6 +279,7 @@ mod tests {
             footprint_bytes: None,
             plan: None,
             context_tokens: 4096,
+            kv_cache: tierbar_core::config::KvCache::F16,
             loaded_percent: None,
             reason: None,
             unloads_at_ms: None,

@@ -102,7 +102,7 @@ fn account(read: Result<ModelAccount, Error>, total: u64) {
                 Machine::mac(16 * GIB),
                 Machine::new(u64::MAX, None),
             ] {
-                let verdict = verdict(&account, context, kv, &machine, &others);
+                let verdict = verdict(&account, (context, kv), &machine, &others);
                 let planned = plan_load(&account, context, kv, MICRO_BATCH, &machine.budget());
                 assert_eq!(planned.is_ok(), verdict.total_bytes <= verdict.budget_bytes);
             }

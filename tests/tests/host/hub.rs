@@ -79,8 +79,7 @@ fn client(url: &str, home: &Path, token: Option<&str>) -> Hub {
 fn suit(ram: u64) -> Suit {
     Suit {
         machine: Machine::mac(ram),
-        context: 4096,
-        kv_cache: KvCache::F16,
+        context: (4096, KvCache::F16).into(),
     }
 }
 

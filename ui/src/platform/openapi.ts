@@ -1867,18 +1867,12 @@ export interface components {
         CatalogModel: {
             /** @description One sentence: what it is good for. */
             about: string;
-            /**
-             * Format: int32
-             * @description The context that the verdicts are for, in tokens.
-             */
-            context_tokens: number;
             /** @description Whether it is the default of that tier. */
             default: boolean;
             /** @description Its short name, such as `gemma-4-e4b`. */
             id: string;
             /** @description `chat` or `embedding`. */
             kind: components["schemas"]["ModelKind"];
-            kv_cache: components["schemas"]["KvCache"];
             licence: string;
             /** @description The name for people. */
             name: string;
@@ -2671,6 +2665,8 @@ export interface components {
         Instead: {
             placement: components["schemas"]["Placement"];
             quant: string;
+            /** @description Why, in one or two sentences. */
+            reason: string;
             /** @description The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`. */
             reference: string;
             /** Format: int64 */
@@ -2830,10 +2826,14 @@ export interface components {
             id: components["schemas"]["ModelId"];
             keeper: components["schemas"]["Keeper"];
             path: string;
+            /** @description How it runs on this machine with each profile. */
+            profiles?: components["schemas"]["ProfileFit"][];
             /** @description Its media projector in the same folder. */
             projector?: string | null;
             /** @description The reference that Tierbar downloaded it by, if it did. */
             reference: string | null;
+            /** @description How tokens are chosen where neither a request nor its tier says. */
+            sampling?: components["schemas"]["ModelSampling"];
             /** @description The sha256 that its bytes had when they were last hashed, in lower-case hex. */
             sha256: string | null;
             /** Format: int64 */
@@ -3147,6 +3147,8 @@ export interface components {
             per_layer_embedding_bytes: number;
             /** @description The file's quantisation, such as `Q4_K_M`. */
             quant: string;
+            /** @description How its maker would have tokens chosen, as far as the file says. */
+            sampling?: components["schemas"]["Sampling"];
             /** @description Whether that template supports thinking, and tools. */
             thinking: boolean;
             /** @description The input embeddings are the output layer too. */
@@ -3174,6 +3176,13 @@ export interface components {
         ModelId: string;
         /** @enum {string} */
         ModelKind: "chat" | "embedding";
+        /** @description A model's sampling by whether it thinks before it answers. */
+        ModelSampling: {
+            /** @default {} */
+            answer?: components["schemas"]["Sampling"];
+            /** @default {} */
+            thinking?: components["schemas"]["Sampling"];
+        };
         /** @description Everything that a request can name. */
         Models: {
             data: components["schemas"]["Model"][];
@@ -3200,6 +3209,8 @@ export interface components {
             /** Format: int32 */
             parts: number;
             quant: string;
+            /** @description Why it is recommended. */
+            reason: string | null;
             /** @description Whether it is the best choice for this machine. */
             recommended: boolean;
             /** @description The reference to download it by, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`. */
@@ -3688,6 +3699,24 @@ export interface components {
             /** Format: double */
             simple: number;
         };
+        /**
+         * @description What a tier is used for: how long its context is, and in how many bits its KV cache is kept, where the tier does not say.
+         * @enum {string}
+         */
+        Profile: "balanced" | "long_context" | "agent" | "paged";
+        /** @description How a model runs on a machine with a profile. */
+        ProfileFit: {
+            /** Format: int32 */
+            context_tokens: number;
+            kv_cache: components["schemas"]["KvCache"];
+            placement: components["schemas"]["Placement"];
+            profile: components["schemas"]["Profile"];
+            /**
+             * Format: int64
+             * @description What the load uses of the budget.
+             */
+            total_bytes: number;
+        };
         /** @description The progress of a measurement. */
         Progress: {
             /** @description What is being done, such as `depth 4096: measuring prefill of 512 tokens`. */
@@ -3938,6 +3967,51 @@ export interface components {
             level: components["schemas"]["Level"];
             /** @description Whether a rule matched. */
             sure: boolean;
+        };
+        /** @description Values that are set, with llama.cpp's meanings. Those left out are the engine's. */
+        Sampling: {
+            /**
+             * Format: float
+             * @description 0: off.
+             * @default null
+             */
+            frequency_penalty?: number | null;
+            /**
+             * Format: float
+             * @description Of the tokens with at least this part of the likeliest one's probability.
+             * @default null
+             */
+            min_p?: number | null;
+            /**
+             * Format: float
+             * @description 0: off.
+             * @default null
+             */
+            presence_penalty?: number | null;
+            /**
+             * Format: float
+             * @description 1: off.
+             * @default null
+             */
+            repeat_penalty?: number | null;
+            /**
+             * Format: float
+             * @description 0: always the likeliest token.
+             * @default null
+             */
+            temperature?: number | null;
+            /**
+             * Format: int32
+             * @description Of the likeliest so many tokens; 0: of all.
+             * @default null
+             */
+            top_k?: number | null;
+            /**
+             * Format: float
+             * @description Of the likeliest tokens that together have this probability.
+             * @default null
+             */
+            top_p?: number | null;
         };
         /** @description A saved context that is now in memory. */
         SavedContext: {
@@ -4407,12 +4481,7 @@ export interface components {
              * @default 512
              */
             batch: number;
-            /**
-             * Format: int32
-             * @description Context in tokens.
-             * @default 4096
-             */
-            context: number;
+            context: "auto" | number;
             /**
              * @description A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
              * @default
@@ -4440,8 +4509,7 @@ export interface components {
              * @default 10m
              */
             idle_unload: components["schemas"]["IdleUnload"];
-            /** @default f16 */
-            kv_cache: components["schemas"]["KvCache"];
+            kv_cache: "auto" | components["schemas"]["KvCache"];
             /**
              * @description Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
              * @default false
@@ -4463,6 +4531,21 @@ export interface components {
              * @default false
              */
             pinned: boolean;
+            /**
+             * @description What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
+             * @default balanced
+             */
+            profile: components["schemas"]["Profile"];
+            /**
+             * @description How tokens are chosen where a request does not say; what is left out is the model's own.
+             * @default {}
+             */
+            sampling: components["schemas"]["Sampling"];
+            /**
+             * @description Think before answering where a request does not say, if the model can.
+             * @default false
+             */
+            thinking: boolean;
             /**
              * Format: int32
              * @description CPU threads; 0 lets Tierbar choose, which never takes all cores.
@@ -4536,6 +4619,8 @@ export interface components {
              */
             footprint_bytes: number | null;
             id: components["schemas"]["TierId"];
+            /** @description The type of its KV cache; of no meaning for a command or an endpoint. */
+            kv_cache: components["schemas"]["KvCache"];
             /**
              * Format: int32
              * @description While the tier starts, the percentage of its model's weights that is loaded.
@@ -4994,6 +5079,7 @@ export type ModelAccount = components['schemas']['ModelAccount'];
 export type ModelFigures = components['schemas']['ModelFigures'];
 export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
+export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
@@ -5031,6 +5117,8 @@ export type PolicyConfig = components['schemas']['PolicyConfig'];
 export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
 export type Probabilities = components['schemas']['Probabilities'];
+export type Profile = components['schemas']['Profile'];
+export type ProfileFit = components['schemas']['ProfileFit'];
 export type Progress = components['schemas']['Progress'];
 export type Pull = components['schemas']['Pull'];
 export type QueueConfig = components['schemas']['QueueConfig'];
@@ -5052,6 +5140,7 @@ export type Route = components['schemas']['Route'];
 export type RouteClassifier = components['schemas']['RouteClassifier'];
 export type RouteExam = components['schemas']['RouteExam'];
 export type RouteRules = components['schemas']['RouteRules'];
+export type Sampling = components['schemas']['Sampling'];
 export type SavedContext = components['schemas']['SavedContext'];
 export type ScheduleConfig = components['schemas']['ScheduleConfig'];
 export type ScheduleList = components['schemas']['ScheduleList'];
@@ -6325,6 +6414,8 @@ export interface operations {
                 model: string;
                 context?: number;
                 kv_cache?: string;
+                /** @description What it is for: `balanced`, `long_context`, `agent` or `paged`; without it, the tier's profile, or `balanced`. */
+                profile?: string;
                 /** @description Such as `16GiB`. */
                 ram?: string;
             };

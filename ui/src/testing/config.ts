@@ -14,8 +14,11 @@ export const POLICY: PolicyConfig = {
 
 export const TIER: TierConfig = {
   model: '',
-  context: 4096,
-  kv_cache: 'f16',
+  profile: 'balanced',
+  context: 'auto',
+  kv_cache: 'auto',
+  thinking: false,
+  sampling: {},
   paging: 'auto',
   approximate: 'off',
   threads: 0,

@@ -71,7 +71,13 @@ export function refused(parts: Partial<Verdict> = {}): Verdict {
     lines: [{ what: 'dense_weights', bytes: 20 * GIB }],
     total_bytes: 20 * GIB,
     largest_context_tokens: null,
-    instead: { quant: 'Q2_K', reference: 'o/big-GGUF:Q2_K', size_bytes: 9_000_000_000, placement: 'mmap' },
+    instead: {
+      quant: 'Q2_K',
+      reference: 'o/big-GGUF:Q2_K',
+      size_bytes: 9_000_000_000,
+      placement: 'mmap',
+      reason: 'It reads the least from the disk.',
+    },
     ...parts,
   });
 }
@@ -102,6 +108,7 @@ export function offered(reference: string, parts: Partial<OfferedFile> = {}): Of
     size_bytes: 5_000_000_000,
     sha256: null,
     recommended: false,
+    reason: null,
     installed: false,
     fit: verdict(),
     ...parts,
@@ -118,8 +125,6 @@ export function catalogModel(name: string, parts: Partial<CatalogModel> = {}): C
     kind: 'chat',
     repository: `o/${name}-GGUF`,
     licence: 'Apache-2.0',
-    context_tokens: 4096,
-    kv_cache: 'f16',
     quants: [offered(`o/${name}-GGUF:Q4_K_M`, { recommended: true })],
     ...parts,
   };

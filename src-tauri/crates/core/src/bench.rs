@@ -2,7 +2,7 @@
 
 use crate::{
     ModelId, TierId,
-    config::{KvCache, Paging, TierConfig},
+    config::{Choice, KvCache, Paging, TierConfig},
     worker::Memory,
 };
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Of a tier whose settings are settled.
     #[must_use]
     pub fn of(tier: &TierConfig) -> Self {
         Self {
             threads: tier.threads,
             batch: tier.batch,
             gpu_layers: tier.gpu_layers,
-            kv_cache: tier.kv_cache,
+            kv_cache: tier.kv_cache.fixed().unwrap_or_default(),
         }
     }
 
@@ -38,7 +39,7 @@ impl Settings {
             threads: self.threads,
             batch: self.batch,
             gpu_layers: self.gpu_layers,
-            kv_cache: self.kv_cache,
+            kv_cache: Choice::Fixed(self.kv_cache),
             ..tier
         }
     }
@@ -387,10 +388,10 @@ mod tests {
         };
         let tier = settings.on(TierConfig {
             model: "m".to_owned(),
-            context: 1024,
+            context: Choice::Fixed(1024),
             ..TierConfig::default()
         });
-        assert_eq!((tier.model.as_str(), tier.context), ("m", 1024));
+        assert_eq!((tier.model.as_str(), tier.context_tokens()), ("m", 1024));
         assert_eq!(Settings::of(&tier), settings);
     }
 }

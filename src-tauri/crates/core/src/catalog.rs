@@ -1,6 +1,6 @@
 //! The models that the catalog and the hub offer, as the API returns them.
 
-use crate::{config::KvCache, fit::Verdict};
+use crate::fit::Verdict;
 use serde::{Deserialize, Serialize};
 
 /// One model of the checked-in catalog.
@@ -22,9 +22,6 @@ pub struct CatalogModel {
     /// `owner/repository` on the hub.
     pub repository: String,
     pub licence: String,
-    /// The context that the verdicts are for, in tokens.
-    pub context_tokens: u32,
-    pub kv_cache: KvCache,
     pub quants: Vec<OfferedFile>,
 }
 
@@ -52,6 +49,9 @@ pub struct OfferedFile {
     pub sha256: Option<String>,
     /// Whether it is the best choice for this machine.
     pub recommended: bool,
+    /// Why it is recommended.
+    #[schema(required = true)]
+    pub reason: Option<String>,
     /// Whether the models folder has it.
     pub installed: bool,
     /// `null` for what the engine cannot run by itself, and for an unknown model.

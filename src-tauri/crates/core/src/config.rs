@@ -1,6 +1,7 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
 mod chain;
+mod choice;
 mod dialect;
 mod dollars;
 mod engine;
@@ -10,9 +11,10 @@ mod server;
 mod size;
 mod time;
 
-pub use crate::run::{Approximation, KvCache, Paging};
-use crate::{ModelId, run::MICRO_BATCH, tier::TierId};
+pub use crate::run::{Approximation, KvCache, Paging, Profile};
+use crate::{ModelId, run::MICRO_BATCH, sampling::Sampling, tier::TierId};
 pub use chain::{ChainConfig, Step};
+pub use choice::Choice;
 pub use dialect::Dialect;
 pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
@@ -296,11 +298,14 @@ pub struct TierConfig {
     /// What answers. The keys from `kv_cache` to `draft_model` apply to `"embedded"` alone.
     #[schema(required = true)]
     pub engine: Engine,
-    /// Context in tokens.
+    /// What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
     #[schema(required = true)]
-    pub context: u32,
-    #[schema(required = true)]
-    pub kv_cache: KvCache,
+    pub profile: Profile,
+    /// Context in tokens; `"auto"` follows from the model, the machine and the profile.
+    #[schema(required = true, schema_with = choice::tokens)]
+    pub context: Choice<u32>,
+    #[schema(required = true, schema_with = choice::kv_cache)]
+    pub kv_cache: Choice<KvCache>,
     /// What to do with a model that exceeds the memory budget.
     #[schema(required = true)]
     pub paging: Paging,
@@ -326,6 +331,13 @@ pub struct TierConfig {
     /// A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
     #[schema(required = true)]
     pub draft_model: String,
+    /// Think before answering where a request does not say, if the model can.
+    #[schema(required = true)]
+    pub thinking: bool,
+    /// How tokens are chosen where a request does not say; what is left out is the model's own.
+    #[schema(required = true)]
+    #[serde(skip_serializing_if = "Sampling::is_empty")]
+    pub sampling: Sampling,
     /// How long the tier stays loaded without a request.
     #[schema(required = true)]
     pub idle_unload: IdleUnload,
@@ -348,6 +360,14 @@ impl TierConfig {
         Some((remote.map(str::to_owned), ModelId(known)))
     }
 
+    /// Returns the context; where it is not known, since no model's header says it, one that suits most servers.
+    #[must_use]
+    pub fn context_tokens(&self) -> u32 {
+        self.context.fixed().unwrap_or(Self::UNKNOWN_CONTEXT)
+    }
+
+    const UNKNOWN_CONTEXT: u32 = 16_384;
+
     /// From the smallest context for a chat to the largest that a current model is trained for.
     pub const CONTEXT: std::ops::RangeInclusive<u32> = 256..=1_048_576;
     /// At least a token for each stream of a worker; above the maximum nothing gets faster.
@@ -359,8 +379,9 @@ impl Default for TierConfig {
         Self {
             model: String::new(),
             engine: Engine::Embedded,
-            context: 4096,
-            kv_cache: KvCache::F16,
+            profile: Profile::Balanced,
+            context: Choice::Auto,
+            kv_cache: Choice::Auto,
             paging: Paging::Auto,
             approximate: Approximation::Off,
             experts_used: None,
@@ -369,6 +390,8 @@ impl Default for TierConfig {
             gpu_layers: None,
             lookup: false,
             draft_model: String::new(),
+            thinking: false,
+            sampling: Sampling::default(),
             idle_unload: IdleUnload::After(Span::seconds(600)),
             pinned: false,
         }

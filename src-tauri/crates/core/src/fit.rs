@@ -3,6 +3,7 @@
 //! [`verdict()`] places the model by the sum of [`crate::budget`]; [`recommend`] chooses among a repository's quants. Both
 //! are pure: a [`Machine`] is figures, measured or simulated.
 
+mod context;
 mod gpu;
 mod instead;
 mod machine;
@@ -10,6 +11,7 @@ mod speed;
 mod verdict;
 mod words;
 
+pub use context::{ContextChoice, ContextSettings, ProfileFit, profiles, settle};
 pub use gpu::share as gpu_share;
 pub use instead::{Offer, recommend};
 pub use machine::{DecodeRate, Machine, mac_working_set};
@@ -20,6 +22,7 @@ use crate::{
     ModelId,
     budget::Placement,
     run::{KvCache, Paging},
+    sampling::ModelSampling,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +109,8 @@ pub struct Instead {
     pub reference: String,
     pub size_bytes: u64,
     pub placement: Placement,
+    /// Why, in one or two sentences.
+    pub reason: String,
 }
 
 /// Whose model file it is; Tierbar deletes only its own.
@@ -160,6 +165,12 @@ pub struct LibraryModel {
     /// The verdict for this machine, at the context of the first tier that uses it, or else 4096 tokens.
     #[schema(required = true)]
     pub fit: Option<Verdict>,
+    /// How it runs on this machine with each profile.
+    #[serde(default)]
+    pub profiles: Vec<ProfileFit>,
+    /// How tokens are chosen where neither a request nor its tier says.
+    #[serde(default)]
+    pub sampling: ModelSampling,
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub mod reading;
 pub mod reclaim;
 pub mod routing;
 pub mod run;
+pub mod sampling;
 pub mod schedule;
 pub mod stance;
 pub mod status;

@@ -1,6 +1,9 @@
 //! What a model file is and what it costs, as read from its header.
 
-use crate::run::{KvCache, MICRO_BATCH, SLOTS};
+use crate::{
+    run::{KvCache, MICRO_BATCH, SLOTS},
+    sampling::Sampling,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -72,6 +75,9 @@ pub struct ModelAccount {
     /// Whether that template supports thinking, and tools.
     pub thinking: bool,
     pub tools: bool,
+    /// How its maker would have tokens chosen, as far as the file says.
+    #[serde(default)]
+    pub sampling: Sampling,
 }
 
 impl ModelAccount {

@@ -24,6 +24,49 @@ pub enum KvCache {
     Q4_0,
 }
 
+/// What a tier is used for: how long its context is, and in how many bits its KV cache is kept, where the tier does not say.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// The longest context for an eighth of the budget, and 16,384 tokens where they fit.
+    #[default]
+    Balanced,
+    /// The longest context that fits.
+    LongContext,
+    /// Up to 32,768 tokens, for programs that send their tools and files with each request.
+    Agent,
+    /// 16,384 tokens, which leaves the most memory for a mixture's experts.
+    Paged,
+}
+
+impl Profile {
+    pub const ALL: [Self; 4] = [Self::Balanced, Self::LongContext, Self::Agent, Self::Paged];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Balanced => "balanced",
+            Self::LongContext => "long_context",
+            Self::Agent => "agent",
+            Self::Paged => "paged",
+        }
+    }
+}
+
+impl std::str::FromStr for Profile {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|profile| profile.as_str() == name)
+            .ok_or_else(|| {
+                format!("\"{name}\" is not a profile: use balanced, long_context, agent or paged")
+            })
+    }
+}
+
 /// What is done with a model that exceeds the memory budget.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,

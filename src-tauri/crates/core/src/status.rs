@@ -3,7 +3,7 @@
 use crate::{
     ModelId, TierId, TierState,
     budget::LoadPlan,
-    config::Engine,
+    config::{Engine, KvCache},
     download::DownloadStatus,
     policy::{Alarm, Stance},
 };
@@ -143,6 +143,10 @@ pub struct TierStatus {
     #[schema(required = true)]
     pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
+    /// The type of its KV cache; of no meaning for a command or an endpoint.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub kv_cache: KvCache,
     /// While the tier starts, the percentage of its model's weights that is loaded.
     #[schema(required = true)]
     pub loaded_percent: Option<u8>,

@@ -45,6 +45,7 @@ use tierbar_core::{
     budget::{MICRO_BATCH, SLOTS},
     config::KvCache,
     run::Approximation,
+    sampling::ModelSampling,
     worker::{Handshake, PROTOCOL, Ready},
 };
 use tokio::net::UnixListener;
@@ -142,9 +143,24 @@ struct Args {
     /// Experts that a token uses, fewer than the model's, which changes answers
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     experts_used: Option<u32>,
+    /// Think before answering, unless a request says otherwise
+    #[arg(long)]
+    thinking: bool,
+    /// Sampling where a request does not say, as JSON: {"answer": {"temperature": 0.7}, "thinking": {}}
+    #[arg(long, value_parser = sampling)]
+    sampling: Option<ModelSampling>,
     /// File to record the router's choices in
     #[arg(long, hide = true)]
     expert_trace: Option<PathBuf>,
+}
+
+fn sampling(json: &str) -> Result<ModelSampling, String> {
+    let sampling: ModelSampling = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    for of in [&sampling.answer, &sampling.thinking] {
+        of.check()
+            .map_err(|(key, wrong)| format!("{key}: {wrong}"))?;
+    }
+    Ok(sampling)
 }
 
 fn main() -> ExitCode {
@@ -247,6 +263,8 @@ fn serve(args: &Args) -> Result<(), Error> {
         },
         slots: args.slots,
         batch: args.batch,
+        thinking: args.thinking,
+        sampling: args.sampling.unwrap_or_default(),
         interrupt: context.interrupt(),
         threads,
         memory: context.memory(),

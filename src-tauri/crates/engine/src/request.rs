@@ -4,7 +4,7 @@ use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling};
 
 const LONGEST_GRAMMAR: usize = 64 << 10;
 /// Coding agents send some tens of kilobytes.
@@ -223,13 +223,25 @@ impl ChatRequest {
         Ok(spec.to_string())
     }
 
+    /// Has the model think unless the request says otherwise.
+    pub(crate) fn think_by_default(&mut self) {
+        let says = self.named_thinking().is_some();
+        if !says {
+            self.think = Some(Value::Bool(true));
+        }
+    }
+
     /// Whether the model thinks before it answers. Off by default.
-    fn thinks(&self) -> bool {
+    pub(crate) fn thinks(&self) -> bool {
+        self.named_thinking().unwrap_or(false)
+    }
+
+    fn named_thinking(&self) -> Option<bool> {
         let named = self.chat_template_kwargs.as_ref();
         let named = named.and_then(|kwargs| kwargs.get("enable_thinking")?.as_bool());
         let flag = self.think.as_ref().and_then(Value::as_bool);
         let effort = self.effort().map(|effort| effort != "none");
-        named.or(flag).or(effort).unwrap_or(false)
+        named.or(flag).or(effort)
     }
 
     fn effort(&self) -> Option<&str> {
@@ -421,8 +433,13 @@ impl Options {
         Ok(stops)
     }
 
-    pub(crate) fn sampling(&self, vocabulary: usize) -> Result<Sampling, Error> {
-        let base = Sampling::default();
+    /// `own`: the model's, where the request does not say.
+    ///
+    /// # Errors
+    /// `BadRequest` for a value out of range.
+    pub(crate) fn sampling(&self, vocabulary: usize, own: OwnSampling) -> Result<Sampling, Error> {
+        let is_greedy = self.temperature.is_some_and(|warmth| warmth <= 0.0);
+        let base = Sampling::default().with(own, is_greedy);
         let sampling = Sampling {
             temperature: self.temperature.unwrap_or(base.temperature),
             top_k: self.top_k.unwrap_or(base.top_k),
@@ -667,7 +684,9 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_llama_server() {
-        let sampling = options(json!({})).sampling(10).unwrap();
+        let sampling = options(json!({}))
+            .sampling(10, OwnSampling::default())
+            .unwrap();
         assert_eq!(sampling, Sampling::default());
     }
 
@@ -702,7 +721,9 @@ mod tests {
             json!({"mirostat": 3}),
             json!({"temperature": 1e39}),
         ] {
-            let error = options(value.clone()).sampling(10).unwrap_err();
+            let error = options(value.clone())
+                .sampling(10, OwnSampling::default())
+                .unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{value}");
         }
     }

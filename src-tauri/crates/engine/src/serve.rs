@@ -14,7 +14,7 @@ use crate::{
     llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
     media::Reader as MediaReader,
     pause::Pause,
-    request::{ChatRequest, CompletionRequest, Options},
+    request::{CompletionRequest, Options},
     saved_contexts::SavedContexts,
     saved_state,
     swap::{Swap, Swapping},
@@ -36,7 +36,7 @@ use std::{
     sync::{Arc, mpsc},
     time::Duration,
 };
-use tierbar_core::{Code, Error, worker::Memory};
+use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory};
 use tierbar_paging::Cost;
 
 /// The most prompts in one request.
@@ -61,6 +61,10 @@ pub(crate) struct Engine {
     pub(crate) slots: u16,
     pub(crate) threads: u16,
     pub(crate) batch: u32,
+    /// Whether the model thinks where a request does not say.
+    pub(crate) thinking: bool,
+    /// What a request leaves out.
+    pub(crate) sampling: ModelSampling,
     pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) memory: Memory,
     pub(crate) generations: Arc<Generations>,
@@ -194,7 +198,7 @@ async fn tokenize(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Ref
 }
 
 async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
-    let request: ChatRequest = read(&body)?;
+    let request = engine.read_request(&body)?;
     if request.has_media()
         && let Ok(_reader) = &engine.media
     {
@@ -212,7 +216,7 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let client = Client::default();
     let gone = Arc::clone(&client.gone);
     let (request, (tokens, media), prompt, parser) = off_the_reactor(move || {
-        let mut request: ChatRequest = read(&body)?;
+        let mut request = renderer.read_request(&body)?;
         let (prompt, read) = renderer.read_chat(&mut request, true, &gone)?;
         // Before anything is made of a prompt of any length.
         check_fits(read.0.len(), renderer.context_tokens as usize)?;
@@ -229,6 +233,7 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
         constraint: request.constraint(&prompt)?,
         shown: prompt.preserved_tokens,
         stops: prompt.stops,
+        thinks: request.thinks(),
     };
     start(&engine, wanted, &request.options).await
 }
@@ -238,7 +243,7 @@ async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusa
     let client = Client::default();
     let gone = Arc::clone(&client.gone);
     let tokens = off_the_reactor(move || {
-        let mut request: ChatRequest = read(&body)?;
+        let mut request = engine.read_request(&body)?;
         let (prompt, (tokens, _)) = engine.read_chat(&mut request, true, &gone)?;
         request.check_offers(&prompt)?;
         Ok::<_, Error>(tokens.len())
@@ -266,6 +271,7 @@ async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refu
         constraint,
         shown: Vec::new(),
         stops: Vec::new(),
+        thinks: false,
     };
     start(&engine, wanted, &request.options).await
 }
@@ -284,6 +290,7 @@ struct Wanted {
     shown: Vec<Token>,
     /// The stop strings of the template.
     stops: Vec<String>,
+    thinks: bool,
 }
 
 /// Queues a job for each answer, and returns them as a stream or whole.
@@ -293,7 +300,12 @@ async fn start(
     options: &Options,
 ) -> Result<Response, Refusal> {
     let answers = options.answers()? as usize;
-    let mut sampling = options.sampling(engine.model.vocabulary())?;
+    let base = if wanted.thinks {
+        engine.sampling.thinking
+    } else {
+        engine.sampling.answer
+    };
+    let mut sampling = options.sampling(engine.model.vocabulary(), base)?;
     let mut never = engine.model.suppressed();
     if options.ignore_eos() {
         never.extend(engine.model.end_tokens());

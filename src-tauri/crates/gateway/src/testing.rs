@@ -25,7 +25,7 @@ use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{HubModel, HubRepository},
-    config::{Dialect, Engine, TierConfig},
+    config::{Dialect, Engine, KvCache, TierConfig},
     diagnosis::{HostFigures, MachineFigures},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
@@ -58,6 +58,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         footprint_bytes: None,
         plan: None,
         context_tokens: 4096,
+        kv_cache: KvCache::F16,
         loaded_percent: None,
         reason: None,
         unloads_at_ms: None,

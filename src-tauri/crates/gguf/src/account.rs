@@ -7,7 +7,7 @@ use crate::{
     kv, limits, quant, vocabulary,
 };
 use std::collections::BTreeMap;
-use tierbar_core::ModelAccount;
+use tierbar_core::{ModelAccount, sampling::Sampling};
 
 /// The header is one file's, or that of all parts joined, with the bytes of as many files.
 pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAccount, Fault> {
@@ -76,7 +76,37 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
         chat_template: matches!(keys.get("tokenizer.chat_template"), Some(Value::Template(template)) if !template.empty),
         thinking: keys.templates().any(|template| template.thinking),
         tools: keys.templates().any(|template| template.tools),
+        sampling: sampling(&keys),
     })
+}
+
+/// llama.cpp's `general.sampling.*`, without values that are out of range.
+fn sampling(keys: &Keys<'_>) -> Sampling {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the file has 32-bit numbers"
+    )]
+    let float = |key: &str| match keys.get(&format!("general.sampling.{key}")) {
+        Some(Value::Float(number)) => Some(*number as f32),
+        _ => None,
+    };
+    let top_k = match keys.get("general.sampling.top_k") {
+        Some(Value::Integer(number)) => i32::try_from(*number).ok(),
+        _ => None,
+    };
+    let sampling = Sampling {
+        temperature: float("temp"),
+        top_k,
+        top_p: float("top_p"),
+        min_p: float("min_p"),
+        repeat_penalty: float("penalty_repeat"),
+        ..Sampling::default()
+    };
+    if sampling.check().is_ok() {
+        sampling
+    } else {
+        Sampling::default()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,8 +16,9 @@ use tierbar_core::{
     bench::Settings,
     budget::{Budget, LoadPlan, Placement, draft_bytes, plan_load},
     config::{Paging, TierConfig},
-    fit::{LineKind, Machine, gpu_share},
+    fit::{LineKind, Machine, gpu_share, settle},
     lease::BoxFuture,
+    sampling::ModelSampling,
     tune::Limits,
 };
 use tierbar_library::{Library, LibraryOptions, model_id};
@@ -56,13 +57,26 @@ impl Trial {
 }
 
 impl Current {
-    /// Returns the tier as it is to be loaded.
-    fn tier(&self, id: &TierId) -> Option<TierConfig> {
-        let tier = self.config.tiers.get(id)?.clone();
+    /// Returns the tier as it is to be loaded. Blocking: it reads the model's header.
+    fn tier(&self, id: &TierId, machine: &Machine) -> Option<TierConfig> {
+        let tier = self.settled(self.config.tiers.get(id)?, machine);
         Some(match &self.trial {
             Some((tried, trial)) if tried == id => trial.on(tier),
             _ => tier,
         })
+    }
+
+    /// Returns the tier with what its model gets in place of `auto`; as it is without a model that can be read.
+    fn settled(&self, tier: &TierConfig, machine: &Machine) -> TierConfig {
+        let name = tier.model.trim();
+        if tier.foreign_model().is_some() || name.is_empty() {
+            return tier.clone();
+        }
+        let account = self
+            .library
+            .resolve(name)
+            .and_then(|path| self.library.account(&path));
+        account.map_or_else(|_| tier.clone(), |account| settle(tier, &account, machine))
     }
 }
 
@@ -118,15 +132,23 @@ impl Models {
         self.machine().budget()
     }
 
+    /// Returns the tier as it is configured, with what its model gets in place of `auto`. Blocking: it reads the model's header.
+    pub(crate) fn settled(&self, tier: &TierConfig) -> TierConfig {
+        let current = self.current.read().clone();
+        current.settled(tier, &self.machine())
+    }
+
     /// Returns how a tier's model would be held with another way to page it. Blocking.
     ///
     /// # Errors
     /// Those of a load.
     pub(crate) fn placement(&self, tier: &TierId, paging: Paging) -> Result<Placement, Error> {
-        let current = self.current.read().clone();
-        let config = current.tier(tier).ok_or_else(|| no_longer(tier))?;
+        let (current, machine) = (self.current.read().clone(), self.machine());
+        let config = current
+            .tier(tier, &machine)
+            .ok_or_else(|| no_longer(tier))?;
         let config = Trial::Paging(paging).on(config);
-        Ok(load(tier, &config, &current.library, &self.machine())?
+        Ok(load(tier, &config, &current.library, &machine)?
             .plan
             .placement)
     }
@@ -155,7 +177,7 @@ impl Models {
         let pins = pins::of(&current.config, &current.library, &machine);
         let notice = pins::too_many(&pins, &machine.budget()).map(|error| error.to_string());
         let spec = |id: &TierId| {
-            let config = current.tier(id)?;
+            let config = current.tier(id, &machine)?;
             let foreign = config.foreign_model();
             let settings = LoadSettings::from(&config);
             let TierConfig {
@@ -198,14 +220,15 @@ impl Models {
     /// # Errors
     /// Those of loading it.
     pub(crate) fn limits(&self, tier: &TierId) -> Result<(Limits, u32), Error> {
-        let current = self.current.read().clone();
-        let config = current.tier(tier).ok_or_else(|| no_longer(tier))?;
+        let (current, machine) = (self.current.read().clone(), self.machine());
+        let config = current
+            .tier(tier, &machine)
+            .ok_or_else(|| no_longer(tier))?;
         refuse_measuring(tier, &config)?;
         let free = TierConfig {
             gpu_layers: None,
             ..config
         };
-        let machine = self.machine();
         let load = load(tier, &free, &current.library, &machine)?;
         let account = current.library.account(&load.path)?;
         let LoadSettings {
@@ -242,7 +265,9 @@ impl ModelSource for Models {
         let current = self.current.read().clone();
         let (tier, machine) = (tier.clone(), self.machine());
         let work = move || {
-            let config = current.tier(&tier).ok_or_else(|| no_longer(&tier))?;
+            let config = current
+                .tier(&tier, &machine)
+                .ok_or_else(|| no_longer(&tier))?;
             load(&tier, &config, &current.library, &machine)
         };
         Box::pin(blocking("reading the model", work))
@@ -276,10 +301,11 @@ fn load(
     }
     let path = library.resolve(&config.model)?;
     let account = library.account(&path)?;
-    let kv_cache = config.kv_cache;
+    let config = &settle(config, &account, machine);
+    let kv_cache = config.kv_cache.fixed().unwrap_or_default();
     let plan = plan_load(
         &account,
-        config.context,
+        config.context_tokens(),
         kv_cache,
         config.batch,
         &machine.paging(config.paging).budget(),
@@ -315,6 +341,7 @@ fn load(
             experts_used: config
                 .experts_used
                 .filter(|count| *count < account.experts_used),
+            sampling: ModelSampling::of(config.sampling, &account),
             ..LoadSettings::from(config)
         },
         draft_model,
@@ -335,7 +362,8 @@ fn draft_model(
     }
     let account = |path: PathBuf| {
         let account = library.account(&path)?;
-        let bytes = draft_bytes(&account, context, config.kv_cache, config.batch);
+        let kv_cache = config.kv_cache.fixed().unwrap_or_default();
+        let bytes = draft_bytes(&account, context, kv_cache, config.batch);
         Ok((path, bytes))
     };
     let found = library.resolve(name).and_then(account);

@@ -11,9 +11,10 @@ use std::sync::LazyLock;
 use tierbar_core::{
     ModelAccount,
     catalog::{CatalogModel, ModelKind, OfferedFile},
-    config::KvCache,
-    fit::{Machine, Offer, recommend, verdict},
+    config::Profile,
+    fit::{ContextChoice, Instead, Machine, Offer, recommend, verdict},
     model::KvAccount,
+    sampling::Sampling,
 };
 
 /// The supported version of the file format.
@@ -47,8 +48,6 @@ pub struct Entry {
     /// The commit of the sizes and hashes, if known.
     pub revision: Option<String>,
     pub licence: String,
-    pub context_tokens: u32,
-    pub kv_cache: KvCache,
     /// `None` for models that the engine does not run.
     pub architecture: Option<Architecture>,
     /// Sorted by size; for an embedding model, the first is recommended.
@@ -152,14 +151,23 @@ impl Entry {
     /// The quant to take on this machine: of chat models the one that [`recommend`] chooses, if any runs; of others the
     /// first.
     #[must_use]
-    pub fn recommended(&self, machine: &Machine) -> Option<&Quant> {
+    pub fn recommended(&self, profile: Profile, machine: &Machine) -> Option<&Quant> {
         if self.architecture.is_none() {
             return self.quants.first();
         }
+        self.quant(&self.advice(profile, machine)?.quant)
+    }
+
+    /// What [`recommend`] says of a chat model.
+    #[must_use]
+    pub fn advice(&self, profile: Profile, machine: &Machine) -> Option<Instead> {
         let account = self.quants.iter().find_map(|quant| self.account(quant))?;
         let offers = self.offers();
-        let (context, kv) = (self.context_tokens, self.kv_cache);
-        self.quant(&recommend(&account, context, kv, machine, &offers)?.quant)
+        let context = ContextChoice {
+            profile,
+            ..ContextChoice::default()
+        };
+        recommend(&account, context, machine, &offers)
     }
 
     /// An estimated account; `None` where the architecture or the size is not known.
@@ -181,12 +189,12 @@ impl Entry {
     }
 
     fn wire(&self, machine: &Machine) -> CatalogModel {
-        let recommended = self.recommended(machine);
+        let recommended = self.recommended(Profile::Balanced, machine);
+        let advice = self.advice(Profile::Balanced, machine);
         let offers = self.offers();
         let offered = |quant: &Quant| {
             let fit = self.account(quant).map(|account| {
-                let (context, kv) = (self.context_tokens, self.kv_cache);
-                let mut fit = verdict(&account, context, kv, machine, &offers);
+                let mut fit = verdict(&account, ContextChoice::default(), machine, &offers);
                 fit.estimated = true;
                 fit
             });
@@ -198,6 +206,10 @@ impl Entry {
                 size_bytes: quant.size_bytes,
                 sha256: quant.sha256.clone(),
                 recommended: recommended == Some(quant),
+                reason: advice
+                    .as_ref()
+                    .filter(|advice| advice.quant == quant.quant)
+                    .map(|advice| advice.reason.clone()),
                 installed: false,
                 fit,
             }
@@ -211,8 +223,6 @@ impl Entry {
             kind: self.kind,
             repository: self.repository.clone(),
             licence: self.licence.clone(),
-            context_tokens: self.context_tokens,
-            kv_cache: self.kv_cache,
             quants: self.quants.iter().map(offered).collect(),
         }
     }
@@ -277,6 +287,8 @@ impl Architecture {
             chat_template: true,
             thinking: self.thinking,
             tools: self.tools,
+            // The maker's published values apply.
+            sampling: Sampling::default(),
         }
     }
 }

@@ -29,6 +29,7 @@ use tierbar_core::{
     journal::Journal,
     lease::BoxFuture,
     policy::Stance,
+    sampling::ModelSampling,
 };
 
 /// Provides what a tier would load, read from its model's file at each call.
@@ -61,13 +62,18 @@ pub struct LoadSettings {
     pub approximate: Approximation,
     /// Experts that a token uses, if fewer than the model's.
     pub experts_used: Option<u32>,
+    /// Think before answering where a request does not say.
+    pub thinking: bool,
+    /// How tokens are chosen where a request does not say: of a tier what it sets, of a load what its model has as well.
+    pub sampling: ModelSampling,
 }
 
+/// Of a tier whose settings are settled.
 impl From<&TierConfig> for LoadSettings {
     fn from(tier: &TierConfig) -> Self {
         Self {
-            context: tier.context,
-            kv_cache: tier.kv_cache,
+            context: tier.context_tokens(),
+            kv_cache: tier.kv_cache.fixed().unwrap_or_default(),
             threads: tier.threads,
             batch: tier.batch,
             gpu_layers: tier.gpu_layers,
@@ -75,6 +81,11 @@ impl From<&TierConfig> for LoadSettings {
             paging: tier.paging,
             approximate: tier.approximate,
             experts_used: tier.experts_used,
+            thinking: tier.thinking,
+            sampling: ModelSampling {
+                answer: tier.sampling,
+                thinking: tier.sampling,
+            },
         }
     }
 }

@@ -430,7 +430,7 @@ impl Supervisor {
             return;
         }
         match result.and_then(|spec| fits(spec, &budget)) {
-            Ok(spec) => tier.preparation = Preparation::Done(spec),
+            Ok(spec) => tier.preparation = Preparation::Done(Box::new(spec)),
             Err(error) => {
                 // A tier without a model has not failed.
                 let failed = tier.living().is_none() && tier.spec.model.is_some();

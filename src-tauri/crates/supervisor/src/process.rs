@@ -35,6 +35,7 @@ use tierbar_core::{
     config::Approximation,
     lease::Address,
     reclaim::Missing,
+    sampling::ModelSampling,
     worker::Ready,
 };
 use tokio::{
@@ -240,6 +241,14 @@ impl Launch {
         }
         if let Some(count) = spec.settings.experts_used {
             command.args(["--experts-used", &count.to_string()]);
+        }
+        if spec.settings.thinking {
+            command.arg("--thinking");
+        }
+        if spec.settings.sampling != ModelSampling::default()
+            && let Ok(sampling) = serde_json::to_string(&spec.settings.sampling)
+        {
+            command.args(["--sampling", &sampling]);
         }
         match spec.plan.placement {
             Placement::Cache => {
@@ -570,7 +579,7 @@ mod tests {
         let plain = arguments(|_| {});
         assert_eq!(
             plain.join(" "),
-            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
+            "--model /models/m.gguf --socket /run/1 --id m --context 16384 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
         );
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.settings.threads = 3), "--threads 3");

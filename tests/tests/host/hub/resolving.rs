@@ -2,7 +2,7 @@
 
 use super::{GIB, Stand, repository, suit, url};
 use std::path::Path;
-use tierbar_core::{Code, budget::Placement, fit::Machine};
+use tierbar_core::{Code, budget::Placement, config::KvCache, fit::Machine};
 use tierbar_library::{
     hub::{Pinned, Suit},
     reference::Reference,
@@ -67,8 +67,7 @@ async fn a_repository_resolves_to_the_quant_that_fits() {
     let chosen = async |ram: u64, context: u32| {
         let suit = Suit {
             machine: Machine::mac(ram),
-            context,
-            ..suit(ram)
+            context: (context, KvCache::F16).into(),
         };
         let offers = stand
             .resolver

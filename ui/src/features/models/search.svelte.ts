@@ -83,6 +83,7 @@ export class ModelSearch {
       size_bytes: null,
       sha256: null,
       recommended: true,
+      reason: null,
       installed: false,
       fit,
     };

@@ -22,6 +22,7 @@ const MODELS = {
       path: '/data/models/smol.gguf',
       size_bytes: 98_000_000,
       account: { quant: 'Q4_1', context_train: 8192 },
+      sampling: { answer: { temperature: 1 }, thinking: {} },
     },
     {
       id: 'gemma',
@@ -382,9 +383,42 @@ describe('tier settings', () => {
     await until(() =>
       screen.getByTestId('settings-tier-fast-context-error').textContent?.includes('too small'),
     );
-    await fireEvent.change(context, { target: { value: '' } });
-    expect(context.value).toBe('2048');
+    const threads = screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads');
+    await fireEvent.change(threads, { target: { value: '' } });
+    expect(threads.value).toBe('0');
     expect(patches()).toHaveLength(2);
+  });
+
+  it('leave the context to Tierbar when its field is emptied, or by what the tier is used for', async () => {
+    const fast = config.tiers.fast;
+    if (fast) config.tiers.fast = { ...fast, context: 2048 };
+    await open('#tiers');
+    const profile = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-profile');
+    expect(profile.selectedOptions[0]?.text).toBe('Your settings');
+    const context = screen.getByTestId<HTMLInputElement>('settings-tier-fast-context');
+    await fireEvent.change(context, { target: { value: '' } });
+    await until(() => patches().length === 1);
+    expect(patches()[0]).toEqual({ tiers: { fast: { context: 'auto' } } });
+    await until(() => context.value === '' && context.placeholder === '4096');
+    await until(() => profile.value === 'balanced');
+    await fireEvent.change(profile, { target: { value: 'agent' } });
+    await until(() => patches().length === 2);
+    expect(patches()[1]).toEqual({
+      tiers: { fast: { profile: 'agent', context: 'auto', kv_cache: 'auto' } },
+    });
+  });
+
+  it('change one value of the sampling, and give it back to the model', async () => {
+    await open('#tiers');
+    await fireEvent.click(await screen.findByTestId('settings-tier-fast-sampling'));
+    const temperature = screen.getByTestId<HTMLInputElement>('settings-tier-fast-temperature');
+    expect([temperature.value, temperature.placeholder]).toEqual(['', '1']);
+    await fireEvent.change(temperature, { target: { value: '0.2' } });
+    await until(() => patches().length === 1);
+    expect(patches()[0]).toEqual({ tiers: { fast: { sampling: { temperature: 0.2 } } } });
+    await fireEvent.change(temperature, { target: { value: '' } });
+    await until(() => patches().length === 2);
+    expect(patches()[1]).toEqual({ tiers: { fast: { sampling: { temperature: null } } } });
   });
 
   it('set the idle time, and offer one written by hand', async () => {

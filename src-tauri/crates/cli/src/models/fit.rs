@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// KV cache type: f16, q8_0 or q4_0
     #[arg(long, value_name = "TYPE")]
     kv_cache: Option<String>,
+    /// What it is for: balanced, long_context, agent or paged [default: the tier's, or balanced]
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
     /// RAM of the machine to check for, such as 16GiB [default: this machine's]
     #[arg(long, value_name = "SIZE")]
     ram: Option<String>,
@@ -37,6 +40,7 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     let mut query = vec![("model", model.as_str())];
     query.extend(context.as_deref().map(|context| ("context", context)));
     query.extend(args.kv_cache.as_deref().map(|kv| ("kv_cache", kv)));
+    query.extend(args.profile.as_deref().map(|name| ("profile", name)));
     query.extend(args.ram.as_deref().map(|ram| ("ram", ram)));
     let body = client.get(&admin(&["models", "fit"], &query)).await?;
     if args.json {

@@ -3,9 +3,10 @@ use crate::{
     ModelId,
     bench::{BenchMemory, Figure},
     budget::{GIB, Line, LineKind, Placement},
-    config::{KvCache, TierConfig},
+    config::{Choice, KvCache, TierConfig},
     fit::{Keeper, tests::accounts},
     journal::LogEvent,
+    sampling::ModelSampling,
     status::{GuardStatus, Speed},
 };
 
@@ -33,6 +34,7 @@ fn tier(name: &str) -> TierStatus {
             context_tokens: 4096,
         }),
         context_tokens: 4096,
+        kv_cache: KvCache::F16,
         loaded_percent: None,
         reason: Some(SECRET.to_owned()),
         unloads_at_ms: None,
@@ -78,6 +80,8 @@ fn model() -> LibraryModel {
         projector: Some("/secret".to_owned()),
         tiers: Vec::new(),
         fit: None,
+        profiles: Vec::new(),
+        sampling: ModelSampling::default(),
     }
 }
 
@@ -140,7 +144,7 @@ fn config() -> Config {
     let tier = TierConfig {
         model: "/home/secret/secret-7b".to_owned(),
         draft_model: SECRET.to_owned(),
-        kv_cache: KvCache::Q8_0,
+        kv_cache: Choice::Fixed(KvCache::Q8_0),
         ..TierConfig::default()
     };
     let tiers = [(id("fast"), tier.clone()), (id("secret"), tier)];

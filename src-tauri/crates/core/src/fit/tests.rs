@@ -6,6 +6,7 @@ use crate::{
 };
 
 pub(crate) mod accounts;
+mod contexts;
 mod named_cases;
 mod properties;
 mod recommending;
@@ -28,8 +29,7 @@ fn line(verdict: &Verdict, what: LineKind) -> u64 {
 fn a_machine_without_a_shared_gpu_has_no_gpu_share() {
     let verdict = verdict(
         &accounts::smollm2_135m(),
-        4096,
-        KvCache::F16,
+        (4096, KvCache::F16),
         &Machine::new(16 * GIB, None),
         &[],
     );
@@ -82,7 +82,7 @@ fn a_raised_working_set_still_leaves_memory_to_the_system() {
     let raised = Machine::new(16 * GIB, Some(15 * GIB));
     assert_eq!(raised.gpu_limit, Some(12 * GIB));
     let model = accounts::qwen35_35b(22_016_023_168);
-    let gpu = verdict(&model, 4096, KvCache::Q4_0, &raised, &[])
+    let gpu = verdict(&model, (4096, KvCache::Q4_0), &raised, &[])
         .gpu
         .unwrap();
     assert!(gpu.bytes <= 12 * GIB && gpu.layers > 0, "{gpu:?}");
@@ -93,7 +93,7 @@ fn the_gpu_gets_a_paged_mixture_without_its_experts() {
     let model = accounts::qwen35_35b(22_016_023_168);
     for paging in [Paging::Cache, Paging::Advise, Paging::Mmap] {
         let machine = Machine::mac(16 * GIB).paging(paging);
-        let gpu = verdict(&model, 16_384, KvCache::Q4_0, &machine, &[]).gpu;
+        let gpu = verdict(&model, (16_384, KvCache::Q4_0), &machine, &[]).gpu;
         let gpu = gpu.unwrap();
         assert!(
             gpu.without_experts && gpu.fewer_layers().is_none(),
@@ -102,7 +102,7 @@ fn the_gpu_gets_a_paged_mixture_without_its_experts() {
         assert!(gpu.bytes < 4 * GIB, "{gpu:?}");
     }
     let large = Machine::mac(64 * GIB);
-    let gpu = verdict(&model, 16_384, KvCache::Q4_0, &large, &[])
+    let gpu = verdict(&model, (16_384, KvCache::Q4_0), &large, &[])
         .gpu
         .unwrap();
     assert!(!gpu.without_experts && gpu.bytes > 20 * GIB, "{gpu:?}");
@@ -113,8 +113,7 @@ fn a_context_beyond_training_is_reduced_with_a_note() {
     let model = accounts::smollm2_135m();
     let verdict = verdict(
         &model,
-        10_000,
-        KvCache::F16,
+        (10_000, KvCache::F16),
         &Machine::new(16 * GIB, None),
         &[],
     );
@@ -138,7 +137,7 @@ fn embedding_rows_on_disk_are_listed_without_a_warning() {
         disk_bandwidth: Some(1 << 30),
         ..Machine::new(16 * GIB, None)
     };
-    let verdict = verdict(&model, 512, KvCache::F16, &machine, &[]);
+    let verdict = verdict(&model, (512, KvCache::F16), &machine, &[]);
     assert_eq!(
         (verdict.placement, verdict.warning),
         (Placement::Mmap, None)
@@ -163,7 +162,7 @@ fn equal_looking_figures_get_more_decimals() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let needs = crate::budget::needs(&model, 4096, KvCache::F16, MICRO_BATCH).total_bytes();
     let machine = Machine::new(needs + 4 * GIB - 2_000_000, None);
-    let verdict = verdict(&model, 4096, KvCache::F16, &machine, &[]);
+    let verdict = verdict(&model, (4096, KvCache::F16), &machine, &[]);
     assert!(
         verdict.summary.contains("it needs 5.9"),
         "{}",

@@ -1,26 +1,32 @@
 //! The verdict: placement, sum, largest context, GPU, speed and an alternative.
 
-use super::{Instead, Machine, Offer, PagingSpeed, Verdict, gpu, instead::recommend, speed, words};
+use super::{
+    ContextChoice, ContextSettings, Instead, Machine, Offer, PagingSpeed, Verdict, gpu,
+    instead::recommend, speed, words,
+};
 use crate::{
     budget::{Budget, LineKind, MICRO_BATCH, Placement, largest_context, place},
-    config::KvCache,
     model::ModelAccount,
     run::Paging,
 };
 
-/// Returns whether `model` runs on `machine` with a context of this many tokens, and how.
+/// Returns whether `model` runs on `machine` with this context, and how.
 ///
 /// `others` are the quants of the same repository, which may include the model itself. The caller marks a verdict on an
 /// estimated account as such.
 #[must_use]
 pub fn verdict(
     model: &ModelAccount,
-    context: u32,
-    kv: KvCache,
+    choice: impl Into<ContextChoice>,
     machine: &Machine,
     others: &[Offer],
 ) -> Verdict {
     let budget = machine.budget();
+    let choice = choice.into();
+    let ContextSettings {
+        context,
+        kv_cache: kv,
+    } = choice.settle(model, machine);
     let plan = place(model, context, kv, MICRO_BATCH, &budget);
     let runs = plan.placement != Placement::Refused;
     let largest = largest_context(
@@ -63,7 +69,7 @@ pub fn verdict(
         .filter(|_| is_paged && is_large)
         .filter_map(by);
     let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
-    let instead = recommend(model, context, kv, machine, others).filter(better);
+    let instead = recommend(model, choice, machine, others).filter(better);
     Verdict {
         placement: plan.placement,
         summary: words::summary(&plan, &budget, largest),

@@ -4,7 +4,7 @@ use super::{Client, Engine, Refusal, Running, Shared, off_the_reactor, prompts::
 use crate::{
     generate::{Event, Goal, Job, Media, Summary, Timings, Written, check_fits},
     llama::Token,
-    request::{ChatRequest, CompletionRequest},
+    request::CompletionRequest,
     saved_contexts::SavedContexts,
     saved_state::SavedState,
 };
@@ -124,7 +124,7 @@ impl Engine {
         gone: &Arc<AtomicBool>,
     ) -> Result<Option<ReadPrompt>, Error> {
         let (mut tokens, media) = if request.messages.is_some() {
-            let mut chat: ChatRequest = read(body)?;
+            let mut chat = self.read_request(body)?;
             let (prompt, read) = self.read_chat(&mut chat, false, gone)?;
             chat.check_offers(&prompt)?;
             read

@@ -1,6 +1,6 @@
 //! The prompts of requests as tokens.
 
-use super::{Engine, MOST_PROMPTS};
+use super::{Engine, MOST_PROMPTS, read};
 use crate::{
     generate::Media,
     llama::{Prompt, Token},
@@ -14,6 +14,15 @@ use tierbar_core::{Code, Error};
 pub(super) type ReadPrompt = (Vec<Token>, Arc<[Media]>);
 
 impl Engine {
+    /// Reads a chat, with the tier's default for thinking.
+    pub(super) fn read_request(&self, body: &[u8]) -> Result<ChatRequest, Error> {
+        let mut request: ChatRequest = read(body)?;
+        if self.thinking {
+            request.think_by_default();
+        }
+        Ok(request)
+    }
+
     /// Renders the conversation by the model's template, with stand-ins for images and sounds, which are taken out of the
     /// request; with `begins`, it includes the start of the answer. Takes seconds for an image on a CPU, and ends early
     /// when `gone` is set.

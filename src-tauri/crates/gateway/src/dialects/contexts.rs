@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Instant};
 use tierbar_contexts::{Contexts, Saved};
 use tierbar_core::{
-    Code, Config, Error, TierId,
+    Code, Error, TierId,
     status::{EngineKind, TierStatus},
 };
 use utoipa::ToSchema;
@@ -118,11 +118,11 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
     let Named { name, model } = body::of_value(content.fields().clone())?;
     let saved = on_disk(&saves, move |contexts| contexts.get(&name)).await?;
     let inference = saves.inference;
-    let (mut tiers, config) = (inference.tiers.snapshot(), inference.services.config());
+    let mut tiers = inference.tiers.snapshot();
     if model.is_none() {
         tiers.retain(|tier| tier.engine == EngineKind::Embedded);
     }
-    let tier = tier_for(&saved, model.as_deref(), &tiers, &config)?;
+    let tier = tier_for(&saved, model.as_deref(), &tiers)?;
     route::check_engine(&tier, &tiers, LOAD)?;
     let job = dispatch::Job {
         inference,
@@ -146,12 +146,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
 ///
 /// # Errors
 /// `ContextMismatch` if no model is wanted and no tier has the context's; those of [`route::resolve`].
-fn tier_for(
-    saved: &Saved,
-    wanted: Option<&str>,
-    tiers: &[TierStatus],
-    config: &Config,
-) -> Result<TierId, Error> {
+fn tier_for(saved: &Saved, wanted: Option<&str>, tiers: &[TierStatus]) -> Result<TierId, Error> {
     let other_model = |tier: &TierStatus| tier.model.as_ref() != Some(&saved.model);
     let any = matches!(wanted, None | Some("" | TierId::AUTO));
     if any && tiers.iter().all(other_model) {
@@ -162,9 +157,7 @@ fn tier_for(
             .hint("assign the model to a tier, or save the context again"));
     }
     let refuses = |tier: &TierStatus| {
-        let settings = config.tiers.get(&tier.id);
-        saved.tokens >= tier.context_tokens as usize
-            || settings.is_some_and(|tier| tier.kv_cache != saved.key.kv_cache)
+        saved.tokens >= tier.context_tokens as usize || tier.kv_cache != saved.key.kv_cache
     };
     route::resolve_by(wanted, tiers, |tier| (other_model(tier), refuses(tier)))
 }
@@ -280,14 +273,12 @@ mod tests {
             tier("suits", Some("small"), TierState::Stopped),
         ];
         tiers[2].context_tokens = 2000;
-        let mut config = Config::default();
-        for tier in &tiers {
-            let settings = config.tiers.entry(tier.id.clone()).or_default();
-            settings.kv_cache = KvCache::Q8_0;
+        for tier in &mut tiers {
+            tier.kv_cache = KvCache::Q8_0;
         }
-        config.tiers.get_mut(&tiers[1].id).unwrap().kv_cache = KvCache::F16;
+        tiers[1].kv_cache = KvCache::F16;
         let chosen = |wanted, tiers: &[TierStatus]| {
-            let tier = tier_for(&saved, wanted, tiers, &config);
+            let tier = tier_for(&saved, wanted, tiers);
             tier.map(|tier| tier.to_string())
                 .map_err(|error| error.code)
         };

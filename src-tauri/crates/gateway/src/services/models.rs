@@ -87,6 +87,9 @@ pub struct FitQuestion {
     pub context: Option<u32>,
     #[serde(default)]
     pub kv_cache: Option<String>,
+    /// What it is for: `balanced`, `long_context`, `agent` or `paged`; without it, the tier's profile, or `balanced`.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// Such as `16GiB`.
     #[serde(default)]
     pub ram: Option<String>,

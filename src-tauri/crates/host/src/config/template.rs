@@ -92,8 +92,14 @@ webhook_hosts = []
 
 # The keys of a tier:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
-#   context   tokens of prompt and answer together
-#   kv_cache  f16, q8_0 or q4_0; a smaller type fits more context in the same memory
+#   profile   what the tier is for, which decides the context: "balanced" (default): the longest for an eighth of the memory for
+#             models; "long_context": the longest that fits; "agent": up to 32768 tokens, for programs that send tools and files;
+#             "paged": 16384 tokens, which leaves the most memory for a mixture of experts
+#   context   tokens of prompt and answer together; "auto" (default) follows from the model, the machine and the profile
+#   kv_cache  f16, q8_0 or q4_0; a smaller type fits more context in the same memory; "auto" (default): as the context needs
+#   thinking  true: think before answering unless a request says otherwise
+#   sampling  how tokens are chosen unless a request says otherwise, such as {{ temperature = 0.7, top_p = 0.8 }}; default: the
+#             model's own values
 #   paging    for a model larger than the memory budget: "auto" (default): the best for this machine; "cache": read a mixture's
 #             experts into a cache when they are needed; "advise": have the system read them; "mmap": leave it to the system;
 #             "stream": like "cache", and read the layers of a dense model for every token, which is slow; "off": refuse it
@@ -115,23 +121,14 @@ webhook_hosts = []
 # Triage, classification, routing.
 [tiers.fast]
 model = "{starter}"
-context = 4096
-kv_cache = "f16"
-threads = 0
 
 # Summaries, compression, chat.
 [tiers.primary]
 model = ""
-context = 8192
-kv_cache = "f16"
-threads = 0
 
 # Hard questions.
 [tiers.heavy]
 model = ""
-context = 12288
-kv_cache = "f16"
-threads = 0
 
 # A schedule runs a task at a time of day: "brief" (of JSON lines) or "summarize", over a file, the changed files of a folder, or a
 # URL; the result goes to a file or a webhook. See docs/tasks.md. An example, to use without the leading #:

@@ -1,6 +1,9 @@
 use super::*;
 use serde_json::json;
-use tierbar_core::{TierId, config::KvCache};
+use tierbar_core::{
+    TierId,
+    config::{Choice, KvCache, TierConfig},
+};
 
 fn opened(text: &str) -> (tempfile::TempDir, ConfigFile) {
     let home = tempfile::tempdir().unwrap();
@@ -36,9 +39,9 @@ fn a_first_start_writes_a_file_with_the_defaults_of_the_schema() {
     assert_eq!(config.queue, Config::default().queue);
     assert_eq!(config.server, Config::default().server);
     assert_eq!(config.log, Config::default().log);
-    let contexts = ["fast", "primary", "heavy"].map(|id| tier(&config, id).context);
-    assert_eq!(contexts, [4096, 8192, 12288]);
-    assert_eq!(tier(&config, "fast").model, "");
+    for id in ["fast", "primary", "heavy"] {
+        assert_eq!(tier(&config, id), TierConfig::default());
+    }
 
     fs::remove_file(&path).unwrap();
     fs::write(home.path().join("SmolLM2-135M-Instruct.Q4_1.gguf"), "").unwrap();
@@ -246,7 +249,10 @@ fn a_patch_changes_the_value_and_nothing_around_it() {
         .replace("\"a\"  # a", "\"b\"  # a")
         .replace("4096\n", "4096\nkv_cache = \"q8_0\"\n");
     assert_eq!(changed, expected);
-    assert_eq!(tier(&file.config(), "fast").kv_cache, KvCache::Q8_0);
+    assert_eq!(
+        tier(&file.config(), "fast").kv_cache,
+        Choice::Fixed(KvCache::Q8_0)
+    );
 
     let removed = patch(
         &file,

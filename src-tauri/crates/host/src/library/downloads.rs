@@ -14,11 +14,11 @@ use tierbar_core::{
     Code, Error,
     budget::Placement,
     download::{DownloadState, DownloadStatus},
-    fit::Verdict,
+    fit::{ContextChoice, Verdict},
 };
 use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
 use tierbar_gateway::{DownloadChange, Pull};
-use tierbar_library::{Library, LibraryWatch, Origin};
+use tierbar_library::{Library, LibraryWatch, Origin, hub::Suit};
 
 /// The requested downloads.
 pub(crate) struct Downloads {
@@ -50,7 +50,10 @@ impl Downloads {
         let reference = offers::parse(&pull.reference, unknown)?;
         let (library, entries) = self.local.entries().await?;
         let machine = self.local.machine_for(&entries, Measure::First).await;
-        let suit = offers::suit(&reference, machine, None, None);
+        let suit = Suit {
+            machine,
+            context: ContextChoice::default(),
+        };
         let resolved = self.offers.resolve(&reference, &suit, &entries).await?;
         if let Some(known) = self.unfinished(&resolved.reference) {
             return self.again(known, &pull).await;

@@ -13,9 +13,9 @@ use std::{
 };
 use tierbar_core::{
     Code, Config, Error, TierId, TierState,
-    config::TierConfig,
-    fit::{DecodeRate, LibraryModel, Machine, Verdict, verdict},
+    fit::{DecodeRate, LibraryModel, Machine, Verdict, profiles, verdict},
     lease::Tiers,
+    sampling::{ModelSampling, Sampling},
     status::TierStatus,
 };
 use tierbar_gateway::{Listed, SpeedMeter, Verified};
@@ -46,16 +46,11 @@ impl LocalModels {
             let tiers = tiers.get(&entry.path).cloned().unwrap_or_default();
             let used_by = tiers.first().and_then(|tier| config.tiers.get(tier));
             let fit = entry.account.as_ref().ok().map(|account| {
-                let TierConfig {
-                    context,
-                    kv_cache: kv,
-                    paging,
-                    ..
-                } = used_by.cloned().unwrap_or_default();
-                let machine = machine.paging(paging);
-                self.with_measured(verdict(account, context, kv, &machine, &[]), &entry.id)
+                let tier = used_by.cloned().unwrap_or_default();
+                let machine = machine.paging(tier.paging);
+                self.with_measured(verdict(account, &tier, &machine, &[]), &entry.id)
             });
-            wire(entry, tiers, fit)
+            wire(entry, tiers, fit, &machine)
         };
         Ok(Listed {
             models_dir: library.models_dir().to_owned(),
@@ -289,14 +284,20 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         .ok_or_else(|| wrong("is in no folder"))
 }
 
-fn wire(entry: &Entry, tiers: Vec<TierId>, fit: Option<Verdict>) -> LibraryModel {
+fn wire(
+    entry: &Entry,
+    tiers: Vec<TierId>,
+    fit: Option<Verdict>,
+    machine: &Machine,
+) -> LibraryModel {
+    let account = entry.account.as_ref().ok();
     let record = entry.record.as_ref();
     LibraryModel {
         id: entry.id.clone(),
         path: entry.path.display().to_string(),
         size_bytes: entry.size_bytes,
         keeper: entry.keeper,
-        account: entry.account.as_ref().ok().cloned(),
+        account: account.cloned(),
         error: entry.account.as_ref().err().map(ToString::to_string),
         reference: record.and_then(|record| record.reference.clone()),
         sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
@@ -306,6 +307,10 @@ fn wire(entry: &Entry, tiers: Vec<TierId>, fit: Option<Verdict>) -> LibraryModel
             .map(|path| path.display().to_string()),
         tiers,
         fit,
+        profiles: account.map_or_else(Vec::new, |account| profiles(account, machine)),
+        sampling: account
+            .map(|account| ModelSampling::of(Sampling::default(), account))
+            .unwrap_or_default(),
     }
 }
 

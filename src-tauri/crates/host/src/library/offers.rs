@@ -6,8 +6,8 @@ use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId,
     catalog::{HubModel, HubRepository},
-    config::{KvCache, TierConfig},
-    fit::{Machine, Verdict, verdict},
+    config::{Choice, KvCache, Profile, TierConfig},
+    fit::{ContextChoice, Machine, Verdict, verdict},
 };
 use tierbar_fetch::{Queue, Url};
 use tierbar_gateway::{CatalogAnswer, FitQuestion};
@@ -35,8 +35,13 @@ impl Offers {
             model,
             context,
             kv_cache,
+            profile,
             ram,
         } = question;
+        let profile: Option<Profile> = profile
+            .map(|name| name.parse())
+            .transpose()
+            .map_err(|wrong: String| Error::new(Code::BadRequest, wrong))?;
         let range = TierConfig::CONTEXT;
         if let Some(tokens) = context.filter(|tokens| !range.contains(tokens)) {
             let (least, most) = (range.start(), range.end());
@@ -57,9 +62,8 @@ impl Offers {
         };
         let missing = match self.account_of(&model).await {
             Ok(local) => {
-                let context = context.unwrap_or(local.context);
-                let kv = kv_cache.unwrap_or(local.kv_cache);
-                let verdict = verdict(&local.account, context, kv, &machine, &[]);
+                let choice = wanted(local.context, profile, context, kv_cache);
+                let verdict = verdict(&local.account, choice, &machine, &[]);
                 return Ok(match another {
                     Some(_) => verdict,
                     None => self.local.with_measured(verdict, &local.id),
@@ -69,7 +73,10 @@ impl Offers {
             Err(error) => return Err(error),
         };
         let reference = parse(&model, missing)?;
-        let suit = suit(&reference, machine, context, kv_cache);
+        let suit = Suit {
+            machine,
+            context: wanted(ContextChoice::default(), profile, context, kv_cache),
+        };
         let resolved = match self.resolve(&reference, &suit, &entries).await {
             Ok(resolved) => resolved,
             Err(error) => return of_catalog(&reference, &suit).ok_or(error),
@@ -109,8 +116,7 @@ impl Offers {
         let entries = self.readable().await;
         let suit = Suit {
             machine: self.local.machine_for(&entries, Measure::First).await,
-            context: TierConfig::default().context,
-            kv_cache: KvCache::F16,
+            context: ContextChoice::default(),
         };
         let installed = |reference: &str| {
             entries
@@ -155,7 +161,7 @@ impl Offers {
                         format!("the catalog does not list {id}"),
                     )
                 })?;
-                match chosen(entry, quant.as_deref(), &suit.machine) {
+                match chosen(entry, quant.as_deref(), suit) {
                     Some(quant) => {
                         let pinned = pinned(entry, quant)?;
                         self.resolver.pinned(&pinned, suit, &taken).await
@@ -190,18 +196,13 @@ impl Offers {
         .await?;
         let tiers = self.local.tiers_by_path().await;
         let config = self.local.models.config();
-        let tier_config = tiers
+        let tier = tiers
             .get(&path)
             .and_then(|tiers| config.tiers.get(tiers.first()?));
-        let usual = TierConfig::default();
-        let TierConfig {
-            context, kv_cache, ..
-        } = tier_config.unwrap_or(&usual);
         Ok(Local {
             id,
             account,
-            context: *context,
-            kv_cache: *kv_cache,
+            context: tier.map(ContextChoice::from).unwrap_or_default(),
         })
     }
 }
@@ -209,9 +210,30 @@ impl Offers {
 struct Local {
     id: ModelId,
     account: tierbar_core::ModelAccount,
-    /// The context of the tier that loads it.
-    context: u32,
-    kv_cache: KvCache,
+    /// That of the tier that loads it.
+    context: ContextChoice,
+}
+
+/// Returns a choice of context with what a request says in place of its own.
+fn wanted(
+    own: ContextChoice,
+    profile: Option<Profile>,
+    context: Option<u32>,
+    kv_cache: Option<KvCache>,
+) -> ContextChoice {
+    let own = match profile {
+        Some(profile) => ContextChoice {
+            profile,
+            batch: own.batch,
+            ..ContextChoice::default()
+        },
+        None => own,
+    };
+    ContextChoice {
+        context: context.map_or(own.context, Choice::Fixed),
+        kv_cache: kv_cache.map_or(own.kv_cache, Choice::Fixed),
+        ..own
+    }
 }
 
 /// Parses a reference; `missing` is the error for an unknown bare name.
@@ -225,40 +247,11 @@ pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
     })
 }
 
-/// Returns the settings to judge a reference by: those given, or else the catalog's, or else a chat of usual length.
-pub(crate) fn suit(
-    reference: &Reference,
-    machine: Machine,
-    context: Option<u32>,
-    kv_cache: Option<KvCache>,
-) -> Suit {
-    let entry = match reference {
-        Reference::Catalog { id, .. } => catalog().find(id),
-        _ => None,
-    };
-    let usual = TierConfig::default();
-    Suit {
-        machine,
-        context: context
-            .or(entry.map(|entry| entry.context_tokens))
-            .unwrap_or(usual.context),
-        kv_cache: kv_cache
-            .or(entry.map(|entry| entry.kv_cache))
-            .unwrap_or(usual.kv_cache),
-    }
-}
-
 /// # Errors
 /// Why the header could not be read.
 pub(crate) fn judge(resolved: &Resolved, suit: &Suit) -> Result<Verdict, Error> {
     let account = resolved.account.as_ref().map_err(Error::clone)?;
-    let mut verdict = verdict(
-        account,
-        suit.context,
-        suit.kv_cache,
-        &suit.machine,
-        &resolved.offers,
-    );
+    let mut verdict = verdict(account, suit.context, &suit.machine, &resolved.offers);
     verdict.estimated = resolved.estimated;
     Ok(verdict)
 }
@@ -269,8 +262,8 @@ fn of_catalog(reference: &Reference, suit: &Suit) -> Option<Verdict> {
         return None;
     };
     let entry = catalog().find(id)?;
-    let account = entry.account(chosen(entry, quant.as_deref(), &suit.machine)?)?;
-    let mut verdict = verdict(&account, suit.context, suit.kv_cache, &suit.machine, &[]);
+    let account = entry.account(chosen(entry, quant.as_deref(), suit)?)?;
+    let mut verdict = verdict(&account, suit.context, &suit.machine, &[]);
     verdict.estimated = true;
     Some(verdict)
 }
@@ -279,11 +272,13 @@ fn of_catalog(reference: &Reference, suit: &Suit) -> Option<Verdict> {
 fn chosen<'a>(
     entry: &'a catalog::Entry,
     quant: Option<&str>,
-    machine: &Machine,
+    suit: &Suit,
 ) -> Option<&'a catalog::Quant> {
     match quant {
         Some(name) => entry.quant(name),
-        None => entry.recommended(machine).or(entry.quants.first()),
+        None => entry
+            .recommended(suit.context.profile, &suit.machine)
+            .or(entry.quants.first()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     HostParts, ProgressSender, paging, spared, wanted,
     worker::{Timed, Worker},
 };
-use crate::{measured, models::refuse_measuring};
+use crate::{blocking::blocking, measured, models::refuse_measuring};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -38,7 +38,7 @@ pub(super) async fn bench(
     request: BenchRequest,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
-    let settings = configured(&parts, &tier)?;
+    let settings = configured(&parts, &tier).await?;
     if request.paging {
         return paging::bench(parts, tier, request, settings, progress).await;
     }
@@ -106,7 +106,7 @@ pub(super) fn now() -> String {
         .to_string()
 }
 
-pub(super) fn configured(parts: &HostParts, tier: &TierId) -> Result<Settings, Error> {
+pub(super) async fn configured(parts: &HostParts, tier: &TierId) -> Result<Settings, Error> {
     let config = parts.config.models.config();
     let tier_config = config.tiers.get(tier).ok_or_else(|| {
         let gone = format!("{tier} was removed from the configuration");
@@ -114,7 +114,11 @@ pub(super) fn configured(parts: &HostParts, tier: &TierId) -> Result<Settings, E
     })?;
     // Checked first, so that no command is loaded in vain, and no other tier unloaded for it.
     refuse_measuring(tier, tier_config)?;
-    Ok(Settings::of(tier_config))
+    let (models, tier_config) = (Arc::clone(&parts.config.models), tier_config.clone());
+    blocking("reading the model", move || {
+        Ok(Settings::of(&models.settled(&tier_config)))
+    })
+    .await
 }
 
 /// Leases the tier; returns how long its worker took to load, if it was loaded for this.

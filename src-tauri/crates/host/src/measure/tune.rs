@@ -22,7 +22,7 @@ pub(super) async fn tune(
     request: TuneRequest,
     progress: ProgressSender,
 ) -> Result<TuneReport, Error> {
-    let before = configured(&parts, &tier)?;
+    let before = configured(&parts, &tier).await?;
     let (limits, context) = {
         let (parts, tier) = (Arc::clone(&parts), tier.clone());
         blocking("reading the model", move || {
@@ -35,7 +35,7 @@ pub(super) async fn tune(
     let mut seen = Seen::default();
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
-        unchanged(&parts, &tier, before)?;
+        unchanged(&parts, &tier, before).await?;
         // Each candidate is a load, so do not start while memory is short.
         spared(&parts, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
@@ -131,8 +131,8 @@ pub(super) fn ends_it(error: &Error) -> bool {
 
 /// # Errors
 /// `ConfigInvalid` if the tier's configuration was changed meanwhile; that change takes precedence.
-fn unchanged(parts: &HostParts, tier: &TierId, before: Settings) -> Result<(), Error> {
-    if configured(parts, tier)? == before {
+async fn unchanged(parts: &HostParts, tier: &TierId, before: Settings) -> Result<(), Error> {
+    if configured(parts, tier).await? == before {
         return Ok(());
     }
     Err(Error::new(
@@ -153,7 +153,8 @@ async fn write(
     parts
         .config
         .change_config(|config: &Config| {
-            same = config.tiers.get(tier).map(Settings::of) == Some(before);
+            let settled = |tier| Settings::of(&parts.config.models.settled(tier));
+            same = config.tiers.get(tier).map(settled) == Some(before);
             if same {
                 patch(tier, before, after)
             } else {

@@ -39,7 +39,7 @@ fn spec(
                 what: LineKind::Command,
                 bytes: engine.memory.0,
             }],
-            context_tokens: config.context,
+            context_tokens: config.context_tokens(),
         },
         command: Some(Box::new(ForeignCommand {
             engine: engine.clone(),

@@ -8,7 +8,7 @@ use crate::reference::Repository;
 use tierbar_core::{
     Error,
     catalog::{HubRepository, OfferedFile},
-    fit::{Verdict, verdict},
+    fit::{Instead, Verdict, verdict},
 };
 
 impl Resolver {
@@ -38,12 +38,14 @@ impl Resolver {
             .map(|quant| {
                 let fit = account.as_ref().map(|(account, estimated)| {
                     let scaled = account.scaled_to(quant.size());
-                    let mut fit =
-                        verdict(&scaled, suit.context, suit.kv_cache, &suit.machine, &offers);
+                    let mut fit = verdict(&scaled, suit.context, &suit.machine, &offers);
                     fit.estimated = *estimated || read != Some(quant);
                     fit
                 });
-                offered(quant, fit, best.as_deref(), installed)
+                let best = best
+                    .as_ref()
+                    .filter(|best| best.reference == quant.reference);
+                offered(quant, fit, best, installed)
             })
             .collect();
         Ok(HubRepository {
@@ -59,7 +61,7 @@ impl Resolver {
 fn offered(
     quant: &Quant,
     fit: Option<Verdict>,
-    best: Option<&str>,
+    best: Option<&Instead>,
     installed: &(dyn Fn(&str) -> bool + Sync),
 ) -> OfferedFile {
     let first = &quant.files[0];
@@ -70,7 +72,8 @@ fn offered(
         parts: u32::try_from(quant.files.len()).unwrap_or(u32::MAX),
         size_bytes: Some(quant.size()),
         sha256: first.sha256.clone().filter(|_| quant.files.len() == 1),
-        recommended: best == Some(quant.reference.as_str()),
+        recommended: best.is_some(),
+        reason: best.map(|best| best.reason.clone()),
         installed: installed(&quant.reference),
         fit,
     }

@@ -8,8 +8,7 @@ use crate::{
 use std::path::Path;
 use tierbar_core::{
     Code, Error, ModelAccount,
-    config::KvCache,
-    fit::{Machine, Offer, recommend},
+    fit::{ContextChoice, Instead, Machine, Offer, recommend},
 };
 use tierbar_fetch::{FileSpec, Url};
 
@@ -20,8 +19,7 @@ const USUAL: [&str; 5] = ["Q4_K_M", "UD-Q4_K_XL", "Q4_0", "Q8_0", "UD-IQ2_M"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suit {
     pub machine: Machine,
-    pub context: u32,
-    pub kv_cache: KvCache,
+    pub context: ContextChoice,
 }
 
 /// The catalog's facts about one of its quants.
@@ -246,7 +244,10 @@ impl Resolver {
         let quant = files
             .quants
             .iter()
-            .find(|quant| Some(quant.reference.as_str()) == best.as_deref())
+            .find(|quant| {
+                best.as_ref()
+                    .is_some_and(|best| best.reference == quant.reference)
+            })
             .unwrap_or(&files.quants[0]);
         if quant == usual {
             return Ok((quant.clone(), account));
@@ -366,10 +367,9 @@ pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {
         .collect()
 }
 
-/// Returns the reference of the recommended quant.
-pub(super) fn suiting(account: &ModelAccount, suit: &Suit, offers: &[Offer]) -> Option<String> {
-    recommend(account, suit.context, suit.kv_cache, &suit.machine, offers)
-        .map(|best| best.reference)
+/// Returns the recommended quant.
+pub(super) fn suiting(account: &ModelAccount, suit: &Suit, offers: &[Offer]) -> Option<Instead> {
+    recommend(account, suit.context, &suit.machine, offers)
 }
 
 /// Returns the quant whose header represents its repository.

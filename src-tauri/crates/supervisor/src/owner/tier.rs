@@ -63,13 +63,13 @@ pub(super) struct Tier {
 pub(super) enum Preparation {
     None,
     Pending(u64),
-    Done(LoadSpec),
+    Done(Box<LoadSpec>),
 }
 
 impl Preparation {
     pub(super) fn take(&mut self) -> Option<LoadSpec> {
         match mem::replace(self, Self::None) {
-            Self::Done(spec) => Some(spec),
+            Self::Done(spec) => Some(*spec),
             Self::None | Self::Pending(_) => None,
         }
     }
@@ -487,6 +487,9 @@ impl Tier {
             plan: worker.map(|worker| worker.load.plan.clone()),
             context_tokens: worker
                 .map_or(self.spec.settings.context, |worker| worker.context_tokens),
+            kv_cache: worker.map_or(self.spec.settings.kv_cache, |worker| {
+                worker.load.settings.kv_cache
+            }),
             loaded_percent: worker
                 .filter(|worker| worker.phase == Phase::Starting)
                 .and_then(|worker| worker.loaded_percent),

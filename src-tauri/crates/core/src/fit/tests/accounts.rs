@@ -1,7 +1,7 @@
 //! Accounts of real models, from published facts. The classes of the larger ones stand on file sizes: experts have what
 //! the others leave, which are taken for five and a half bits each.
 
-use crate::{ModelAccount, fit::Offer, model::KvAccount};
+use crate::{ModelAccount, fit::Offer, model::KvAccount, sampling::Sampling};
 
 fn blank() -> ModelAccount {
     ModelAccount {
@@ -35,6 +35,7 @@ fn blank() -> ModelAccount {
         chat_template: true,
         thinking: false,
         tools: false,
+        sampling: Sampling::default(),
     }
 }
 

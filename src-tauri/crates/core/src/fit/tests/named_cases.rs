@@ -3,7 +3,12 @@ use super::*;
 #[test]
 fn qwen_35b_iq2_m_at_12288_tokens_is_resident_on_16_gb() {
     let model = accounts::qwen35_35b(11_391_613_568);
-    let verdict = verdict(&model, 12_288, KvCache::Q4_0, &Machine::mac(16 * GIB), &[]);
+    let verdict = verdict(
+        &model,
+        (12_288, KvCache::Q4_0),
+        &Machine::mac(16 * GIB),
+        &[],
+    );
     assert_eq!(verdict.placement, Placement::Resident);
     assert_eq!(verdict.summary, "Runs fully in memory: 11.2 of 12.0 GiB.");
     assert_eq!(verdict.warning, None);
@@ -15,7 +20,7 @@ fn qwen_35b_iq2_m_at_12288_tokens_is_resident_on_16_gb() {
     assert_eq!((gpu.layers, gpu.layers_all), (41, 41));
     // Of the working set that a 16 GB M4 reports, 11.84 GiB, a little is left.
     let smaller = Machine::new(16 * GIB, Some(GIB / 10 * 118));
-    let of_smaller = super::super::verdict(&model, 12_288, KvCache::Q4_0, &smaller, &[]);
+    let of_smaller = super::super::verdict(&model, (12_288, KvCache::Q4_0), &smaller, &[]);
     assert_eq!(of_smaller.gpu.unwrap().fewer_layers(), None);
     assert!(verdict.largest_context_tokens.unwrap() > 12_288);
 }
@@ -24,7 +29,7 @@ fn qwen_35b_iq2_m_at_12288_tokens_is_resident_on_16_gb() {
 fn the_older_working_set_leaves_some_layers_on_the_cpu() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let older = Machine::new(16 * GIB, Some(OLDER_16));
-    let verdict = verdict(&model, 12_288, KvCache::Q4_0, &older, &[]);
+    let verdict = verdict(&model, (12_288, KvCache::Q4_0), &older, &[]);
     assert_eq!(verdict.placement, Placement::Resident);
     let gpu = verdict.gpu.unwrap();
     assert!((30..41).contains(&gpu.layers), "{gpu:?}");
@@ -40,13 +45,13 @@ fn the_older_working_set_leaves_some_layers_on_the_cpu() {
 #[test]
 fn qwen_9b_q4_k_m_at_4096_tokens_runs_on_8_gb_with_a_warning() {
     let model = accounts::qwen35_9b(5_680_522_464);
-    let verdict = verdict(&model, 4096, KvCache::F16, &Machine::mac(8 * GIB), &[]);
+    let verdict = verdict(&model, (4096, KvCache::F16), &Machine::mac(8 * GIB), &[]);
     assert_eq!(verdict.placement, Placement::Mmap);
     assert_eq!(verdict.total_bytes, 5 * GIB);
     let warning = verdict.warning.unwrap();
     assert!(warning.contains("close other apps"), "{warning}");
     // The same on 16 GB needs no warning.
-    let roomy = super::super::verdict(&model, 4096, KvCache::F16, &Machine::mac(16 * GIB), &[]);
+    let roomy = super::super::verdict(&model, (4096, KvCache::F16), &Machine::mac(16 * GIB), &[]);
     assert_eq!(
         (roomy.placement, roomy.warning),
         (Placement::Resident, None)
@@ -59,8 +64,7 @@ fn qwen_35b_q4_k_m_pages_on_16_gb_and_iq2_m_is_suggested() {
     let offers = accounts::qwen35_35b_offers();
     let verdict = verdict(
         &model,
-        12_288,
-        KvCache::Q4_0,
+        (12_288, KvCache::Q4_0),
         &Machine::mac(16 * GIB),
         &offers,
     );
@@ -79,13 +83,23 @@ fn qwen_35b_q4_k_m_pages_on_16_gb_and_iq2_m_is_suggested() {
 #[test]
 fn a_too_large_dense_model_is_refused_with_a_context() {
     let model = accounts::qwen35_9b(9_527_502_048);
-    let verdict = verdict(&model, 262_144, KvCache::F16, &Machine::mac(16 * GIB), &[]);
+    let verdict = verdict(
+        &model,
+        (262_144, KvCache::F16),
+        &Machine::mac(16 * GIB),
+        &[],
+    );
     assert_eq!(verdict.placement, Placement::Refused);
     assert_eq!((verdict.gpu, verdict.warning), (None, None));
     let largest = verdict.largest_context_tokens.unwrap();
     assert_eq!(
-        super::super::verdict(&model, largest, KvCache::F16, &Machine::mac(16 * GIB), &[])
-            .placement,
+        super::super::verdict(
+            &model,
+            (largest, KvCache::F16),
+            &Machine::mac(16 * GIB),
+            &[]
+        )
+        .placement,
         Placement::Mmap
     );
     assert!(

@@ -49,7 +49,7 @@ proptest! {
         model in any_account(), context in 1..300_000_u32, kv in any_kv(), ram in 1..(72 * GIB),
     ) {
         let machine = Machine::mac(ram);
-        let verdict = verdict(&model, context, kv, &machine, &[]);
+        let verdict = verdict(&model, (context, kv), &machine, &[]);
         prop_assert_eq!(verdict.total_bytes, sum(&verdict));
         let fits = verdict.total_bytes <= verdict.budget_bytes;
         prop_assert_eq!(fits, verdict.placement != Placement::Refused);
@@ -69,7 +69,7 @@ proptest! {
         model in any_account(), context in 1..300_000_u32, kv in any_kv(),
         ram in 1..(72 * GIB), more in 0..(8 * GIB),
     ) {
-        let rank = |ram| verdict(&model, context, kv, &Machine::mac(ram), &[]).placement.rank();
+        let rank = |ram| verdict(&model, (context, kv), &Machine::mac(ram), &[]).placement.rank();
         prop_assert!(rank(ram + more) <= rank(ram));
     }
 
@@ -78,7 +78,7 @@ proptest! {
         model in any_account(), context in 1..300_000_u32, kv in any_kv(),
         ram in 1..(72 * GIB), more in 0..100_000_u32,
     ) {
-        let rank = |context| verdict(&model, context, kv, &Machine::mac(ram), &[]).placement.rank();
+        let rank = |context| verdict(&model, (context, kv), &Machine::mac(ram), &[]).placement.rank();
         prop_assert!(rank(context + more) >= rank(context));
     }
 
@@ -87,8 +87,8 @@ proptest! {
         model in any_account(), context in 1..300_000_u32, kv in any_kv(), ram in 1..(72 * GIB),
     ) {
         let machine = Machine::mac(ram);
-        let rank = |context| verdict(&model, context, kv, &machine, &[]).placement.rank();
-        let requested = verdict(&model, context, kv, &machine, &[]);
+        let rank = |context| verdict(&model, (context, kv), &machine, &[]).placement.rank();
+        let requested = verdict(&model, (context, kv), &machine, &[]);
         let wanted = requested.placement.rank().min(Placement::SLOWEST.rank());
         match requested.largest_context_tokens {
             None => prop_assert!(rank(CONTEXT_STEP) > wanted),
@@ -110,8 +110,8 @@ proptest! {
     ) {
         let machine = Machine::mac(ram);
         let offers: Vec<_> = sizes.iter().map(|size| accounts::offer("Q", *size)).collect();
-        let placed = |size| verdict(&model.scaled_to(size), context, kv, &machine, &[]).placement;
-        match recommend(&model, context, kv, &machine, &offers) {
+        let placed = |size| verdict(&model.scaled_to(size), (context, kv), &machine, &[]).placement;
+        match recommend(&model, (context, kv), &machine, &offers) {
             Some(chosen) => {
                 prop_assert_ne!(chosen.placement, Placement::Refused);
                 prop_assert_eq!(chosen.placement, placed(chosen.size_bytes));
@@ -121,7 +121,7 @@ proptest! {
                 prop_assert_eq!(smallest.map(|size| placed(*size)), Some(Placement::Refused));
             }
         }
-        let verdict = verdict(&model, context, kv, &machine, &offers);
+        let verdict = verdict(&model, (context, kv), &machine, &offers);
         if let Some(instead) = verdict.instead {
             prop_assert!(instead.placement.rank() < verdict.placement.rank());
         }

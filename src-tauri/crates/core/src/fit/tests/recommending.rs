@@ -4,14 +4,15 @@ fn recommended(ram: u64) -> Option<String> {
     let model = accounts::qwen35_35b(11_391_613_568);
     let offers = accounts::qwen35_35b_offers();
     let machine = Machine::mac(ram * GIB);
-    recommend(&model, 12_288, KvCache::Q4_0, &machine, &offers).map(|instead| instead.quant)
+    recommend(&model, (12_288, KvCache::Q4_0), &machine, &offers).map(|instead| instead.quant)
 }
 
 #[test]
-fn the_largest_quant_that_stays_in_memory_is_recommended() {
+fn the_largest_quant_up_to_five_bits_that_stays_in_memory_is_recommended() {
     assert_eq!(recommended(16).as_deref(), Some("UD-IQ2_M"));
     assert_eq!(recommended(24).as_deref(), Some("UD-IQ4_XS"));
-    assert_eq!(recommended(48).as_deref(), Some("Q8_0"));
+    // Of twice the bytes, Q8_0 is half as fast.
+    assert_eq!(recommended(48).as_deref(), Some("Q4_K_M"));
 }
 
 #[test]
@@ -20,12 +21,32 @@ fn otherwise_the_one_with_least_on_disk_is_recommended() {
 }
 
 #[test]
+fn with_paging_a_mixture_of_four_bits_is_recommended_beyond_memory() {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let offers = accounts::qwen35_35b_offers();
+    let paged = ContextChoice {
+        profile: crate::run::Profile::Paged,
+        ..ContextChoice::default()
+    };
+    let found = recommend(&model, paged, &Machine::mac(16 * GIB), &offers).unwrap();
+    assert_eq!(found.quant, "Q4_K_M");
+    assert!(found.placement.is_paged() && found.reason.contains("disk"));
+    let dense = accounts::qwen35_9b(5_680_522_464);
+    let offers = [offer("Q4_K_M", 5_680_522_464), offer("Q8_0", 9_527_502_048)];
+    let found = recommend(&dense, paged, &Machine::mac(16 * GIB), &offers).unwrap();
+    assert_eq!(
+        (found.quant.as_str(), found.placement),
+        ("Q4_K_M", Placement::Resident)
+    );
+}
+
+#[test]
 fn nothing_is_recommended_where_nothing_runs() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let offers = [offer("Q4_K_M", 5_680_522_464)];
     let machine = Machine::mac(4 * GIB);
     assert_eq!(
-        recommend(&model, 4096, KvCache::F16, &machine, &offers),
+        recommend(&model, (4096, KvCache::F16), &machine, &offers),
         None
     );
 }
@@ -35,7 +56,7 @@ fn sixteen_bits_are_recommended_only_as_a_last_resort() {
     let model = accounts::smollm2_135m();
     let machine = Machine::mac(64 * GIB);
     let quant = |offers: &[Offer]| {
-        recommend(&model, 4096, KvCache::F16, &machine, offers).map(|instead| instead.quant)
+        recommend(&model, (4096, KvCache::F16), &machine, offers).map(|instead| instead.quant)
     };
     let (fine, coarse) = (offer("F16", 271_000_000), offer("Q8_0", 144_800_000));
     assert_eq!(quant(&[fine.clone(), coarse]).as_deref(), Some("Q8_0"));
@@ -48,8 +69,7 @@ fn a_resident_model_has_no_alternative() {
     let offers = accounts::qwen35_35b_offers();
     let verdict = verdict(
         &model,
-        4096,
-        KvCache::Q4_0,
+        (4096, KvCache::Q4_0),
         &Machine::mac(64 * GIB),
         &offers,
     );

@@ -12,7 +12,7 @@ fn machine(ram: u64, disk: Option<u64>) -> Machine {
 }
 
 fn estimate(model: &ModelAccount, machine: &Machine) -> Option<SpeedEstimate> {
-    verdict(model, 4096, KvCache::F16, machine, &[]).speed
+    verdict(model, (4096, KvCache::F16), machine, &[]).speed
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_measured_answer_raises_the_least_speed_of_larger_models() {
 fn a_mixture_on_disk_has_a_speed_by_each_way_to_page_it() {
     let model = accounts::qwen35_35b(22_016_023_168);
     let ways = |machine: &Machine| {
-        let verdict = verdict(&model, 4096, KvCache::F16, machine, &[]);
+        let verdict = verdict(&model, (4096, KvCache::F16), machine, &[]);
         let speed = verdict.speed.unwrap();
         (speed, verdict.paging_speeds)
     };
@@ -195,7 +195,7 @@ fn the_document_has_what_a_16_gb_mac_is_told_of_the_35b() {
     let mut missing = String::new();
     for offer in accounts::qwen35_35b_offers() {
         let model = accounts::qwen35_35b(offer.size_bytes);
-        let verdict = verdict(&model, 12_288, KvCache::Q4_0, &machine, &[]);
+        let verdict = verdict(&model, (12_288, KvCache::Q4_0), &machine, &[]);
         let line = |what| verdict.lines.iter().find(|line| line.what == what);
         let bytes = |what| line(what).map_or(0, |line| line.bytes);
         let held = bytes(LineKind::ResidentExperts);

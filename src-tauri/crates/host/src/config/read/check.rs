@@ -5,8 +5,8 @@ use std::path::Path;
 use tierbar_core::{
     Config, TierId,
     config::{
-        ChainConfig, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig, ScheduleConfig,
-        ServerConfig, Span, Step, TierConfig,
+        ChainConfig, Choice, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig,
+        ScheduleConfig, ServerConfig, Span, Step, TierConfig,
     },
 };
 
@@ -129,6 +129,7 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
     let TierConfig {
         model,
         engine,
+        profile: _,
         context,
         kv_cache: _,
         paging: _,
@@ -139,6 +140,8 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
         gpu_layers: _,
         lookup: _,
         draft_model,
+        thinking: _,
+        sampling,
         idle_unload: _,
         pinned,
     } = tier;
@@ -158,7 +161,12 @@ fn tier(tier: &TierConfig) -> Result<(), Wrong> {
         return Err(("model", what.to_owned()));
     }
     path(draft_model).map_err(|wrong| ("draft_model", wrong))?;
-    if !TierConfig::CONTEXT.contains(context) {
+    sampling
+        .check()
+        .map_err(|(key, wrong)| ("sampling", format!("{key}: {wrong}")))?;
+    if let Choice::Fixed(context) = context
+        && !TierConfig::CONTEXT.contains(context)
+    {
         let (least, most) = (TierConfig::CONTEXT.start(), TierConfig::CONTEXT.end());
         let what = format!("{context} tokens is not between {least} and {most}");
         return Err(("context", what));

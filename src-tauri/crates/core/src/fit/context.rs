@@ -1,0 +1,217 @@
+//! The context and the KV cache that a model gets where its tier leaves them to Tierbar.
+
+use super::{Machine, gpu};
+use crate::{
+    budget::{Budget, Placement, place},
+    config::{Choice, TierConfig},
+    model::ModelAccount,
+    run::{KvCache, MICRO_BATCH, Profile},
+};
+use serde::{Deserialize, Serialize};
+
+/// Contexts to choose from, besides what a model was trained for.
+const STEPS: [u32; 13] = [
+    262_144, 196_608, 131_072, 98_304, 65_536, 49_152, 32_768, 24_576, 16_384, 12_288, 8192, 4096,
+    2048,
+];
+/// The part of the budget that a balanced context may cost.
+const SHARE: u64 = 8;
+/// Coding agents send some 10,000 tokens of instructions and tools with each request. A context up to this one may cost more than
+/// its share, and the cache may have fewer bits for it.
+const USEFUL: u32 = 16_384;
+/// What coding agents ask for.
+const AGENT: u32 = 32_768;
+/// From the most precise.
+const CACHES: [KvCache; 3] = [KvCache::F16, KvCache::Q8_0, KvCache::Q4_0];
+
+/// What a tier says of its context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContextChoice {
+    pub profile: Profile,
+    pub context: Choice<u32>,
+    pub kv_cache: Choice<KvCache>,
+    /// Tokens evaluated at once; 0 for the default.
+    pub batch: u32,
+}
+
+/// A context in tokens, and the cells of its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextSettings {
+    pub context: u32,
+    pub kv_cache: KvCache,
+}
+
+/// How a model runs on a machine with a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ProfileFit {
+    pub profile: Profile,
+    pub context_tokens: u32,
+    pub kv_cache: KvCache,
+    pub placement: Placement,
+    /// What the load uses of the budget.
+    pub total_bytes: u64,
+}
+
+impl From<(u32, KvCache)> for ContextChoice {
+    fn from((context, kv_cache): (u32, KvCache)) -> Self {
+        Self {
+            context: Choice::Fixed(context),
+            kv_cache: Choice::Fixed(kv_cache),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<&TierConfig> for ContextChoice {
+    fn from(tier: &TierConfig) -> Self {
+        Self {
+            profile: tier.profile,
+            context: tier.context,
+            kv_cache: tier.kv_cache,
+            batch: tier.batch,
+        }
+    }
+}
+
+impl ContextChoice {
+    /// Returns the settings for a model on a machine. The user's own stand; the others are chosen so that nothing of the model
+    /// leaves memory or the GPU for them.
+    #[must_use]
+    pub fn settle(&self, model: &ModelAccount, machine: &Machine) -> ContextSettings {
+        let search = Search {
+            model,
+            budget: machine.budget(),
+            gpu_limit: machine.gpu_limit,
+            batch: if self.batch == 0 {
+                MICRO_BATCH
+            } else {
+                self.batch
+            },
+            context: self.context.fixed(),
+            caches: match self.kv_cache {
+                Choice::Fixed(kv) => vec![kv],
+                Choice::Auto => CACHES.to_vec(),
+            },
+        };
+        search.settings(self.profile)
+    }
+}
+
+/// Returns the tier with the settings that a model gets on this machine in place of `auto`.
+#[must_use]
+pub fn settle(tier: &TierConfig, model: &ModelAccount, machine: &Machine) -> TierConfig {
+    let settled = ContextChoice::from(tier).settle(model, &machine.paging(tier.paging));
+    TierConfig {
+        context: Choice::Fixed(settled.context),
+        kv_cache: Choice::Fixed(settled.kv_cache),
+        ..tier.clone()
+    }
+}
+
+/// Returns how the model runs with each profile.
+#[must_use]
+pub fn profiles(model: &ModelAccount, machine: &Machine) -> Vec<ProfileFit> {
+    let budget = machine.budget();
+    let fit = |profile| {
+        let choice = ContextChoice {
+            profile,
+            ..ContextChoice::default()
+        };
+        let ContextSettings { context, kv_cache } = choice.settle(model, machine);
+        let plan = place(model, context, kv_cache, MICRO_BATCH, &budget);
+        ProfileFit {
+            profile,
+            context_tokens: plan.context_tokens,
+            kv_cache,
+            placement: plan.placement,
+            total_bytes: plan.total_bytes(),
+        }
+    };
+    Profile::ALL.map(fit).to_vec()
+}
+
+struct Search<'a> {
+    model: &'a ModelAccount,
+    budget: Budget,
+    gpu_limit: Option<u64>,
+    batch: u32,
+    context: Option<u32>,
+    caches: Vec<KvCache>,
+}
+
+impl Search<'_> {
+    fn settings(&self, profile: Profile) -> ContextSettings {
+        // Of the least context in the smallest cache: the best that this model can have.
+        let (least, smallest) = (self.contexts().last(), self.caches.last());
+        let (Some(least), Some(&smallest)) = (least, smallest) else {
+            return ContextSettings {
+                context: USEFUL,
+                kv_cache: KvCache::F16,
+            };
+        };
+        let best = self.rank(least, smallest);
+        if best.0 == Placement::Refused.rank() {
+            return ContextSettings {
+                context: least,
+                kv_cache: smallest,
+            };
+        }
+        let keeps = |context, kv| self.rank(context, kv) == best;
+        let share = self.budget.total_bytes / SHARE;
+        let allowed = |context: u32, kv| {
+            keeps(context, kv)
+                && match profile {
+                    // What a paged model's context takes, its experts lack.
+                    _ if best.0 > 0 => context <= USEFUL,
+                    Profile::Balanced => {
+                        context <= USEFUL
+                            || self.model.kv.bytes_in_batches(context, kv, self.batch) <= share
+                    }
+                    Profile::LongContext => true,
+                    Profile::Agent => context <= AGENT,
+                    Profile::Paged => context <= USEFUL,
+                }
+        };
+        let longest = |kv: KvCache| {
+            let mut contexts = self.contexts();
+            contexts
+                .find(|&context| self.context.is_some() || allowed(context, kv))
+                .unwrap_or(least)
+        };
+        let goal = match profile {
+            Profile::Balanced | Profile::Paged => USEFUL.min(longest(smallest)),
+            Profile::LongContext | Profile::Agent => longest(smallest),
+        };
+        let fits = |kv: KvCache| longest(kv) >= goal && keeps(longest(kv), kv);
+        let kv_cache = self.caches.iter().copied().find(|&kv| fits(kv));
+        let kv_cache = kv_cache.unwrap_or(smallest);
+        ContextSettings {
+            context: longest(kv_cache),
+            kv_cache,
+        }
+    }
+
+    /// From the longest.
+    fn contexts(&self) -> impl Iterator<Item = u32> {
+        let trained = self.model.context_train.max(1);
+        let steps = STEPS.into_iter().filter(move |step| *step < trained);
+        let longest = trained.min(STEPS[0]);
+        let all: Vec<u32> = match self.context {
+            Some(context) => vec![context],
+            None => std::iter::once(longest)
+                .chain(steps.filter(|step| *step < longest))
+                .collect(),
+        };
+        all.into_iter()
+    }
+
+    /// Of the placement, and the layers that the GPU does not hold: less is faster.
+    fn rank(&self, context: u32, kv: KvCache) -> (u8, u32) {
+        let plan = place(self.model, context, kv, self.batch, &self.budget);
+        let share = self
+            .gpu_limit
+            .map(|limit| gpu::share(self.model, &plan, kv, self.batch, limit));
+        let off_gpu = share.map_or(0, |share| share.layers_all.saturating_sub(share.layers));
+        (plan.placement.rank(), off_gpu)
+    }
+}

@@ -1,0 +1,23 @@
+import { count, memory } from '../../lib/format';
+import type { Profile, ProfileFit } from '../../platform/openapi';
+
+/** What a tier is used for, in menus. */
+export const PROFILE: Record<Profile, string> = {
+  balanced: 'Everyday use',
+  long_context: 'Long documents',
+  agent: 'Coding agents',
+  paged: 'Models larger than memory',
+};
+
+const HELP: Record<Profile, string> = {
+  balanced: 'The longest context that costs an eighth of the memory for models.',
+  long_context: 'The longest context that fits beside the model.',
+  agent: 'Up to 32,768 tokens, for programs that send tools and files with each request.',
+  paged: '16,384 tokens, which leaves the most memory for the model.',
+};
+
+/** Returns what a profile does, with the settings that it comes to if they are known. */
+export function profileHelp(profile: Profile, fit?: ProfileFit): string {
+  if (!fit) return HELP[profile];
+  return `${HELP[profile]} Here: ${count(fit.context_tokens)} tokens in ${fit.kv_cache}, ${memory(fit.total_bytes)} in all.`;
+}
