@@ -279,6 +279,7 @@ mod tests {
             footprint_bytes: None,
             plan: None,
             context_tokens: 4096,
+            input_modalities: Vec::new(),
             loaded_percent: None,
             reason: None,
             unloads_at_ms: None,

@@ -1,7 +1,7 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
 use crate::{
-    ModelId, TierId, TierState,
+    Modality, ModelId, TierId, TierState,
     budget::LoadPlan,
     config::Engine,
     download::DownloadStatus,
@@ -122,6 +122,14 @@ pub struct GuardStatus {
     pub paused_until: Option<i64>,
 }
 
+impl TierStatus {
+    /// Returns whether a message to it may contain that; `None` if it is unknown.
+    #[must_use]
+    pub fn takes(&self, modality: Modality) -> Option<bool> {
+        (!self.input_modalities.is_empty()).then(|| self.input_modalities.contains(&modality))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TierStatus {
     pub id: TierId,
@@ -143,6 +151,10 @@ pub struct TierStatus {
     #[schema(required = true)]
     pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
+    /// What a message to it may contain; empty if that is unknown, as for other programs and servers.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub input_modalities: Vec<Modality>,
     /// While the tier starts, the percentage of its model's weights that is loaded.
     #[schema(required = true)]
     pub loaded_percent: Option<u8>,

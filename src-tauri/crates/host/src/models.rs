@@ -10,9 +10,12 @@ use crate::{
     folder::{Folder, set},
 };
 use parking_lot::RwLock;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tierbar_core::{
-    Code, Config, Error, TierId,
+    Code, Config, Error, Modality, TierId,
     bench::Settings,
     budget::{Budget, LoadPlan, Placement, draft_bytes, plan_load},
     config::{Paging, TierConfig},
@@ -20,7 +23,7 @@ use tierbar_core::{
     lease::BoxFuture,
     tune::Limits,
 };
-use tierbar_library::{Library, LibraryOptions, model_id};
+use tierbar_library::{Library, LibraryOptions, Projector, model_id};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
 /// The configured models. The configuration and its library change together.
@@ -177,12 +180,18 @@ impl Models {
                     current.library.resolve(model).ok(),
                 ),
             };
+            let (projector, input_modalities) = match &path {
+                Some(path) => media(&current.library, path),
+                None => (None, Vec::new()),
+            };
             Some(TierSpec {
                 id: id.clone(),
                 engine,
                 model,
                 remote_model,
                 path,
+                projector,
+                input_modalities,
                 settings,
                 draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),
                 keep: idle_unload.keep(),
@@ -224,6 +233,20 @@ impl Models {
             gpu_holds_all: share.is_some_and(|share| share.fewer_layers().is_none()),
         };
         Ok((limits, context))
+    }
+}
+
+/// Returns the model's usable projector, and what it takes.
+fn media(library: &Library, model: &Path) -> (Option<PathBuf>, Vec<Modality>) {
+    let Ok(account) = library.account(model) else {
+        return (None, Vec::new());
+    };
+    match library.projector(model, &account) {
+        Some(projector) if projector.account.is_ok() => {
+            let modalities = projector.input_modalities();
+            (Some(projector.path), modalities)
+        }
+        _ => (None, vec![Modality::Text]),
     }
 }
 
@@ -285,11 +308,15 @@ fn load(
         &machine.paging(config.paging).budget(),
     )?;
     let (found, useless) = match library.projector(&path, &account) {
-        Some((path, Ok(projector))) => {
+        Some(Projector {
+            path,
+            account: Ok(projector),
+            ..
+        }) => {
             let bytes = projector.load_bytes(plan.context_tokens, config.batch);
             (Some((path, bytes)), None)
         }
-        Some((path, Err(_))) => (None, Some(path)),
+        Some(Projector { path, .. }) => (None, Some(path)),
         None => (None, None),
     };
     let (plan, projector) = with(plan, LineKind::Projector, found, machine);

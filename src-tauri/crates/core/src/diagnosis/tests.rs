@@ -33,6 +33,7 @@ fn tier(name: &str) -> TierStatus {
             context_tokens: 4096,
         }),
         context_tokens: 4096,
+        input_modalities: Vec::new(),
         loaded_percent: None,
         reason: Some(SECRET.to_owned()),
         unloads_at_ms: None,
@@ -76,6 +77,10 @@ fn model() -> LibraryModel {
         reference: Some("secret/secret".to_owned()),
         sha256: Some(SECRET.to_owned()),
         projector: Some("/secret".to_owned()),
+        projector_bytes: None,
+        projector_error: Some(SECRET.to_owned()),
+        projector_offer: None,
+        input_modalities: Vec::new(),
         tiers: Vec::new(),
         fit: None,
     }

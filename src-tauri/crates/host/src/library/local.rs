@@ -12,14 +12,15 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{
-    Code, Config, Error, TierId, TierState,
+    Code, Config, Error, Modality, TierId, TierState,
+    catalog::OfferedProjector,
     config::TierConfig,
-    fit::{LibraryModel, Machine, Verdict, verdict},
+    fit::{Keeper, LibraryModel, Machine, Verdict, verdict_with},
     lease::Tiers,
     status::TierStatus,
 };
 use tierbar_gateway::{Listed, SpeedMeter, Verified};
-use tierbar_library::{Entry, Library, LibraryWatch, model_id};
+use tierbar_library::{Entry, Library, LibraryWatch, Projector, catalog::catalog, model_id};
 use tierbar_supervisor::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -50,10 +51,13 @@ impl LocalModels {
                     context,
                     kv_cache: kv,
                     paging,
+                    batch,
                     ..
                 } = used_by.cloned().unwrap_or_default();
                 let machine = machine.paging(paging);
-                self.with_measured(verdict(account, context, kv, &machine, &[]), &entry.id)
+                let beside = projector_bytes(entry.projector.as_ref(), context, batch);
+                let verdict = verdict_with(account, beside, context, kv, &machine, &[]);
+                self.with_measured(verdict, &entry.id)
             });
             wire(entry, tiers, fit)
         };
@@ -103,6 +107,11 @@ impl LocalModels {
             sha256: verification.sha256(),
             expected: verification.expected(),
             matches: verification.matches(),
+            damaged: verification
+                .damaged()
+                .into_iter()
+                .map(Path::to_owned)
+                .collect(),
         })
     }
 
@@ -280,8 +289,33 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         .ok_or_else(|| wrong("is in no folder"))
 }
 
+/// Returns what a usable projector takes beside a model of that context.
+pub(crate) fn projector_bytes(
+    projector: Option<&Projector>,
+    context: u32,
+    batch: u32,
+) -> Option<u64> {
+    let account = projector?.account.as_ref().ok()?;
+    Some(account.load_bytes(context, batch))
+}
+
+/// Returns the catalog's projector for a model that was downloaded from the catalog's repository.
+fn offer(entry: &Entry) -> Option<OfferedProjector> {
+    let record = entry
+        .record
+        .as_ref()
+        .filter(|_| entry.keeper == Keeper::Tierbar)?;
+    let reference = record.reference.as_deref()?;
+    let (repository, _) = reference.rsplit_once([':', '/'])?;
+    let mut models = catalog().models.iter();
+    let known = models.find(|model| model.repository == repository)?;
+    Some(known.projector.as_ref()?.offer())
+}
+
 fn wire(entry: &Entry, tiers: Vec<TierId>, fit: Option<Verdict>) -> LibraryModel {
     let record = entry.record.as_ref();
+    let projector = entry.projector.as_ref();
+    let usable = projector.filter(|projector| projector.account.is_ok());
     LibraryModel {
         id: entry.id.clone(),
         path: entry.path.display().to_string(),
@@ -291,10 +325,14 @@ fn wire(entry: &Entry, tiers: Vec<TierId>, fit: Option<Verdict>) -> LibraryModel
         error: entry.account.as_ref().err().map(ToString::to_string),
         reference: record.and_then(|record| record.reference.clone()),
         sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
-        projector: entry
-            .projector
-            .as_ref()
-            .map(|path| path.display().to_string()),
+        projector: usable.map(|projector| projector.path.display().to_string()),
+        projector_bytes: usable.map(|projector| projector.size_bytes),
+        projector_error: projector
+            .and_then(|projector| projector.account.as_ref().err())
+            .map(ToString::to_string),
+        projector_offer: usable.is_none().then(|| offer(entry)).flatten(),
+        input_modalities: projector
+            .map_or_else(|| vec![Modality::Text], Projector::input_modalities),
         tiers,
         fit,
     }
