@@ -1882,6 +1882,7 @@ export interface components {
             licence: string;
             /** @description The name for people. */
             name: string;
+            projector: components["schemas"]["OfferedProjector"] | null;
             quants: components["schemas"]["OfferedFile"][];
             /** @description `owner/repository` on the hub. */
             repository: string;
@@ -2337,6 +2338,16 @@ export interface components {
             priority?: components["schemas"]["Priority"] | null;
             state?: components["schemas"]["DownloadState"] | null;
         };
+        /** @description One file of a download. */
+        DownloadFile: {
+            /** @description The name in the models folder. */
+            name: string;
+            /**
+             * Format: int64
+             * @description `null` until a server has reported it.
+             */
+            size_bytes: number | null;
+        };
         /** @enum {string} */
         DownloadState: "queued" | "downloading" | "waiting" | "verifying" | "paused" | "failed" | "done";
         /** @description The download of one model to the models folder. A model of several parts is one download. */
@@ -2353,6 +2364,8 @@ export interface components {
             eta_seconds: number | null;
             /** @description The first file's name in the models folder. */
             file: string;
+            /** @description All of its files: the parts of a model, and its media projector. */
+            files: components["schemas"]["DownloadFile"][];
             id: string;
             priority: components["schemas"]["Priority"];
             /** @description One sentence: why the download waits or failed, and what to do. */
@@ -2651,6 +2664,7 @@ export interface components {
             files: components["schemas"]["OfferedFile"][];
             gated: boolean;
             licence: string | null;
+            projector: components["schemas"]["OfferedProjector"] | null;
             repository: string;
             /** @description The commit of the files. */
             revision: string;
@@ -2667,6 +2681,11 @@ export interface components {
         Imported: {
             models: components["schemas"]["LibraryModel"][];
         };
+        /**
+         * @description Which files of a model to download.
+         * @enum {string}
+         */
+        Include: "all" | "model" | "projector";
         /** @description A quant to take instead. */
         Instead: {
             placement: components["schemas"]["Placement"];
@@ -2828,10 +2847,20 @@ export interface components {
             error: string | null;
             fit: components["schemas"]["Verdict"] | null;
             id: components["schemas"]["ModelId"];
+            /** @description What a message to it may contain. */
+            input_modalities: components["schemas"]["Modality"][];
             keeper: components["schemas"]["Keeper"];
             path: string;
-            /** @description Its media projector in the same folder. */
+            /** @description The file of its media projector, with which it takes images and sound. */
             projector?: string | null;
+            /**
+             * Format: int64
+             * @description The size of that file.
+             */
+            projector_bytes?: number | null;
+            /** @description Why the projector beside it cannot be used; the model answers text all the same. */
+            projector_error?: string | null;
+            projector_offer?: components["schemas"]["OfferedProjector"] | null;
             /** @description The reference that Tierbar downloaded it by, if it did. */
             reference: string | null;
             /** @description The sha256 that its bytes had when they were last hashed, in lower-case hex. */
@@ -3044,6 +3073,11 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /**
+         * @description A kind of content in a message, as OpenAI and the hub name it.
+         * @enum {string}
+         */
+        Modality: "text" | "image" | "audio";
         /** @description What a request can name as its `model`. */
         Model: {
             /**
@@ -3056,6 +3090,8 @@ export interface components {
             object: "model";
             owned_by: string;
             tierbar?: {
+                /** @description What a message may contain; empty if that is unknown. */
+                input_modalities: components["schemas"]["Modality"][];
                 /** @enum {string} */
                 kind: "router" | "tier" | "chain" | "model";
                 /** @description A tier's model. */
@@ -3209,6 +3245,18 @@ export interface components {
             /**
              * Format: int64
              * @description The size of all parts; `null` if only the hub knows it.
+             */
+            size_bytes: number | null;
+        };
+        /** @description The media projector of a repository's models, with which they take images and sound. */
+        OfferedProjector: {
+            /** @description The file in the repository. */
+            file: string;
+            /** @description What a message may contain with it; empty if its header was not read. */
+            input_modalities: components["schemas"]["Modality"][];
+            /**
+             * Format: int64
+             * @description `null` if only the hub knows it.
              */
             size_bytes: number | null;
         };
@@ -3446,6 +3494,8 @@ export interface components {
         /** @description Everything that a request can name. */
         OllamaModels: {
             models: {
+                /** @description As `/api/show` has them. */
+                capabilities: string[];
                 details: components["schemas"]["OllamaDetails"];
                 /** @description The file's SHA-256 if known, otherwise another identifier of it. */
                 digest: string;
@@ -3482,7 +3532,7 @@ export interface components {
         };
         /** @description One model. */
         OllamaShown: {
-            /** @description `completion`, `tools`, `vision`, `thinking`, or `embedding`. */
+            /** @description `completion`, `tools`, `vision` for images, `audio` for sound, `thinking`, or `embedding`. */
             capabilities: string[];
             details: components["schemas"]["OllamaDetails"];
             /** @description The keys of the file's header. Its `….context_length` is the tier's context, at most what the model was trained for. */
@@ -3704,6 +3754,8 @@ export interface components {
         Pull: {
             /** @description Also if it cannot run on this machine. */
             anyway?: boolean;
+            /** @description With `projector`, `reference` may also be the id of an installed model that Tierbar downloaded. */
+            include?: components["schemas"]["Include"];
             priority?: components["schemas"]["Priority"];
             reference: string;
         };
@@ -4184,16 +4236,17 @@ export interface components {
         StopTier: {
             force?: boolean;
         };
-        /** @description Texts to summarize. */
+        /** @description Messages to summarize: texts, images and sound. */
         SummarizeRequest: {
-            /** @description A tier, a chain, a model's id, or `auto`. Default: `primary`. */
+            /** @description Beside `text`: images in base64, as in Ollama's API. */
+            images?: string[];
+            /** @description A tier, a chain, a model's id, or `auto`. Default: `primary`, or for images and sound a tier that takes them. */
             model?: string | null;
             /** @description Whether to answer as server-sent events: `progress`, and at the end `result` or `error`. For one text. */
             stream?: boolean;
-            /** @description The text. */
-            text?: string | null;
-            /** @description Instead of `text`: at most 256 texts. */
-            texts?: string[] | null;
+            text?: components["schemas"]["TaskMessage"] | null;
+            /** @description Instead of `text`: at most 256 of them. */
+            texts?: components["schemas"]["TaskMessage"][] | null;
             /**
              * Format: int32
              * @description About how many words the summary has. Default: 200.
@@ -4322,6 +4375,15 @@ export interface components {
             /** @description For chains: which tiers were tried, and why others did not answer. */
             tierbar?: Record<string, never>;
             usage: components["schemas"]["TaskUsage"];
+        };
+        /** @description What a task reads. */
+        TaskMessage: string | Record<string, never>[] | components["schemas"]["TaskMessageContent"];
+        /** @description A message in any dialect's form. */
+        TaskMessageContent: {
+            /** @description A text, or parts. */
+            content: Record<string, never>;
+            /** @description Images in base64, as in Ollama's API. */
+            images?: string[];
         };
         /** @description The tokens of all requests to the model. */
         TaskUsage: {
@@ -4536,6 +4598,8 @@ export interface components {
              */
             footprint_bytes: number | null;
             id: components["schemas"]["TierId"];
+            /** @description What a message to it may contain; empty if that is unknown, as for other programs and servers. */
+            input_modalities: components["schemas"]["Modality"][];
             /**
              * Format: int32
              * @description While the tier starts, the percentage of its model's weights that is loaded.
@@ -4578,14 +4642,15 @@ export interface components {
              */
             urgency: number;
         };
-        /** @description Texts to classify. */
+        /** @description Messages to classify: texts, images and sound. */
         TriageRequest: {
-            /** @description A tier, a chain, a model's id, or `auto`. Default: `fast`. */
+            /** @description Beside `text`: images in base64, as in Ollama's API. */
+            images?: string[];
+            /** @description A tier, a chain, a model's id, or `auto`. Default: `fast`, or for images and sound a tier that takes them. */
             model?: string | null;
-            /** @description The text. */
-            text?: string | null;
-            /** @description Instead of `text`: at most 256 texts. */
-            texts?: string[] | null;
+            text?: components["schemas"]["TaskMessage"] | null;
+            /** @description Instead of `text`: at most 256 of them. */
+            texts?: components["schemas"]["TaskMessage"][] | null;
         };
         /** @description The result, and the table that it is based on. */
         TuneReport: {
@@ -4806,6 +4871,8 @@ export interface components {
             warning: string | null;
         };
         Verified: {
+            /** @description The files that differ from what was expected: of the model, and its media projector. */
+            damaged: string[];
             /** @description What was fetched, or hashed when it was. */
             expected: string | null;
             matches: boolean | null;
@@ -4928,6 +4995,7 @@ export type Dialect = components['schemas']['Dialect'];
 export type DiskTraffic = components['schemas']['DiskTraffic'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
+export type DownloadFile = components['schemas']['DownloadFile'];
 export type DownloadState = components['schemas']['DownloadState'];
 export type DownloadStatus = components['schemas']['DownloadStatus'];
 export type Downloads = components['schemas']['Downloads'];
@@ -4958,6 +5026,7 @@ export type HubSearch = components['schemas']['HubSearch'];
 export type IdleUnload = components['schemas']['IdleUnload'];
 export type Import = components['schemas']['Import'];
 export type Imported = components['schemas']['Imported'];
+export type Include = components['schemas']['Include'];
 export type Instead = components['schemas']['Instead'];
 export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
@@ -4989,6 +5058,7 @@ export type MessageFields = components['schemas']['MessageFields'];
 export type MessageUsage = components['schemas']['MessageUsage'];
 export type MessagesAnswer = components['schemas']['MessagesAnswer'];
 export type MessagesRequest = components['schemas']['MessagesRequest'];
+export type Modality = components['schemas']['Modality'];
 export type Model = components['schemas']['Model'];
 export type ModelAccount = components['schemas']['ModelAccount'];
 export type ModelFigures = components['schemas']['ModelFigures'];
@@ -4998,6 +5068,7 @@ export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
 export type OfferedFile = components['schemas']['OfferedFile'];
+export type OfferedProjector = components['schemas']['OfferedProjector'];
 export type OllamaAnswerMessage = components['schemas']['OllamaAnswerMessage'];
 export type OllamaChatAnswer = components['schemas']['OllamaChatAnswer'];
 export type OllamaChatRequest = components['schemas']['OllamaChatRequest'];
@@ -5084,6 +5155,8 @@ export type TaskAnswerCompressed = components['schemas']['TaskAnswer_Compressed'
 export type TaskAnswerSummary = components['schemas']['TaskAnswer_Summary'];
 export type TaskAnswerTriage = components['schemas']['TaskAnswer_Triage'];
 export type TaskFields = components['schemas']['TaskFields'];
+export type TaskMessage = components['schemas']['TaskMessage'];
+export type TaskMessageContent = components['schemas']['TaskMessageContent'];
 export type TaskUsage = components['schemas']['TaskUsage'];
 export type TextCompletion = components['schemas']['TextCompletion'];
 export type TextOrTokens = components['schemas']['TextOrTokens'];

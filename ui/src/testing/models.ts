@@ -86,6 +86,7 @@ export function localModel(id: string, parts: Partial<LibraryModel> = {}): Libra
     error: null,
     reference: null,
     sha256: null,
+    input_modalities: ['text'],
     tiers: [],
     fit: verdict(),
     ...parts,
@@ -121,6 +122,7 @@ export function catalogModel(name: string, parts: Partial<CatalogModel> = {}): C
     context_tokens: 4096,
     kv_cache: 'f16',
     quants: [offered(`o/${name}-GGUF:Q4_K_M`, { recommended: true })],
+    projector: null,
     ...parts,
   };
 }
@@ -130,6 +132,7 @@ export function download(id: string, parts: Partial<DownloadStatus> = {}): Downl
     id,
     reference: `o/${id}-GGUF:Q4_K_M`,
     file: `${id}-Q4_K_M.gguf`,
+    files: [{ name: `${id}-Q4_K_M.gguf`, size_bytes: 4_000_000_000 }],
     state: 'downloading',
     priority: 'normal',
     received_bytes: 1_000_000_000,
