@@ -116,7 +116,7 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
 }
 
 /// Unfinished downloads end in something else than `.gguf`.
-fn is_model(name: &OsStr) -> bool {
+pub(crate) fn is_model(name: &OsStr) -> bool {
     name::without_extension(&name.to_string_lossy()).is_some()
 }
 

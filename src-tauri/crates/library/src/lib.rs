@@ -274,24 +274,22 @@ impl Library {
         let (mut candidates, mut models) = (Vec::new(), 0);
         for file in std::fs::read_dir(model.parent()?).ok()?.flatten() {
             let path = file.path();
-            let is_later_part = || {
-                let split = tierbar_gguf::split_of(&folder::file_name(&path));
-                split.is_some_and(|split| split.number > 1)
-            };
-            let is_model = name::without_extension(&folder::file_name(&path)).is_some();
+            // Opening a pipe would block.
+            let is_model = inventory::is_model(&file.file_name())
+                && !folder::is_hidden(&file.file_name())
+                && path.is_file();
             let Some(version) = headers::version(std::slice::from_ref(&path)).filter(|_| is_model)
             else {
                 continue;
             };
-            let is_candidate = path != model
-                && (projector::is_named(&path)
-                    || projector::may_be(&self.headers.account(&path, &version)));
+            let split = tierbar_gguf::split_of(&folder::file_name(&path));
+            let is_named = projector::is_named(&path);
+            let may_be = || projector::may_be(&self.headers.account(&path, &version));
+            let is_candidate = path != model && (is_named || split.is_none() && may_be());
             let candidate = is_candidate.then(|| self.candidate(path.clone(), &version));
-            match candidate {
-                Some(candidate) if candidate.account.is_ok() || projector::is_named(&path) => {
-                    candidates.push(candidate);
-                }
-                _ => models += usize::from(!is_later_part()),
+            match candidate.filter(|candidate| is_named || candidate.account.is_ok()) {
+                Some(candidate) => candidates.push(candidate),
+                None => models += usize::from(split.is_none_or(|split| split.number == 1)),
             }
         }
         let version = headers::stamp_at(model);
