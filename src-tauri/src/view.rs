@@ -280,6 +280,7 @@ mod tests {
             plan: None,
             context_tokens: 4096,
             kv_cache: tierbar_core::config::KvCache::F16,
+            input_modalities: Vec::new(),
             loaded_percent: None,
             reason: None,
             unloads_at_ms: None,

@@ -130,6 +130,8 @@ pub fn tier_spec(tier: &str, behaviour: &str) -> TierSpec {
         remote_model: None,
         model: Some(ModelId(behaviour.to_owned())),
         path: None,
+        projector: None,
+        input_modalities: Vec::new(),
         settings: settings(),
         draft_model: None,
         keep: None,

@@ -430,7 +430,7 @@ fn the_storeys_of_the_gateway_import_downwards() {
 }
 
 /// The modules of a storey from the ground up. Each imports those before it alone.
-const INFERENCE: [&str; 24] = [
+const INFERENCE: [&str; 25] = [
     "caller",
     "answers",
     "hints",
@@ -438,6 +438,7 @@ const INFERENCE: [&str; 24] = [
     "calls",
     "lines",
     "content",
+    "media",
     "source",
     "prompts",
     "limits",

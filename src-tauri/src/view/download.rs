@@ -83,6 +83,7 @@ mod tests {
             id: "1".to_owned(),
             reference: "unsloth/gemma-4-E4B-it-GGUF:Q4_K_M".to_owned(),
             file: "gemma-4-E4B.gguf".to_owned(),
+            files: Vec::new(),
             state,
             priority: Priority::Normal,
             received_bytes: 430,

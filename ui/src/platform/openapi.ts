@@ -1867,15 +1867,22 @@ export interface components {
         CatalogModel: {
             /** @description One sentence: what it is good for. */
             about: string;
+            /**
+             * Format: int32
+             * @description The context that the verdicts are for, in tokens.
+             */
+            context_tokens: number;
             /** @description Whether it is the default of that tier. */
             default: boolean;
             /** @description Its short name, such as `gemma-4-e4b`. */
             id: string;
             /** @description `chat` or `embedding`. */
             kind: components["schemas"]["ModelKind"];
+            kv_cache: components["schemas"]["KvCache"];
             licence: string;
             /** @description The name for people. */
             name: string;
+            projector: components["schemas"]["OfferedProjector"] | null;
             quants: components["schemas"]["OfferedFile"][];
             /** @description `owner/repository` on the hub. */
             repository: string;
@@ -2331,6 +2338,16 @@ export interface components {
             priority?: components["schemas"]["Priority"] | null;
             state?: components["schemas"]["DownloadState"] | null;
         };
+        /** @description One file of a download. */
+        DownloadFile: {
+            /** @description The name in the models folder. */
+            name: string;
+            /**
+             * Format: int64
+             * @description `null` until a server has reported it.
+             */
+            size_bytes: number | null;
+        };
         /** @enum {string} */
         DownloadState: "queued" | "downloading" | "waiting" | "verifying" | "paused" | "failed" | "done";
         /** @description The download of one model to the models folder. A model of several parts is one download. */
@@ -2347,6 +2364,8 @@ export interface components {
             eta_seconds: number | null;
             /** @description The first file's name in the models folder. */
             file: string;
+            /** @description All of its files: the parts of a model, and its media projector. */
+            files: components["schemas"]["DownloadFile"][];
             id: string;
             priority: components["schemas"]["Priority"];
             /** @description One sentence: why the download waits or failed, and what to do. */
@@ -2645,6 +2664,7 @@ export interface components {
             files: components["schemas"]["OfferedFile"][];
             gated: boolean;
             licence: string | null;
+            projector: components["schemas"]["OfferedProjector"] | null;
             repository: string;
             /** @description The commit of the files. */
             revision: string;
@@ -2661,12 +2681,15 @@ export interface components {
         Imported: {
             models: components["schemas"]["LibraryModel"][];
         };
+        /**
+         * @description Which files of a model to download.
+         * @enum {string}
+         */
+        Include: "all" | "model" | "projector";
         /** @description A quant to take instead. */
         Instead: {
             placement: components["schemas"]["Placement"];
             quant: string;
-            /** @description Why, in one or two sentences. */
-            reason: string;
             /** @description The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`. */
             reference: string;
             /** Format: int64 */
@@ -2824,16 +2847,22 @@ export interface components {
             error: string | null;
             fit: components["schemas"]["Verdict"] | null;
             id: components["schemas"]["ModelId"];
+            /** @description What a message to it may contain. */
+            input_modalities: components["schemas"]["Modality"][];
             keeper: components["schemas"]["Keeper"];
             path: string;
-            /** @description How it runs on this machine with each profile. */
-            profiles?: components["schemas"]["ProfileFit"][];
-            /** @description Its media projector in the same folder. */
+            /** @description The file of its media projector, with which it takes images and sound. */
             projector?: string | null;
+            /**
+             * Format: int64
+             * @description The size of that file.
+             */
+            projector_bytes?: number | null;
+            /** @description Why the projector beside it cannot be used; the model answers text all the same. */
+            projector_error?: string | null;
+            projector_offer?: components["schemas"]["OfferedProjector"] | null;
             /** @description The reference that Tierbar downloaded it by, if it did. */
             reference: string | null;
-            /** @description How tokens are chosen where neither a request nor its tier says. */
-            sampling?: components["schemas"]["ModelSampling"];
             /** @description The sha256 that its bytes had when they were last hashed, in lower-case hex. */
             sha256: string | null;
             /** Format: int64 */
@@ -3044,6 +3073,11 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /**
+         * @description A kind of content in a message, as OpenAI and the hub name it.
+         * @enum {string}
+         */
+        Modality: "text" | "image" | "audio";
         /** @description What a request can name as its `model`. */
         Model: {
             /**
@@ -3056,6 +3090,8 @@ export interface components {
             object: "model";
             owned_by: string;
             tierbar?: {
+                /** @description What a message may contain; empty if that is unknown. */
+                input_modalities: components["schemas"]["Modality"][];
                 /** @enum {string} */
                 kind: "router" | "tier" | "chain" | "model";
                 /** @description A tier's model. */
@@ -3147,8 +3183,6 @@ export interface components {
             per_layer_embedding_bytes: number;
             /** @description The file's quantisation, such as `Q4_K_M`. */
             quant: string;
-            /** @description How its maker would have tokens chosen, as far as the file says. */
-            sampling?: components["schemas"]["Sampling"];
             /** @description Whether that template supports thinking, and tools. */
             thinking: boolean;
             /** @description The input embeddings are the output layer too. */
@@ -3176,13 +3210,6 @@ export interface components {
         ModelId: string;
         /** @enum {string} */
         ModelKind: "chat" | "embedding";
-        /** @description A model's sampling by whether it thinks before it answers. */
-        ModelSampling: {
-            /** @default {} */
-            answer?: components["schemas"]["Sampling"];
-            /** @default {} */
-            thinking?: components["schemas"]["Sampling"];
-        };
         /** @description Everything that a request can name. */
         Models: {
             data: components["schemas"]["Model"][];
@@ -3209,8 +3236,6 @@ export interface components {
             /** Format: int32 */
             parts: number;
             quant: string;
-            /** @description Why it is recommended. */
-            reason: string | null;
             /** @description Whether it is the best choice for this machine. */
             recommended: boolean;
             /** @description The reference to download it by, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`. */
@@ -3220,6 +3245,18 @@ export interface components {
             /**
              * Format: int64
              * @description The size of all parts; `null` if only the hub knows it.
+             */
+            size_bytes: number | null;
+        };
+        /** @description The media projector of a repository's models, with which they take images and sound. */
+        OfferedProjector: {
+            /** @description The file in the repository. */
+            file: string;
+            /** @description What a message may contain with it; empty if its header was not read. */
+            input_modalities: components["schemas"]["Modality"][];
+            /**
+             * Format: int64
+             * @description `null` if only the hub knows it.
              */
             size_bytes: number | null;
         };
@@ -3457,6 +3494,8 @@ export interface components {
         /** @description Everything that a request can name. */
         OllamaModels: {
             models: {
+                /** @description As `/api/show` has them. */
+                capabilities: string[];
                 details: components["schemas"]["OllamaDetails"];
                 /** @description The file's SHA-256 if known, otherwise another identifier of it. */
                 digest: string;
@@ -3493,7 +3532,7 @@ export interface components {
         };
         /** @description One model. */
         OllamaShown: {
-            /** @description `completion`, `tools`, `vision`, `thinking`, or `embedding`. */
+            /** @description `completion`, `tools`, `vision` for images, `audio` for sound, `thinking`, or `embedding`. */
             capabilities: string[];
             details: components["schemas"]["OllamaDetails"];
             /** @description The keys of the file's header. Its `….context_length` is the tier's context, at most what the model was trained for. */
@@ -3699,24 +3738,6 @@ export interface components {
             /** Format: double */
             simple: number;
         };
-        /**
-         * @description What a tier is used for: how long its context is, and in how many bits its KV cache is kept, where the tier does not say.
-         * @enum {string}
-         */
-        Profile: "balanced" | "long_context" | "agent" | "paged";
-        /** @description How a model runs on a machine with a profile. */
-        ProfileFit: {
-            /** Format: int32 */
-            context_tokens: number;
-            kv_cache: components["schemas"]["KvCache"];
-            placement: components["schemas"]["Placement"];
-            profile: components["schemas"]["Profile"];
-            /**
-             * Format: int64
-             * @description What the load uses of the budget.
-             */
-            total_bytes: number;
-        };
         /** @description The progress of a measurement. */
         Progress: {
             /** @description What is being done, such as `depth 4096: measuring prefill of 512 tokens`. */
@@ -3733,6 +3754,8 @@ export interface components {
         Pull: {
             /** @description Also if it cannot run on this machine. */
             anyway?: boolean;
+            /** @description With `projector`, `reference` may also be the id of an installed model that Tierbar downloaded. */
+            include?: components["schemas"]["Include"];
             priority?: components["schemas"]["Priority"];
             reference: string;
         };
@@ -3967,51 +3990,6 @@ export interface components {
             level: components["schemas"]["Level"];
             /** @description Whether a rule matched. */
             sure: boolean;
-        };
-        /** @description Values that are set, with llama.cpp's meanings. Those left out are the engine's. */
-        Sampling: {
-            /**
-             * Format: float
-             * @description 0: off.
-             * @default null
-             */
-            frequency_penalty?: number | null;
-            /**
-             * Format: float
-             * @description Of the tokens with at least this part of the likeliest one's probability.
-             * @default null
-             */
-            min_p?: number | null;
-            /**
-             * Format: float
-             * @description 0: off.
-             * @default null
-             */
-            presence_penalty?: number | null;
-            /**
-             * Format: float
-             * @description 1: off.
-             * @default null
-             */
-            repeat_penalty?: number | null;
-            /**
-             * Format: float
-             * @description 0: always the likeliest token.
-             * @default null
-             */
-            temperature?: number | null;
-            /**
-             * Format: int32
-             * @description Of the likeliest so many tokens; 0: of all.
-             * @default null
-             */
-            top_k?: number | null;
-            /**
-             * Format: float
-             * @description Of the likeliest tokens that together have this probability.
-             * @default null
-             */
-            top_p?: number | null;
         };
         /** @description A saved context that is now in memory. */
         SavedContext: {
@@ -4258,16 +4236,17 @@ export interface components {
         StopTier: {
             force?: boolean;
         };
-        /** @description Texts to summarize. */
+        /** @description Messages to summarize: texts, images and sound. */
         SummarizeRequest: {
-            /** @description A tier, a chain, a model's id, or `auto`. Default: `primary`. */
+            /** @description Beside `text`: images in base64, as in Ollama's API. */
+            images?: string[];
+            /** @description A tier, a chain, a model's id, or `auto`. Default: `primary`, or for images and sound a tier that takes them. */
             model?: string | null;
             /** @description Whether to answer as server-sent events: `progress`, and at the end `result` or `error`. For one text. */
             stream?: boolean;
-            /** @description The text. */
-            text?: string | null;
-            /** @description Instead of `text`: at most 256 texts. */
-            texts?: string[] | null;
+            text?: components["schemas"]["TaskMessage"] | null;
+            /** @description Instead of `text`: at most 256 of them. */
+            texts?: components["schemas"]["TaskMessage"][] | null;
             /**
              * Format: int32
              * @description About how many words the summary has. Default: 200.
@@ -4397,6 +4376,15 @@ export interface components {
             tierbar?: Record<string, never>;
             usage: components["schemas"]["TaskUsage"];
         };
+        /** @description What a task reads. */
+        TaskMessage: string | Record<string, never>[] | components["schemas"]["TaskMessageContent"];
+        /** @description A message in any dialect's form. */
+        TaskMessageContent: {
+            /** @description A text, or parts. */
+            content: Record<string, never>;
+            /** @description Images in base64, as in Ollama's API. */
+            images?: string[];
+        };
         /** @description The tokens of all requests to the model. */
         TaskUsage: {
             /** Format: int64 */
@@ -4481,7 +4469,12 @@ export interface components {
              * @default 512
              */
             batch: number;
-            context: "auto" | number;
+            /**
+             * Format: int32
+             * @description Context in tokens.
+             * @default 4096
+             */
+            context: number;
             /**
              * @description A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
              * @default
@@ -4509,7 +4502,8 @@ export interface components {
              * @default 10m
              */
             idle_unload: components["schemas"]["IdleUnload"];
-            kv_cache: "auto" | components["schemas"]["KvCache"];
+            /** @default f16 */
+            kv_cache: components["schemas"]["KvCache"];
             /**
              * @description Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
              * @default false
@@ -4531,21 +4525,6 @@ export interface components {
              * @default false
              */
             pinned: boolean;
-            /**
-             * @description What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
-             * @default balanced
-             */
-            profile: components["schemas"]["Profile"];
-            /**
-             * @description How tokens are chosen where a request does not say; what is left out is the model's own.
-             * @default {}
-             */
-            sampling: components["schemas"]["Sampling"];
-            /**
-             * @description Think before answering where a request does not say, if the model can.
-             * @default false
-             */
-            thinking: boolean;
             /**
              * Format: int32
              * @description CPU threads; 0 lets Tierbar choose, which never takes all cores.
@@ -4619,8 +4598,8 @@ export interface components {
              */
             footprint_bytes: number | null;
             id: components["schemas"]["TierId"];
-            /** @description The type of its KV cache; of no meaning for a command or an endpoint. */
-            kv_cache: components["schemas"]["KvCache"];
+            /** @description What a message to it may contain; empty if that is unknown, as for other programs and servers. */
+            input_modalities: components["schemas"]["Modality"][];
             /**
              * Format: int32
              * @description While the tier starts, the percentage of its model's weights that is loaded.
@@ -4663,14 +4642,15 @@ export interface components {
              */
             urgency: number;
         };
-        /** @description Texts to classify. */
+        /** @description Messages to classify: texts, images and sound. */
         TriageRequest: {
-            /** @description A tier, a chain, a model's id, or `auto`. Default: `fast`. */
+            /** @description Beside `text`: images in base64, as in Ollama's API. */
+            images?: string[];
+            /** @description A tier, a chain, a model's id, or `auto`. Default: `fast`, or for images and sound a tier that takes them. */
             model?: string | null;
-            /** @description The text. */
-            text?: string | null;
-            /** @description Instead of `text`: at most 256 texts. */
-            texts?: string[] | null;
+            text?: components["schemas"]["TaskMessage"] | null;
+            /** @description Instead of `text`: at most 256 of them. */
+            texts?: components["schemas"]["TaskMessage"][] | null;
         };
         /** @description The result, and the table that it is based on. */
         TuneReport: {
@@ -4891,6 +4871,8 @@ export interface components {
             warning: string | null;
         };
         Verified: {
+            /** @description The files that differ from what was expected: of the model, and its media projector. */
+            damaged: string[];
             /** @description What was fetched, or hashed when it was. */
             expected: string | null;
             matches: boolean | null;
@@ -5013,6 +4995,7 @@ export type Dialect = components['schemas']['Dialect'];
 export type DiskTraffic = components['schemas']['DiskTraffic'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
+export type DownloadFile = components['schemas']['DownloadFile'];
 export type DownloadState = components['schemas']['DownloadState'];
 export type DownloadStatus = components['schemas']['DownloadStatus'];
 export type Downloads = components['schemas']['Downloads'];
@@ -5043,6 +5026,7 @@ export type HubSearch = components['schemas']['HubSearch'];
 export type IdleUnload = components['schemas']['IdleUnload'];
 export type Import = components['schemas']['Import'];
 export type Imported = components['schemas']['Imported'];
+export type Include = components['schemas']['Include'];
 export type Instead = components['schemas']['Instead'];
 export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
@@ -5074,16 +5058,17 @@ export type MessageFields = components['schemas']['MessageFields'];
 export type MessageUsage = components['schemas']['MessageUsage'];
 export type MessagesAnswer = components['schemas']['MessagesAnswer'];
 export type MessagesRequest = components['schemas']['MessagesRequest'];
+export type Modality = components['schemas']['Modality'];
 export type Model = components['schemas']['Model'];
 export type ModelAccount = components['schemas']['ModelAccount'];
 export type ModelFigures = components['schemas']['ModelFigures'];
 export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
-export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
 export type OfferedFile = components['schemas']['OfferedFile'];
+export type OfferedProjector = components['schemas']['OfferedProjector'];
 export type OllamaAnswerMessage = components['schemas']['OllamaAnswerMessage'];
 export type OllamaChatAnswer = components['schemas']['OllamaChatAnswer'];
 export type OllamaChatRequest = components['schemas']['OllamaChatRequest'];
@@ -5117,8 +5102,6 @@ export type PolicyConfig = components['schemas']['PolicyConfig'];
 export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
 export type Probabilities = components['schemas']['Probabilities'];
-export type Profile = components['schemas']['Profile'];
-export type ProfileFit = components['schemas']['ProfileFit'];
 export type Progress = components['schemas']['Progress'];
 export type Pull = components['schemas']['Pull'];
 export type QueueConfig = components['schemas']['QueueConfig'];
@@ -5140,7 +5123,6 @@ export type Route = components['schemas']['Route'];
 export type RouteClassifier = components['schemas']['RouteClassifier'];
 export type RouteExam = components['schemas']['RouteExam'];
 export type RouteRules = components['schemas']['RouteRules'];
-export type Sampling = components['schemas']['Sampling'];
 export type SavedContext = components['schemas']['SavedContext'];
 export type ScheduleConfig = components['schemas']['ScheduleConfig'];
 export type ScheduleList = components['schemas']['ScheduleList'];
@@ -5173,6 +5155,8 @@ export type TaskAnswerCompressed = components['schemas']['TaskAnswer_Compressed'
 export type TaskAnswerSummary = components['schemas']['TaskAnswer_Summary'];
 export type TaskAnswerTriage = components['schemas']['TaskAnswer_Triage'];
 export type TaskFields = components['schemas']['TaskFields'];
+export type TaskMessage = components['schemas']['TaskMessage'];
+export type TaskMessageContent = components['schemas']['TaskMessageContent'];
 export type TaskUsage = components['schemas']['TaskUsage'];
 export type TextCompletion = components['schemas']['TextCompletion'];
 export type TextOrTokens = components['schemas']['TextOrTokens'];
@@ -6414,8 +6398,6 @@ export interface operations {
                 model: string;
                 context?: number;
                 kv_cache?: string;
-                /** @description What it is for: `balanced`, `long_context`, `agent` or `paged`; without it, the tier's profile, or `balanced`. */
-                profile?: string;
                 /** @description Such as `16GiB`. */
                 ram?: string;
             };

@@ -92,6 +92,7 @@ export function localModel(id: string, parts: Partial<LibraryModel> = {}): Libra
     error: null,
     reference: null,
     sha256: null,
+    input_modalities: ['text'],
     tiers: [],
     fit: verdict(),
     ...parts,
@@ -126,6 +127,7 @@ export function catalogModel(name: string, parts: Partial<CatalogModel> = {}): C
     repository: `o/${name}-GGUF`,
     licence: 'Apache-2.0',
     quants: [offered(`o/${name}-GGUF:Q4_K_M`, { recommended: true })],
+    projector: null,
     ...parts,
   };
 }
@@ -135,6 +137,7 @@ export function download(id: string, parts: Partial<DownloadStatus> = {}): Downl
     id,
     reference: `o/${id}-GGUF:Q4_K_M`,
     file: `${id}-Q4_K_M.gguf`,
+    files: [{ name: `${id}-Q4_K_M.gguf`, size_bytes: 4_000_000_000 }],
     state: 'downloading',
     priority: 'normal',
     received_bytes: 1_000_000_000,

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::path::PathBuf;
 use tierbar_core::{
-    Error,
+    Error, Modality,
     budget::{LoadPlan, gib},
     paging::PagingStatus,
     status::{Pressure, Status, TierStatus},
@@ -108,9 +108,14 @@ pub(crate) fn tier_line(tier: &TierStatus) -> String {
     let planned = tier.plan.as_ref().map_or_else(String::new, |plan| {
         format!(" of {} planned", gib(plan.total_bytes()))
     });
+    // Text goes without saying.
+    let media = match tier.input_modalities.as_slice() {
+        [] | [Modality::Text] => String::new(),
+        more => format!(", takes {}", Modality::list(more)),
+    };
     let (id, state) = (tier.id.as_str(), tier.state.to_string());
     let mut line = format!(
-        "{id:<8} {state:<9} {model}, {} tokens{process}{planned}\n",
+        "{id:<8} {state:<9} {model}, {} tokens{media}{process}{planned}\n",
         tier.context_tokens
     );
     if let Some(reason) = &tier.reason {

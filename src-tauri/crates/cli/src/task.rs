@@ -1,6 +1,7 @@
 //! `tierbar triage|compress|summarize|brief`: runs a task on a file or on stdin.
 
 use crate::{client::Client, output};
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use std::{
     fs::File,
@@ -114,7 +115,14 @@ async fn run(
     words: Option<u32>,
     input: &Input,
 ) -> Result<Value, Error> {
-    let mut body = json!({field: read(input.file.as_deref())?});
+    let bytes = read(input.file.as_deref())?;
+    let content = match media_part(&bytes) {
+        // Tasks that take text only say so.
+        Some(part) => json!([part]),
+        // Invalid UTF-8 is replaced.
+        None => String::from_utf8_lossy(&bytes).into(),
+    };
+    let mut body = json!({field: content});
     if let Some(model) = &input.model {
         body["model"] = model.as_str().into();
     }
@@ -127,8 +135,42 @@ async fn run(
     answer
 }
 
-/// Reads the input. Invalid UTF-8 is replaced.
-fn read(file: Option<&Path>) -> Result<String, Error> {
+/// Returns an image or a sound as a part of a message in OpenAI's form, by its first bytes; `None` for text.
+fn media_part(bytes: &[u8]) -> Option<Value> {
+    let begins = |mark: &[u8]| bytes.starts_with(mark);
+    let is_riff = |kind: &[u8]| begins(b"RIFF") && bytes.get(8..12) == Some(kind);
+    let sound = match bytes {
+        _ if is_riff(b"WAVE") => Some("wav"),
+        _ if begins(b"ID3") => Some("mp3"),
+        // A frame of layer III; a text in UTF-16 begins alike.
+        [0xff, second, ..] if second & 0xe6 == 0xe2 => Some("mp3"),
+        _ => None,
+    };
+    let image = match bytes {
+        _ if begins(b"\x89PNG\r\n\x1a\n") => Some("png"),
+        _ if begins(b"\xff\xd8\xff") => Some("jpeg"),
+        _ if begins(b"GIF87a") || begins(b"GIF89a") => Some("gif"),
+        _ if is_riff(b"WEBP") => Some("webp"),
+        // Words begin with these letters too; four bytes behind the file's size are always 0.
+        _ if begins(b"BM") && bytes.get(6..10) == Some(&[0; 4]) => Some("bmp"),
+        _ => None,
+    };
+    if sound.is_none() && image.is_none() {
+        return None;
+    }
+    let data = BASE64_STANDARD.encode(bytes);
+    Some(match (sound, image) {
+        (Some(format), _) => {
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
+        }
+        (None, kind) => {
+            let url = format!("data:image/{};base64,{data}", kind.unwrap_or_default());
+            json!({"type": "image_url", "image_url": {"url": url}})
+        }
+    })
+}
+
+fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     let (name, source): (String, Box<dyn Read>) = match file {
         None => ("stdin".to_owned(), Box::new(stdin())),
         Some(path) if path == Path::new("-") => ("stdin".to_owned(), Box::new(stdin())),
@@ -147,7 +189,7 @@ fn read(file: Option<&Path>) -> Result<String, Error> {
         let message = format!("{name} is larger than {} MiB", MAX_BYTES >> 20);
         return Err(Error::new(Code::PayloadTooLarge, message));
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(bytes)
 }
 
 fn unreadable(name: &str, error: &std::io::Error) -> Error {
@@ -170,7 +212,7 @@ fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{media_part, read};
     use std::path::Path;
 
     #[test]
@@ -181,6 +223,35 @@ mod tests {
             "{error}"
         );
         let this = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
-        assert!(read(Some(this)).unwrap().contains("tierbar-cli"));
+        let text = String::from_utf8(read(Some(this)).unwrap()).unwrap();
+        assert!(text.contains("tierbar-cli"));
+    }
+
+    #[test]
+    fn images_and_sound_are_recognized_by_their_contents() {
+        for (start, kind) in [
+            (
+                &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..],
+                "data:image/png;base64,iVBOR",
+            ),
+            (b"\xff\xd8\xff\xe0\0\x10JFIF", "data:image/jpeg;base64,"),
+            (b"RIFF\x24\0\0\0WEBPVP8 ", "data:image/webp;base64,"),
+            (b"BM\x36\x84\x03\0\0\0\0\0\x36", "data:image/bmp;base64,"),
+            (b"RIFF\x24\0\0\0WAVEfmt ", r#""format":"wav""#),
+            (b"ID3\x04\0\0", r#""format":"mp3""#),
+            (b"\xff\xfb\x90\x64", r#""format":"mp3""#),
+        ] {
+            let part = media_part(start).unwrap().to_string();
+            assert!(part.contains(kind), "{part}");
+        }
+        for text in [
+            &b"BMW is a maker of cars"[..],
+            b"RIFF is a format",
+            b"\xff\xfeH\0i\0",
+            b"GIF files",
+            b"",
+        ] {
+            assert_eq!(media_part(text), None, "{text:?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The models that the catalog and the hub offer, as the API returns them.
 
-use crate::fit::Verdict;
+use crate::{Modality, fit::Verdict};
 use serde::{Deserialize, Serialize};
 
 /// One model of the checked-in catalog.
@@ -23,6 +23,22 @@ pub struct CatalogModel {
     pub repository: String,
     pub licence: String,
     pub quants: Vec<OfferedFile>,
+    /// Downloaded with each of them, unless it is left out.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub projector: Option<OfferedProjector>,
+}
+
+/// The media projector of a repository's models, with which they take images and sound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct OfferedProjector {
+    /// The file in the repository.
+    pub file: String,
+    /// `null` if only the hub knows it.
+    #[schema(required = true)]
+    pub size_bytes: Option<u64>,
+    /// What a message may contain with it; empty if its header was not read.
+    pub input_modalities: Vec<Modality>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -82,4 +98,8 @@ pub struct HubRepository {
     pub licence: Option<String>,
     pub gated: bool,
     pub files: Vec<OfferedFile>,
+    /// Downloaded with each of them, unless it is left out.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub projector: Option<OfferedProjector>,
 }

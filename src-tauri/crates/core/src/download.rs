@@ -10,6 +10,10 @@ pub struct DownloadStatus {
     pub reference: String,
     /// The first file's name in the models folder.
     pub file: String,
+    /// All of its files: the parts of a model, and its media projector.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub files: Vec<DownloadFile>,
     pub state: DownloadState,
     pub priority: Priority,
     /// Bytes safely on disk.
@@ -27,6 +31,53 @@ pub struct DownloadStatus {
     pub reason: Option<String>,
     /// Warnings, such as a nearly full disk or a model that hardly fits.
     pub warnings: Vec<String>,
+}
+
+/// One file of a download.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DownloadFile {
+    /// The name in the models folder.
+    pub name: String,
+    /// `null` until a server has reported it.
+    #[schema(required = true)]
+    pub size_bytes: Option<u64>,
+}
+
+impl DownloadFile {
+    /// Returns whether it is a media projector, by its name.
+    #[must_use]
+    pub fn is_projector(&self) -> bool {
+        self.name.to_ascii_lowercase().contains("mmproj")
+    }
+}
+
+impl DownloadStatus {
+    /// Returns the size of the model's files and that of its projector, if it has both and they are known.
+    #[must_use]
+    pub fn with_projector(&self) -> Option<(u64, u64)> {
+        let (projector, model): (Vec<_>, Vec<_>) =
+            self.files.iter().partition(|file| file.is_projector());
+        let sum = |files: Vec<&DownloadFile>| {
+            let known: Option<u64> = files.iter().map(|file| file.size_bytes).sum();
+            known.filter(|_| !files.is_empty())
+        };
+        Some((sum(model)?, sum(projector)?))
+    }
+}
+
+/// Which files of a model to download.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Include {
+    /// The model, and its media projector if its repository has one.
+    #[default]
+    All,
+    /// Without the projector: the model takes text only.
+    Model,
+    /// The projector of an installed model.
+    Projector,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]

@@ -15,12 +15,13 @@ pub use context::{ContextChoice, ContextSettings, ProfileFit, profiles, settle};
 pub use gpu::share as gpu_share;
 pub use instead::{Offer, recommend};
 pub use machine::{DecodeRate, Machine, mac_working_set};
-pub use verdict::verdict;
+pub use verdict::{verdict, verdict_with};
 
 pub use crate::budget::{Line, LineKind};
 use crate::{
-    ModelId,
+    Modality, ModelId,
     budget::Placement,
+    catalog::OfferedProjector,
     run::{KvCache, Paging},
     sampling::ModelSampling,
 };
@@ -157,9 +158,22 @@ pub struct LibraryModel {
     /// The sha256 that its bytes had when they were last hashed, in lower-case hex.
     #[schema(required = true)]
     pub sha256: Option<String>,
-    /// Its media projector in the same folder.
+    /// The file of its media projector, with which it takes images and sound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub projector: Option<String>,
+    /// The size of that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projector_bytes: Option<u64>,
+    /// Why the projector beside it cannot be used; the model answers text all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projector_error: Option<String>,
+    /// The projector that can be downloaded for it, if the catalog knows one and it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub projector_offer: Option<OfferedProjector>,
+    /// What a message to it may contain.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub input_modalities: Vec<Modality>,
     /// The tiers that use it.
     pub tiers: Vec<crate::TierId>,
     /// The verdict for this machine, at the context of the first tier that uses it, or else 4096 tokens.

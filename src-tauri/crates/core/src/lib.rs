@@ -20,6 +20,7 @@ pub mod keys;
 pub mod lease;
 pub mod limit;
 pub mod memory_guard;
+pub mod modality;
 pub mod model;
 pub mod paging;
 pub mod policy;
@@ -41,5 +42,6 @@ pub mod worker;
 
 pub use code::{Code, Error};
 pub use config::Config;
+pub use modality::Modality;
 pub use model::{ModelAccount, ModelId};
 pub use tier::{TierId, TierState};

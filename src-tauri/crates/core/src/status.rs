@@ -1,7 +1,7 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
 use crate::{
-    ModelId, TierId, TierState,
+    Modality, ModelId, TierId, TierState,
     budget::LoadPlan,
     config::{Engine, KvCache},
     download::DownloadStatus,
@@ -122,6 +122,14 @@ pub struct GuardStatus {
     pub paused_until: Option<i64>,
 }
 
+impl TierStatus {
+    /// Returns whether a message to it may contain that; `None` if it is unknown.
+    #[must_use]
+    pub fn takes(&self, modality: Modality) -> Option<bool> {
+        (!self.input_modalities.is_empty()).then(|| self.input_modalities.contains(&modality))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TierStatus {
     pub id: TierId,
@@ -147,6 +155,10 @@ pub struct TierStatus {
     #[serde(default)]
     #[schema(required = true)]
     pub kv_cache: KvCache,
+    /// What a message to it may contain; empty if that is unknown, as for other programs and servers.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub input_modalities: Vec<Modality>,
     /// While the tier starts, the percentage of its model's weights that is loaded.
     #[schema(required = true)]
     pub loaded_percent: Option<u8>,

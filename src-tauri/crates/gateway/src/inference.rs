@@ -18,6 +18,7 @@ pub(crate) mod events;
 pub(crate) mod hints;
 mod limits;
 pub(crate) mod lines;
+pub(crate) mod media;
 pub(crate) mod models;
 mod prompts;
 pub(crate) mod relay;

@@ -9,7 +9,7 @@ use crate::{
     keys::Keys,
     quant,
 };
-use tierbar_core::ModelAccount;
+use tierbar_core::{Modality, ModelAccount};
 
 /// The contents of a projector's header. All sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,15 @@ impl ProjectorAccount {
     pub fn fits(&self, model: &ModelAccount) -> bool {
         self.projection_dim
             .is_none_or(|width| width == model.embedding)
+    }
+
+    /// Returns what a model takes with it.
+    #[must_use]
+    pub fn modalities(&self) -> Vec<Modality> {
+        let image = self.vision.as_ref().map(|_| Modality::Image);
+        let audio = self.audio.as_ref().map(|_| Modality::Audio);
+        let all = [Some(Modality::Text), image, audio];
+        all.into_iter().flatten().collect()
     }
 
     /// What it takes beside a model of that context and batch: its weights, and an upper estimate of what encoding takes.

@@ -5,7 +5,7 @@ mod local;
 mod offers;
 
 pub(crate) use downloads::{Downloads, on_complete};
-pub(crate) use local::{LocalModels, Measure};
+pub(crate) use local::{LocalModels, Measure, projector_bytes};
 pub(crate) use offers::Offers;
 
 use std::{fmt, sync::Arc};

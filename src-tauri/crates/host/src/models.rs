@@ -8,20 +8,24 @@ pub(crate) use foreign::{not_measured, refuse_measuring, refuse_new_commands};
 use crate::{
     blocking::blocking,
     folder::{Folder, set},
+    library::projector_bytes,
 };
 use parking_lot::RwLock;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use tierbar_core::{
-    Code, Config, Error, TierId,
+    Code, Config, Error, Modality, ModelAccount, TierId,
     bench::Settings,
     budget::{Budget, LoadPlan, Placement, draft_bytes, plan_load},
     config::{Paging, TierConfig},
-    fit::{LineKind, Machine, gpu_share, settle},
+    fit::{ContextChoice, LineKind, Machine, gpu_share, settle},
     lease::BoxFuture,
     sampling::ModelSampling,
     tune::Limits,
 };
-use tierbar_library::{Library, LibraryOptions, model_id};
+use tierbar_library::{Library, LibraryOptions, Projector, model_id};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
 /// The configured models. The configuration and its library change together.
@@ -75,8 +79,11 @@ impl Current {
         let account = self
             .library
             .resolve(name)
-            .and_then(|path| self.library.account(&path));
-        account.map_or_else(|_| tier.clone(), |account| settle(tier, &account, machine))
+            .and_then(|path| Ok((self.library.account(&path)?, path)));
+        account.map_or_else(
+            |_| tier.clone(),
+            |(account, path)| settled(tier, &path, &account, &self.library, machine),
+        )
     }
 }
 
@@ -199,12 +206,18 @@ impl Models {
                     current.library.resolve(model).ok(),
                 ),
             };
+            let (projector, input_modalities) = match &path {
+                Some(path) => media(&current.library, path),
+                None => (None, Vec::new()),
+            };
             Some(TierSpec {
                 id: id.clone(),
                 engine,
                 model,
                 remote_model,
                 path,
+                projector,
+                input_modalities,
                 settings,
                 draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),
                 keep: idle_unload.keep(),
@@ -247,6 +260,20 @@ impl Models {
             gpu_holds_all: share.is_some_and(|share| share.fewer_layers().is_none()),
         };
         Ok((limits, context))
+    }
+}
+
+/// Returns the model's usable projector, and what it takes.
+fn media(library: &Library, model: &Path) -> (Option<PathBuf>, Vec<Modality>) {
+    let Ok(account) = library.account(model) else {
+        return (None, Vec::new());
+    };
+    match library.projector(model, &account) {
+        Some(projector) if projector.account.is_ok() => {
+            let modalities = projector.input_modalities();
+            (Some(projector.path), modalities)
+        }
+        _ => (None, vec![Modality::Text]),
     }
 }
 
@@ -301,7 +328,7 @@ fn load(
     }
     let path = library.resolve(&config.model)?;
     let account = library.account(&path)?;
-    let config = &settle(config, &account, machine);
+    let config = &settled(config, &path, &account, library, machine);
     let kv_cache = config.kv_cache.fixed().unwrap_or_default();
     let plan = plan_load(
         &account,
@@ -311,11 +338,15 @@ fn load(
         &machine.paging(config.paging).budget(),
     )?;
     let (found, useless) = match library.projector(&path, &account) {
-        Some((path, Ok(projector))) => {
+        Some(Projector {
+            path,
+            account: Ok(projector),
+            ..
+        }) => {
             let bytes = projector.load_bytes(plan.context_tokens, config.batch);
             (Some((path, bytes)), None)
         }
-        Some((path, Err(_))) => (None, Some(path)),
+        Some(Projector { path, .. }) => (None, Some(path)),
         None => (None, None),
     };
     let (plan, projector) = with(plan, LineKind::Projector, found, machine);
@@ -348,6 +379,22 @@ fn load(
         command: None,
         plan,
     })
+}
+
+/// Returns the tier with what its model gets in place of `auto`, beside its projector and its draft model.
+fn settled(
+    tier: &TierConfig,
+    path: &Path,
+    account: &ModelAccount,
+    library: &Library,
+    machine: &Machine,
+) -> TierConfig {
+    let choice = ContextChoice::from(tier);
+    let projector = projector_bytes(library.projector(path, account).as_ref(), &choice);
+    let draft = draft_model(tier, library, choice.media_context());
+    let draft = draft.ok().flatten().map(|(_, bytes)| bytes);
+    let beside = projector.unwrap_or(0).saturating_add(draft.unwrap_or(0));
+    settle(tier, account, beside, machine)
 }
 
 /// Returns the tier's draft model and the memory it uses, if it has one.

@@ -9,10 +9,10 @@ use crate::reference::Known;
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
-    ModelAccount,
-    catalog::{CatalogModel, ModelKind, OfferedFile},
+    Modality, ModelAccount,
+    catalog::{CatalogModel, ModelKind, OfferedFile, OfferedProjector},
     config::Profile,
-    fit::{ContextChoice, Instead, Machine, Offer, recommend, verdict},
+    fit::{ContextChoice, Instead, Machine, Offer, recommend, verdict_with},
     model::KvAccount,
     sampling::Sampling,
 };
@@ -52,6 +52,19 @@ pub struct Entry {
     pub architecture: Option<Architecture>,
     /// Sorted by size; for an embedding model, the first is recommended.
     pub quants: Vec<Quant>,
+    /// The media projector, where the catalog's sources describe one.
+    #[serde(default)]
+    pub projector: Option<Projector>,
+}
+
+/// The media projector of a repository's models, as [`Quant`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Projector {
+    pub file: String,
+    pub size_bytes: u64,
+    pub sha256: String,
+    pub input_modalities: Vec<Modality>,
 }
 
 /// One file of a repository. None of the catalog's is split.
@@ -194,7 +207,10 @@ impl Entry {
         let offers = self.offers();
         let offered = |quant: &Quant| {
             let fit = self.account(quant).map(|account| {
-                let mut fit = verdict(&account, ContextChoice::default(), machine, &offers);
+                // Less what encoding takes, which only its header says.
+                let beside = self.projector.as_ref().map(|file| file.size_bytes);
+                let choice = ContextChoice::default();
+                let mut fit = verdict_with(&account, beside, choice, machine, &offers);
                 fit.estimated = true;
                 fit
             });
@@ -224,6 +240,19 @@ impl Entry {
             repository: self.repository.clone(),
             licence: self.licence.clone(),
             quants: self.quants.iter().map(offered).collect(),
+            projector: self.projector.as_ref().map(Projector::offer),
+        }
+    }
+}
+
+impl Projector {
+    /// Returns it as the API offers it.
+    #[must_use]
+    pub fn offer(&self) -> OfferedProjector {
+        OfferedProjector {
+            file: self.file.clone(),
+            size_bytes: Some(self.size_bytes),
+            input_modalities: self.input_modalities.clone(),
         }
     }
 }

@@ -19,6 +19,8 @@ const CHUNK: usize = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     pub parts: Vec<PartHash>,
+    /// Of its media projector, if that is in the models folder.
+    pub projector: Option<PartHash>,
 }
 
 /// All hashes are sha256 in lower-case hex.
@@ -49,17 +51,25 @@ impl Verification {
         Some(hashes?.join(" "))
     }
 
-    /// Returns `false` if a part differs, or `None` if none differs but the hash of one is unknown.
+    /// Returns `false` if a part or the projector differs, or `None` if none differs but the hash of a part is unknown.
     #[must_use]
     pub fn matches(&self) -> Option<bool> {
-        let of = |part: &PartHash| Some(*part.expected.as_ref()? == part.sha256);
-        if self.parts.iter().any(|part| of(part) == Some(false)) {
+        if !self.damaged().is_empty() {
             return Some(false);
         }
-        self.parts
-            .iter()
-            .all(|part| of(part) == Some(true))
-            .then_some(true)
+        let known = |part: &PartHash| part.expected.is_some();
+        self.parts.iter().all(known).then_some(true)
+    }
+
+    /// Returns the files that differ.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<&Path> {
+        let differs = |part: &&PartHash| {
+            let expected = part.expected.as_ref();
+            expected.is_some_and(|expected| *expected != part.sha256)
+        };
+        let all = self.parts.iter().chain(&self.projector).filter(differs);
+        all.map(|part| part.path.as_path()).collect()
     }
 }
 
@@ -68,15 +78,16 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64);
 
 pub(crate) fn verify(
     parts: &[PathBuf],
+    projector: Option<&PathBuf>,
     keeper: Keeper,
     progress: OnProgress<'_>,
     cancel: &CancellationToken,
 ) -> Result<Verification, Error> {
     let length = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
-    let total = parts.iter().map(length).sum();
+    let total = parts.iter().chain(projector).map(length).sum();
     let mut done = 0;
-    let mut hashes = Vec::with_capacity(parts.len());
-    for path in parts {
+    let mut hashes = Vec::with_capacity(parts.len() + 1);
+    for path in parts.iter().chain(projector) {
         let hash = hash(path, &mut |bytes| {
             done += bytes;
             progress(done, total);
@@ -106,7 +117,11 @@ pub(crate) fn verify(
             expected,
         });
     }
-    Ok(Verification { parts: hashes })
+    let projector = projector.and_then(|_| hashes.pop());
+    Ok(Verification {
+        parts: hashes,
+        projector,
+    })
 }
 
 /// Returns the sha256 of a file. Avoids filling the system's file cache, which would count against the memory for models.

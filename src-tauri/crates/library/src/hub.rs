@@ -7,11 +7,13 @@ mod endpoint;
 mod lenient;
 mod local;
 mod offers;
+mod projectors;
 mod quants;
 mod resolve;
 mod tree;
 
 pub use endpoint::{endpoint, tokens};
+pub use projectors::{PinnedProjector, ResolvedProjector};
 pub use quants::Quant;
 pub use resolve::{Pinned, Resolved, ResolvedFile, Resolver, Suit};
 pub use tree::HubFile;

@@ -23,7 +23,7 @@ use tierbar_core::{Code, Error, ModelId, fit::Keeper};
 const OWN_DEPTH: usize = 1;
 const ADDED_DEPTH: usize = 4;
 /// Entries that are read of one place.
-const MOST: usize = 20_000;
+pub(crate) const MOST: usize = 20_000;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inventory {
@@ -31,6 +31,8 @@ pub(crate) struct Inventory {
     pub(crate) models: Vec<Found>,
     /// The files named like a media projector.
     pub(crate) projectors: Vec<(PathBuf, Version)>,
+    /// Models of other apps with the projectors that their manifests name.
+    pub(crate) layers: Vec<(PathBuf, PathBuf)>,
     /// Every folder that was read.
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) links: Vec<Link>,
@@ -114,7 +116,7 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
 }
 
 /// Unfinished downloads end in something else than `.gguf`.
-fn is_model(name: &OsStr) -> bool {
+pub(crate) fn is_model(name: &OsStr) -> bool {
     name::without_extension(&name.to_string_lossy()).is_some()
 }
 
@@ -164,6 +166,7 @@ impl<'a> Taking<'a> {
         self.note_if_cut(kept.cut, folder);
         self.inventory.folders.extend(kept.folders);
         self.inventory.links.extend(kept.links);
+        self.inventory.layers.extend(kept.projectors);
         for (path, name) in kept.files {
             self.add_file(path, name, keeper);
         }

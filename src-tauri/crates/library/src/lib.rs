@@ -31,13 +31,13 @@ pub use watch::{LibraryWatch, Pace};
 use files::Found;
 use headers::{Headers, Version};
 use inventory::Inventory;
-use projector::Projectors;
+use projector::{Candidate, Folders, Wanted};
+pub use projector::{Projector, is_named as is_projector};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 use tierbar_core::{Code, Error, ModelAccount, ModelId, config::LibraryConfig, fit::Keeper};
-use tierbar_gguf::ProjectorAccount;
 use tokio_util::sync::CancellationToken;
 
 /// The folders of models.
@@ -95,8 +95,8 @@ pub struct Entry {
     /// Of all parts.
     pub size_bytes: u64,
     pub keeper: Keeper,
-    /// The media projector in the same folder.
-    pub projector: Option<PathBuf>,
+    /// The media projector in the same folder, or the one that its app names.
+    pub projector: Option<Projector>,
     /// Where the first part came from, if known.
     pub record: Option<Record>,
     /// The contents of its header, or why it cannot be used.
@@ -195,6 +195,7 @@ impl Library {
         let Inventory {
             models,
             projectors,
+            layers,
             notices,
             own,
             ..
@@ -204,19 +205,35 @@ impl Library {
             .map(|model| (model.path.as_path(), &model.version))
             .collect();
         let accounts = self.headers.accounts(&files);
-        let mut projectors = Projectors::read(&projectors, &self.headers);
+        let mut folders = Folders::default();
+        for (path, version) in projectors {
+            folders.add(self.candidate(path, &version));
+        }
         let mut loadable = Vec::with_capacity(models.len());
         for (model, account) in models.iter().zip(accounts) {
-            let projector = projector::may_be(&account)
-                .then(|| self.headers.projector(&model.path, &model.version));
-            match projector {
-                Some(Ok(projector)) => projectors.add(model.path.clone(), projector),
-                Some(Err(_)) | None => loadable.push((model, account)),
+            let candidate = projector::may_be(&account)
+                .then(|| self.candidate(model.path.clone(), &model.version))
+                .filter(|candidate| candidate.account.is_ok());
+            if let Some(candidate) = candidate {
+                folders.add(candidate);
+            } else {
+                folders.count_model(&model.path);
+                loadable.push((model, account));
             }
         }
         let mut entries: Vec<Entry> = loadable
             .into_iter()
-            .map(|(model, account)| entry(model, account, &projectors))
+            .map(|(model, account)| {
+                let mut entry = entry(model, account);
+                if let Ok(account) = &entry.account {
+                    let origin = entry.record.as_ref().and_then(projector::origin);
+                    entry.projector = match layers.iter().find(|(path, _)| *path == model.path) {
+                        Some((_, layer)) => self.of_layer(&model.path, account, layer),
+                        None => folders.of(&model.path, account, origin.as_deref()),
+                    };
+                }
+                entry
+            })
             .collect();
         entries.sort_by(|a, b| (&a.id, &a.path).cmp(&(&b.id, &b.path)));
         Scan {
@@ -247,33 +264,99 @@ impl Library {
         }
     }
 
-    /// Returns the projector to load with a model: a file beside it that is named like a projector. If there is only one that
-    /// cannot be used, its account is the reason.
+    /// Returns the projector to load with a model: that of its app's manifest, or a file beside it. If none can be used, this
+    /// is the one that was meant for the model, with the reason.
     #[must_use]
-    pub fn projector(
-        &self,
-        model: &Path,
-        account: &ModelAccount,
-    ) -> Option<(PathBuf, Result<ProjectorAccount, Error>)> {
-        let beside = std::fs::read_dir(model.parent()?).ok()?.flatten();
-        let named = beside.map(|entry| entry.path());
-        let named = named.filter(|path| projector::is_named(path) && path != model);
-        let files: Vec<_> = named
-            .filter_map(|path| Some((path.clone(), headers::version(&[path])?)))
-            .collect();
-        let chosen = Projectors::read(&files, &self.headers).of(model, account);
-        let read = |(path, version): &(PathBuf, Version)| {
-            let account = self.headers.projector(path, version);
-            (path.clone(), account)
-        };
-        match chosen {
-            Some(chosen) => files.iter().find(|(path, _)| *path == chosen).map(read),
-            None => files
-                .iter()
-                .map(read)
-                .filter(|(_, account)| account.is_err())
-                .min_by(|(a, _), (b, _)| a.cmp(b)),
+    pub fn projector(&self, model: &Path, account: &ModelAccount) -> Option<Projector> {
+        if let Some(layer) = self.layer_of(model) {
+            return self.of_layer(model, account, &layer);
         }
+        let (mut candidates, mut models) = (Vec::new(), 0);
+        for file in std::fs::read_dir(model.parent()?).ok()?.flatten() {
+            let path = file.path();
+            // Opening a pipe would block.
+            let is_model = inventory::is_model(&file.file_name())
+                && !folder::is_hidden(&file.file_name())
+                && path.is_file();
+            let Some(version) = headers::version(std::slice::from_ref(&path)).filter(|_| is_model)
+            else {
+                continue;
+            };
+            let split = tierbar_gguf::split_of(&folder::file_name(&path));
+            let is_named = projector::is_named(&path);
+            let may_be = || projector::may_be(&self.headers.account(&path, &version));
+            let is_candidate = path != model && (is_named || split.is_none() && may_be());
+            let candidate = is_candidate.then(|| self.candidate(path.clone(), &version));
+            match candidate.filter(|candidate| is_named || candidate.account.is_ok()) {
+                Some(candidate) => candidates.push(candidate),
+                None => models += usize::from(split.is_none_or(|split| split.number == 1)),
+            }
+        }
+        let version = headers::stamp_at(model);
+        let record = version.and_then(|file| records::current(model, &file));
+        let origin = record.as_ref().and_then(projector::origin);
+        let wanted = Wanted {
+            path: model,
+            account,
+            origin: origin.as_deref(),
+            alone: models == 1,
+        };
+        projector::choose(wanted, &candidates)
+    }
+
+    /// Returns the header of a file that is a projector.
+    ///
+    /// # Errors
+    /// Those of [`tierbar_gguf::projector`].
+    pub fn projector_account(&self, path: &Path) -> Result<tierbar_gguf::ProjectorAccount, Error> {
+        match headers::version(&[path.to_owned()]) {
+            Some(version) => self.headers.projector(path, &version),
+            None => tierbar_gguf::projector(path),
+        }
+    }
+
+    fn candidate(&self, path: PathBuf, version: &Version) -> Candidate {
+        let account = self.headers.projector(&path, version);
+        let current = || records::current(&path, version.first()?);
+        // One that was cut short since is still the one of its repository.
+        let record = current().or_else(|| records::read(&path).filter(|_| account.is_err()));
+        Candidate {
+            account,
+            size_bytes: version.iter().map(|file| file.size).sum(),
+            origin: record.as_ref().and_then(projector::origin),
+            path,
+        }
+    }
+
+    /// Returns the projector that a manifest of Ollama's names for the model.
+    fn layer_of(&self, model: &Path) -> Option<PathBuf> {
+        let folder = model.parent()?.parent()?;
+        let is_ollama = self.options.apps.ollama.iter().any(|app| app == folder);
+        let kept = (is_ollama && self.options.other_apps)
+            .then(|| other_apps::ollama(folder, inventory::MOST))?;
+        let mut layers = kept.projectors.into_iter();
+        Some(layers.find(|(path, _)| path == model)?.1)
+    }
+
+    fn of_layer(&self, model: &Path, account: &ModelAccount, layer: &Path) -> Option<Projector> {
+        let Some(version) = headers::version(&[layer.to_owned()]) else {
+            return Some(Projector {
+                path: layer.to_owned(),
+                size_bytes: 0,
+                origin: None,
+                account: Err(
+                    missing(format!("its projector {} is missing", layer.display()))
+                        .hint("pull the model again in Ollama"),
+                ),
+            });
+        };
+        let wanted = Wanted {
+            path: model,
+            account,
+            origin: None,
+            alone: true,
+        };
+        projector::choose(wanted, &[self.candidate(layer.to_owned(), &version)])
     }
 
     /// Records where a downloaded file came from. For a split model, call it for each part.
@@ -282,6 +365,13 @@ impl Library {
     /// [`Code::Storage`] if the folder cannot be written to.
     pub fn record(&self, path: &Path, origin: Origin) -> Result<(), Error> {
         records::fetched(path, origin)
+    }
+
+    /// Returns the URL that a file was downloaded from, unless it has changed since.
+    #[must_use]
+    pub fn recorded_url(&self, path: &Path) -> Option<String> {
+        let file = headers::stamp_at(path)?;
+        records::current(path, &file)?.url
     }
 
     /// Hashes all files of a model and compares them with their recorded checksums. The hashes of our own files are recorded.
@@ -301,11 +391,18 @@ impl Library {
             Error::new(Code::ModelMissing, message)
                 .hint("add its folder with `tierbar models import FOLDER`, then try again")
         })?;
-        checksums::verify(&model.parts, model.keeper, progress, cancel)
+        let projector = self.own_projector(&model.path);
+        checksums::verify(
+            &model.parts,
+            projector.as_ref(),
+            model.keeper,
+            progress,
+            cancel,
+        )
     }
 
-    /// Moves a model's files to the Trash, or deletes them if there is no Trash and `permanently` is set. `in_use` lists the
-    /// loaded files.
+    /// Moves a model's files to the Trash, or deletes them if there is no Trash and `permanently` is set. Its projector goes with it,
+    /// unless another model uses it. `in_use` lists the loaded files.
     ///
     /// # Errors
     /// Those of [`Library::resolve`]; [`Code::NotOurs`] with how to delete it in its own app; [`Code::ModelInUse`];
@@ -316,7 +413,29 @@ impl Library {
         permanently: bool,
         in_use: &[PathBuf],
     ) -> Result<Removed, Error> {
-        trash::remove(&self.found(spec)?, permanently, in_use)
+        let model = self.found(spec)?;
+        let projector = self.own_projector(&model.path);
+        trash::remove(&model, projector.as_deref(), permanently, in_use)
+    }
+
+    /// Returns the model's projector if it is in the models folder and serves no other model.
+    fn own_projector(&self, model: &Path) -> Option<PathBuf> {
+        let entries = self.scan().entries;
+        let (own, others): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| entry.path == model);
+        let own = own.into_iter().next()?;
+        let origin = own.record.as_ref().and_then(projector::origin);
+        // A file that is only in the way is not its projector.
+        let is_its = |found: &Projector| {
+            found.account.is_ok() || (origin.is_some() && found.origin == origin)
+        };
+        let path = own.projector.filter(is_its)?.path;
+        let uses = |entry: &Entry| {
+            let other = entry.projector.as_ref();
+            other.is_some_and(|other| other.path == path)
+        };
+        let is_ours = inventory::keeper_of(&self.options, &path) == Keeper::Tierbar;
+        (is_ours && !others.iter().any(uses)).then_some(path)
     }
 
     fn found(&self, spec: &str) -> Result<Found, Error> {
@@ -342,10 +461,11 @@ impl Library {
     }
 }
 
-fn entry(model: &Found, account: Result<ModelAccount, Error>, projectors: &Projectors) -> Entry {
+/// Without its projector.
+fn entry(model: &Found, account: Result<ModelAccount, Error>) -> Entry {
     let account = match &model.incomplete {
         Some(error) => Err(error.clone()),
-        None => account.map_err(|error| unfinished(model, error)),
+        None => account.map_err(|error| incomplete(model.id.as_str(), model.size_bytes(), error)),
     };
     // Tierbar does not write to the folders of other apps, so they have no records.
     let recorded = matches!(model.keeper, Keeper::Tierbar | Keeper::Folder);
@@ -355,10 +475,7 @@ fn entry(model: &Found, account: Result<ModelAccount, Error>, projectors: &Proje
         parts: model.parts.clone(),
         size_bytes: model.size_bytes(),
         keeper: model.keeper,
-        projector: account
-            .as_ref()
-            .ok()
-            .and_then(|account| projectors.of(&model.path, account)),
+        projector: None,
         record: model
             .version
             .first()
@@ -368,19 +485,15 @@ fn entry(model: &Found, account: Result<ModelAccount, Error>, projectors: &Proje
     }
 }
 
-/// A file that is shorter than its header says is most likely still being copied.
-fn unfinished(model: &Found, error: Error) -> Error {
+/// Explains a file that is shorter than its header says: it is most likely still being copied.
+pub(crate) fn incomplete(name: &str, size_bytes: u64, error: Error) -> Error {
     let Some(expected) = error.details.get("expected_bytes").cloned() else {
         return error;
     };
     let Error { code, details, .. } = error;
     let mut incomplete = Error::new(
         code,
-        format!(
-            "{} is incomplete ({} of {expected} bytes)",
-            model.id,
-            model.size_bytes()
-        ),
+        format!("{name} is incomplete ({size_bytes} of {expected} bytes)"),
     )
     .hint("if it is still being copied, wait until it is complete; otherwise, download it again");
     incomplete.details = details;

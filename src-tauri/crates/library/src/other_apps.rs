@@ -1,7 +1,8 @@
 //! Models of other apps: LM Studio, Ollama and the Hugging Face cache. They are used in place and never changed.
 //!
 //! Layouts: LM Studio's `models/PUBLISHER/REPOSITORY/FILE.gguf`. Ollama's `manifests/HOST/NAMESPACE/MODEL/TAG`, JSON
-//! whose layer of type `application/vnd.ollama.image.model` names the file in `blobs/` by its sha256. The cache of
+//! whose layer of type `application/vnd.ollama.image.model` names the file in `blobs/` by its sha256, and one of type
+//! `….projector` that of the media projector. The cache of
 //! `huggingface_hub`: `models--OWNER--REPOSITORY/snapshots/REVISION/FILE`, links into `blobs/`.
 
 use crate::folder::{Link, Walked, file_name, walk};
@@ -17,6 +18,7 @@ use tierbar_core::fit::Keeper;
 /// Manifests and settings are a few kilobytes.
 const MAX_SMALL_FILE: u64 = 256 << 10;
 const OLLAMA_MODEL: &str = "application/vnd.ollama.image.model";
+const OLLAMA_PROJECTOR: &str = "application/vnd.ollama.image.projector";
 /// The models folder of Ollama's service on Linux.
 const OLLAMA_SERVICE: &str = "/usr/share/ollama/.ollama/models";
 
@@ -96,6 +98,8 @@ struct LmStudioSettings {
 #[derive(Debug, Default)]
 pub(crate) struct AppModels {
     pub(crate) files: Vec<(PathBuf, String)>,
+    /// Model files with their projectors, where a manifest names one.
+    pub(crate) projectors: Vec<(PathBuf, PathBuf)>,
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) links: Vec<Link>,
     pub(crate) cut: bool,
@@ -134,11 +138,16 @@ pub(crate) fn ollama(models: &Path, limit: usize) -> AppModels {
         let Some(name) = path.strip_prefix(&manifests).ok().and_then(ollama_name) else {
             continue;
         };
-        if let Some(blob) = ollama_blob(&path) {
-            let blob = models.join("blobs").join(blob);
-            if blob.is_file() {
-                kept.files.push((blob, name));
-            }
+        let Some(manifest) = read_small(&path).and_then(|text| serde_json::from_slice(&text).ok())
+        else {
+            continue;
+        };
+        let blob = |kind| Some(models.join("blobs").join(ollama_blob(&manifest, kind)?));
+        if let Some(file) = blob(OLLAMA_MODEL).filter(|blob| blob.is_file()) {
+            let projector = blob(OLLAMA_PROJECTOR);
+            kept.projectors
+                .extend(projector.map(|projector| (file.clone(), projector)));
+            kept.files.push((file, name));
         }
     }
     kept
@@ -158,13 +167,10 @@ fn ollama_name(manifest: &Path) -> Option<String> {
     })
 }
 
-/// Returns the name of the model's file in `blobs/`, which is always a hash.
-fn ollama_blob(manifest: &Path) -> Option<String> {
-    let manifest: Manifest = serde_json::from_slice(&read_small(manifest)?).ok()?;
-    let layer = manifest
-        .layers
-        .iter()
-        .find(|layer| layer.media_type == OLLAMA_MODEL)?;
+/// Returns the name in `blobs/` of the first layer of a kind, which is always a hash.
+fn ollama_blob(manifest: &Manifest, kind: &str) -> Option<String> {
+    let mut layers = manifest.layers.iter();
+    let layer = layers.find(|layer| layer.media_type == kind)?;
     let hash = layer.digest.strip_prefix("sha256:")?;
     is_sha256(hash).then(|| format!("sha256-{hash}"))
 }

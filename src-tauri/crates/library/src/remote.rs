@@ -7,6 +7,7 @@ use bytes::Bytes;
 use std::io::{self, Read};
 use tierbar_core::{Code, Error, ModelAccount};
 use tierbar_fetch::{Answer, ByteRange, Get, TokenFor, Url, Web};
+use tierbar_gguf::ProjectorAccount;
 use tokio::sync::mpsc;
 
 /// The most bytes to read of a file. A tokenizer of 260,000 tokens with its merges takes 15 MB.
@@ -19,8 +20,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 
 /// The server's metadata of a file, and the contents of its header.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RemoteModel {
-    pub account: ModelAccount,
+pub struct RemoteFile<A> {
+    pub account: A,
     /// Of the file, in bytes.
     pub size: u64,
     /// The content's hash, if the server reports it.
@@ -32,7 +33,34 @@ pub struct RemoteModel {
 /// # Errors
 /// Those of [`Web::get`] and of [`tierbar_gguf::read_from`]; [`Code::ModelInvalid`] for a web page or a header of more than
 /// [`MAX_BYTES`]; [`Code::Corrupt`] if the file changes while it is read or the server does not report its size.
-pub async fn header(web: &Web, tokens: &TokenFor, url: &Url) -> Result<RemoteModel, Error> {
+pub async fn header(
+    web: &Web,
+    tokens: &TokenFor,
+    url: &Url,
+) -> Result<RemoteFile<ModelAccount>, Error> {
+    read(web, tokens, url, tierbar_gguf::read_from).await
+}
+
+/// As [`header`], for the media projector at `url`.
+///
+/// # Errors
+/// Those of [`header`] and of [`tierbar_gguf::projector_from`].
+pub async fn projector(
+    web: &Web,
+    tokens: &TokenFor,
+    url: &Url,
+) -> Result<RemoteFile<ProjectorAccount>, Error> {
+    read(web, tokens, url, tierbar_gguf::projector_from).await
+}
+
+type Reader = io::BufReader<Chunks>;
+
+async fn read<A: Send + 'static>(
+    web: &Web,
+    tokens: &TokenFor,
+    url: &Url,
+    parse: fn(Reader, u64, &str) -> Result<A, Error>,
+) -> Result<RemoteFile<A>, Error> {
     let name = crate::hub::display_url(url);
     let mut source = Source::new(web, tokens, url);
     let first = source.open().await?;
@@ -42,7 +70,7 @@ pub async fn header(web: &Web, tokens: &TokenFor, url: &Url) -> Result<RemoteMod
         let name = name.clone();
         move || {
             let reader = io::BufReader::with_capacity(BUFFER_BYTES, Chunks::new(receiver));
-            tierbar_gguf::read_from(reader, size, &name)
+            parse(reader, size, &name)
         }
     });
     source.send(first, &sender).await;
@@ -54,7 +82,7 @@ pub async fn header(web: &Web, tokens: &TokenFor, url: &Url) -> Result<RemoteMod
         )
     })?;
     // With the server's error inside, if it was the server that failed.
-    Ok(RemoteModel {
+    Ok(RemoteFile {
         account: account?,
         size,
         sha256,
@@ -254,6 +282,7 @@ fn looks_like_a_page(start: &[u8]) -> bool {
 }
 
 /// Chunks as one stream of bytes, for a thread that may block.
+#[derive(Debug)]
 struct Chunks {
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     current: Bytes,

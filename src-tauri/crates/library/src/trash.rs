@@ -17,6 +17,7 @@ pub struct Removed {
 
 pub(crate) fn remove(
     model: &Found,
+    projector: Option<&Path>,
     permanently: bool,
     in_use: &[PathBuf],
 ) -> Result<Removed, Error> {
@@ -32,7 +33,8 @@ pub(crate) fn remove(
     }
     let mut trashed = true;
     // The first part is removed last: without it, the rest could not be found.
-    for path in model.parts.iter().rev() {
+    let parts = model.parts.iter().rev().map(PathBuf::as_path);
+    for path in projector.into_iter().chain(parts) {
         trashed &= remove_file(path, permanently)?;
         if let Some(record) = records::place(path).filter(|record| record.exists()) {
             // A record without its file is harmless.

@@ -23,7 +23,7 @@ pub use safe_mode::BegunLoad;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
-    Error, ModelId, TierId,
+    Error, Modality, ModelId, TierId,
     budget::{Budget, LoadPlan},
     config::{Approximation, CommandEngine, Engine, KvCache, Paging, TierConfig},
     journal::Journal,
@@ -129,6 +129,10 @@ pub struct TierSpec {
     /// The file that the model's name means now; `None` while it means none. A worker whose file has gone runs on:
     /// only another file makes it stale.
     pub path: Option<PathBuf>,
+    /// The file of its media projector. A worker without it is stale.
+    pub projector: Option<PathBuf>,
+    /// What its model takes with the projector; empty if that is unknown.
+    pub input_modalities: Vec<Modality>,
     pub settings: LoadSettings,
     pub draft_model: Option<ModelId>,
     /// How long it stays loaded without a request; `None` for always.

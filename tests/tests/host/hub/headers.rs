@@ -16,8 +16,8 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tierbar_core::{Code, Error};
-use tierbar_library::remote::{self, RemoteModel};
+use tierbar_core::{Code, Error, ModelAccount};
+use tierbar_library::remote::{self, RemoteFile};
 use tierbar_tests::{
     binaries,
     hub::{Content, Fault, GEMMA, HubFile, HubRepository, Options, PUBLIC, SMOLLM2, Seen, Server},
@@ -26,7 +26,7 @@ use tierbar_tests::{
 
 const MIB: u64 = 1 << 20;
 
-async fn header(stand: &Stand, path: &str) -> Result<RemoteModel, Error> {
+async fn header(stand: &Stand, path: &str) -> Result<RemoteFile<ModelAccount>, Error> {
     let address = url(&format!("{}/{path}", stand.hub.url()));
     within(
         "a header",
@@ -282,7 +282,9 @@ async fn an_endless_remote_header_is_refused() {
 }
 
 /// Returns the result with a server that answers like this; it gets the number of earlier requests, and the `Range`.
-async fn read_from(answer: fn(usize, &str) -> (HeaderMap, Body)) -> Result<RemoteModel, Error> {
+async fn read_from(
+    answer: fn(usize, &str) -> (HeaderMap, Body),
+) -> Result<RemoteFile<ModelAccount>, Error> {
     let count = Arc::new(AtomicUsize::new(0));
     let routes = Router::new().fallback(get(move |headers: HeaderMap| {
         let before = count.fetch_add(1, Ordering::Relaxed);

@@ -1,10 +1,14 @@
 //! From a reference to the files to download.
 
 use super::{GIB, Stand, repository, suit, url};
+use crate::support::projector::{CAUSAL, Kind, WHOLE, write};
 use std::path::Path;
-use tierbar_core::{Code, budget::Placement, config::KvCache, fit::Machine};
+use tierbar_core::{
+    Code, Modality, budget::Placement, config::KvCache, download::Include, fit::Machine,
+};
+use tierbar_fetch::FileSpec;
 use tierbar_library::{
-    hub::{Pinned, Suit},
+    hub::{Pinned, PinnedProjector, Suit},
     reference::Reference,
 };
 use tierbar_tests::{
@@ -27,7 +31,7 @@ async fn a_quant_resolves_to_a_file_at_a_commit() {
         resolved.account.as_ref().unwrap(),
         &tierbar_gguf::read(&binaries::model(GEMMA)).unwrap()
     );
-    let specs = resolved.specs(Path::new("/models"));
+    let specs = resolved.specs(Path::new("/models"), Include::All);
     assert_eq!(specs.len(), 1);
     assert_eq!(
         specs[0].url,
@@ -160,6 +164,7 @@ async fn catalog_facts_are_checked_against_the_hub() {
         file: GEMMA.to_owned(),
         size: Some(253_113_024),
         sha256: Some(GEMMA_HASH.to_uppercase()),
+        projector: None,
     };
     let resolve = async |pinned: &Pinned| {
         stand
@@ -243,4 +248,100 @@ async fn a_taken_name_gets_the_repositorys_prefix() {
         .await
         .unwrap();
     assert_eq!(resolved.files[0].name, format!("tiny-{GEMMA}"));
+}
+
+/// A repository whose first projector is another model's.
+fn seeing(others: &[(&str, Kind)]) -> HubRepository {
+    let folder = tempfile::tempdir().unwrap();
+    let projector = |(name, kind): &(&str, Kind)| {
+        let path = folder.path().join("mmproj.gguf");
+        write(*kind, &path);
+        HubFile::new(name, &std::fs::read(path).unwrap())
+    };
+    let mut files = vec![HubFile::model("Seeing-Q4_1.gguf", SMOLLM2)];
+    files.extend(others.iter().map(projector));
+    HubRepository::new("a/Seeing-GGUF", files)
+}
+
+#[tokio::test]
+async fn a_model_resolves_with_the_projector_that_fits() {
+    let repository_of = |projectors: &[(&str, Kind)]| Options {
+        repositories: vec![seeing(projectors)],
+        ..Options::default()
+    };
+    let several = repository_of(&[
+        ("mmproj-F32.gguf", CAUSAL),
+        ("mmproj-F16.gguf", WHOLE),
+        ("mmproj-BF16.gguf", CAUSAL),
+    ]);
+    let stand = Stand::with(several, None).await;
+    let resolved = stand.resolve("a/Seeing-GGUF:Q4_1").await.unwrap();
+    let projector = resolved.usable_projector().unwrap();
+    assert_eq!(projector.path, "mmproj-BF16.gguf");
+    assert_eq!(projector.file.name, "mmproj-Seeing-BF16.gguf");
+    assert_eq!(
+        projector.account.modalities(),
+        [Modality::Text, Modality::Image]
+    );
+    let names = |include| -> Vec<String> {
+        let specs = resolved.specs(Path::new("/m"), include);
+        let name = |spec: &FileSpec| spec.dest.file_name().unwrap().to_str().unwrap().to_owned();
+        specs.iter().map(name).collect()
+    };
+    let (model, file) = ("Seeing-Q4_1.gguf", "mmproj-Seeing-BF16.gguf");
+    assert_eq!(names(Include::All), [model, file]);
+    assert_eq!(names(Include::Model), [model]);
+    assert_eq!(names(Include::Projector), [file]);
+    // The catalog's facts are a check on it, too.
+    let published = seeing(&[("mmproj-F16.gguf", CAUSAL)]);
+    let sha256 = published.files.last().unwrap().sha256.clone();
+    let size = published.files.last().unwrap().content.size();
+    let pinned = |sha256: String| Pinned {
+        repository: repository("a/Seeing-GGUF"),
+        revision: Some(published.commit()),
+        file: "Seeing-Q4_1.gguf".to_owned(),
+        size: None,
+        sha256: None,
+        projector: Some(PinnedProjector {
+            file: "mmproj-F16.gguf".to_owned(),
+            size,
+            sha256,
+        }),
+    };
+    let options = Options {
+        repositories: vec![published.clone()],
+        ..Options::default()
+    };
+    let stand = Stand::with(options, None).await;
+    let resolve = async |pinned: Pinned| {
+        let suit = suit(16 * GIB);
+        stand.resolver.pinned(&pinned, &suit, &|_, _| false).await
+    };
+    assert!(
+        resolve(pinned(sha256))
+            .await
+            .unwrap()
+            .usable_projector()
+            .is_some()
+    );
+    let error = resolve(pinned("0".repeat(64))).await.unwrap_err();
+    assert!(error.message.contains("mmproj-F16.gguf"), "{error}");
+}
+
+#[tokio::test]
+async fn projectors_of_other_models_are_explained() {
+    let options = Options {
+        repositories: vec![seeing(&[("mmproj-F16.gguf", WHOLE)])],
+        ..Options::default()
+    };
+    let stand = Stand::with(options, None).await;
+    let resolved = stand.resolve("a/Seeing-GGUF:Q4_1").await.unwrap();
+    assert!(resolved.account.is_ok());
+    assert_eq!(resolved.specs(Path::new("/m"), Include::All).len(), 1);
+    let why = resolved.projector.unwrap_err().message;
+    assert!(
+        why.contains("mmproj-F16.gguf") && why.contains("another model"),
+        "{why}"
+    );
+    assert!(why.contains("640") && why.contains("576"), "{why}");
 }

@@ -1,5 +1,5 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { Priority } from '../../platform/openapi';
+import type { Include, Priority } from '../../platform/openapi';
 
 /** Starts and controls downloads and keeps the host's errors. Their states come from the feed. */
 export class Downloads {
@@ -15,13 +15,16 @@ export class Downloads {
     this.#api = api;
   }
 
-  /** `anyway`: even if the model is too large. Resolves to whether the download started. */
-  async get(reference: string, anyway = false): Promise<boolean> {
+  /**
+   * `anyway`: even if the model is too large. `include`: which files; by default the model with its projector. Resolves to
+   * whether the download started.
+   */
+  async get(reference: string, anyway = false, include: Include = 'all'): Promise<boolean> {
     this.starting[reference] = true;
     this.refusals[reference] = undefined;
     try {
       await this.#api.post('/tierbar/v1/downloads', {
-        body: anyway ? { reference, anyway } : { reference },
+        body: { reference, ...(anyway && { anyway }), ...(include !== 'all' && { include }) },
       });
       return true;
     } catch (cause) {

@@ -23,6 +23,12 @@ describe('the first models', () => {
     ]);
   });
 
+  it('count the projector that comes with them', () => {
+    const projector = { file: 'mmproj.gguf', size_bytes: 1e9, input_modalities: [] };
+    const [seeing, text] = firstModels([of('Seeing', 3, { default: true, projector }), of('Text', 0.5)]);
+    expect([seeing?.total_bytes, text?.total_bytes]).toEqual([4e9, 0.5e9]);
+  });
+
   it('leave out what does not fit, and name one that is both only once', () => {
     const small = of('Small', 1, { default: true });
     expect(firstModels([small, of('Tiny', 0.1, {}, { fit: refused() })]).map(({ name }) => name)).toEqual([

@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { download, GIB, offered, refused, verdict } from '../../testing/models';
 import {
+  addedBy,
   contextLabel,
   expectedSpeed,
   fitOf,
+  listModalities,
   percent,
   preselected,
   progressText,
   quantLabel,
+  sizes,
   speedError,
   stem,
 } from './labels';
@@ -72,6 +75,24 @@ describe('a context', () => {
       '1.5K',
       '2,000',
     ]);
+  });
+});
+
+describe('images and sound', () => {
+  it('are listed as in a sentence', () => {
+    expect(listModalities(['text', 'image', 'audio'])).toBe('text, images and sound');
+    expect(listModalities(['text'])).toBe('text');
+    expect(listModalities([])).toBe('');
+    expect(addedBy({ input_modalities: ['text', 'image'] })).toBe('images');
+    expect(addedBy({ input_modalities: [] })).toBe('images and sound');
+  });
+
+  it('have a size of their own in a download', () => {
+    const model = { name: 'gemma.gguf', size_bytes: 3_100_000_000 };
+    const projector = { name: 'mmproj-gemma.gguf', size_bytes: 1_000_000_000 };
+    expect(sizes({ files: [model, projector] })).toBe('3.1 GB + 1 GB for images and sound');
+    expect(sizes({ files: [model] })).toBeNull();
+    expect(sizes({ files: [model, { ...projector, size_bytes: null }] })).toBeNull();
   });
 });
 

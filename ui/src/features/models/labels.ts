@@ -4,7 +4,9 @@ import type {
   DownloadStatus,
   Keeper,
   LineKind,
+  Modality,
   OfferedFile,
+  OfferedProjector,
   Paging,
   Placement,
   SpeedEstimate,
@@ -149,6 +151,34 @@ export function progressText(download: DownloadStatus): string {
   ]
     .filter(Boolean)
     .join(' · ');
+}
+
+const MODALITY: Record<Modality, string> = { text: 'text', image: 'images', audio: 'sound' };
+
+/** Lists what a message may contain: “text, images and sound”. */
+export function listModalities(modalities: Modality[]): string {
+  const names = modalities.map((modality) => MODALITY[modality]);
+  const last = names.pop();
+  return names.length > 0 ? `${names.join(', ')} and ${last}` : (last ?? '');
+}
+
+/** Names what a projector adds to text; both where its header was not read. */
+export function addedBy({ input_modalities }: Pick<OfferedProjector, 'input_modalities'>): string {
+  const added = input_modalities.filter((modality) => modality !== 'text');
+  return listModalities(added.length > 0 ? added : ['image', 'audio']);
+}
+
+/** Returns the sizes of a download with its projector: “3.1 GB + 1.0 GB for images and sound”. */
+export function sizes({ files }: Pick<DownloadStatus, 'files'>): string | null {
+  const sum = (wanted: boolean) =>
+    files
+      .filter(({ name }) => name.toLowerCase().includes('mmproj') === wanted)
+      .reduce<number | null>(
+        (sum, { size_bytes }) => (sum === null || size_bytes === null ? null : sum + size_bytes),
+        0,
+      );
+  const [model, projector] = [sum(false), sum(true)];
+  return model && projector ? `${fileSize(model)} + ${fileSize(projector)} for images and sound` : null;
 }
 
 /** Returns a file's name without folders and extension. */

@@ -1,4 +1,4 @@
-import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { fireEvent, render, screen, waitFor, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/openapi';
@@ -67,6 +67,52 @@ const offer = (name: string) =>
 const local = (id: string) =>
   screen.getAllByTestId('local-model').find((one) => one.dataset.model === id) as HTMLElement;
 const bodies = (method: string, path: string) => network.sent(method, path).map(({ body }) => body);
+
+describe('images and sound', () => {
+  const projector = {
+    file: 'mmproj-BF16.gguf',
+    size_bytes: 1_000_000_000,
+    input_modalities: ['text', 'image', 'audio'] as const,
+  };
+  const offerOf = { ...projector, input_modalities: [...projector.input_modalities] };
+
+  it('come with a model, and can be left out', async () => {
+    catalog = [catalogModel('Gemma', { projector: offerOf })];
+    await open();
+    const box = await screen.findByTestId<HTMLInputElement>('offer-media');
+    expect(box.checked).toBe(true);
+    expect(box.closest('label')?.textContent?.replaceAll('\u00a0', ' ').trim()).toBe(
+      'Include images and sound (adds 1 GB, 6 GB in total)',
+    );
+    await fireEvent.click(screen.getByTestId('offer-get'));
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
+    await fireEvent.click(box);
+    await fireEvent.click(screen.getByTestId('offer-get'));
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 2);
+    const reference = 'o/Gemma-GGUF:Q4_K_M';
+    expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference }, { reference, include: 'model' }]);
+  });
+
+  it('are added to an installed model with one button', async () => {
+    const projector_error = 'mmproj.gguf is incomplete (5 of 10 bytes)';
+    models = [
+      localModel('gemma', { reference: 'o/Gemma:Q4', projector_offer: offerOf, projector_error }),
+      localModel('seeing', { projector: '/mmproj.gguf', input_modalities: ['text', 'image'] }),
+    ];
+    await open();
+    const row = await waitFor(() => local('gemma'));
+    expect(within(row).getByTestId('projector-error').textContent).toBe(
+      `Takes text only: ${projector_error}.`,
+    );
+    const button = within(row).getByTestId('add-media');
+    expect(button.textContent?.trim()).toBe('Add Images and Sound (1 GB)');
+    await fireEvent.click(button);
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
+    expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'gemma', include: 'projector' }]);
+    expect(local('seeing').textContent).toContain('takes images');
+    expect(within(local('seeing')).queryByTestId('add-media')).toBeNull();
+  });
+});
 
 describe('downloads', () => {
   it('show their progress, on screen and to screen readers', async () => {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::path::Path;
 use tierbar_core::{
-    Code, Error,
+    Code, Error, Modality,
     budget::Placement,
     fit::{Keeper, LibraryModel},
     units::file_size,
@@ -106,6 +106,7 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
                 Placement::Refused => about.push("does not fit in memory".to_owned()),
             }
         }
+        about.extend(media(model));
         about.extend(place(model.keeper).map(str::to_owned));
         if !model.tiers.is_empty() {
             let tiers: Vec<_> = model.tiers.iter().map(|tier| tier.as_str()).collect();
@@ -116,6 +117,22 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
         text += &format!("  {id:<width$} {size:>9}  {}\n", about.join("; "));
     }
     text
+}
+
+/// Returns what the model takes besides text, or why it does not.
+fn media(model: &LibraryModel) -> Option<String> {
+    if let Some(error) = &model.projector_error {
+        return Some(format!("takes text only: {error}"));
+    }
+    if let (Some(_), Some(bytes)) = (&model.projector, model.projector_bytes) {
+        let takes = Modality::list(&model.input_modalities);
+        return Some(format!("takes {takes}, projector {}", file_size(bytes)));
+    }
+    model.projector_offer.as_ref()?;
+    let id = &model.id;
+    Some(format!(
+        "takes text only; `tierbar models pull {id} --only-media` adds images and sound"
+    ))
 }
 
 /// Returns where a model of another app is.

@@ -17,8 +17,9 @@ use std::{
 };
 use tierbar_core::{
     Code, Error,
-    download::{DownloadState, DownloadStatus},
+    download::{DownloadState, DownloadStatus, Include},
     fit::Verdict,
+    units::file_size,
 };
 
 /// How often a line is printed where there is no terminal.
@@ -38,6 +39,22 @@ pub(crate) struct Args {
     /// Download even if the model cannot run on this machine
     #[arg(long)]
     anyway: bool,
+    /// Leave out the projector, without which the model takes text only
+    #[arg(long, conflicts_with = "only_media")]
+    no_media: bool,
+    /// Download only the projector for images and sound of an installed model
+    #[arg(long)]
+    only_media: bool,
+}
+
+impl Args {
+    fn include(&self) -> Include {
+        match (self.no_media, self.only_media) {
+            (true, _) => Include::Model,
+            (_, true) => Include::Projector,
+            _ => Include::All,
+        }
+    }
 }
 
 /// Downloads to the end, even if the host quits first, such as one that another command started.
@@ -93,17 +110,29 @@ async fn download(
     id: &OnceCell<String>,
     display: &ProgressDisplay,
 ) -> Result<DownloadStatus, Error> {
-    if !*announced {
+    if !*announced && !args.only_media {
         // The download itself reports what is wrong with the model.
         let path = admin(&["models", "fit"], &[("model", &args.model)]);
         if let Ok(verdict) = client.get(&path).await {
             print_verdict(&read(verdict)?);
         }
     }
-    let body = json!({"reference": args.model, "priority": args.priority, "anyway": args.anyway});
+    let body = json!({
+        "reference": args.model,
+        "priority": args.priority,
+        "anyway": args.anyway,
+        "include": args.include(),
+    });
     let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &body).await?)?;
     id.get_or_init(|| begun.id.clone());
     if !std::mem::replace(announced, true) {
+        if let Some((model, projector)) = begun.with_projector() {
+            output::error_line(&format!(
+                "{} + {} for images and sound (leave them out with --no-media)",
+                file_size(model),
+                file_size(projector)
+            ));
+        }
         for warning in &begun.warnings {
             output::error_line(&format!("note: {warning}"));
         }

@@ -50,7 +50,13 @@ async fn confirmed(client: &Client, model: &str) -> Result<bool, Error> {
         .iter()
         .find(|known| known.id.as_str() == model || known.path == model)
         .map_or_else(String::new, |known| {
-            format!(" ({})", file_size(known.size_bytes))
+            let size = file_size(known.size_bytes);
+            match &known.projector {
+                Some(projector) => {
+                    format!(" ({size}, and its projector {projector} unless another model uses it)")
+                }
+                None => format!(" ({size})"),
+            }
         });
     output::prompt(&format!("Delete {model}{size}? [y/N] "));
     let answer = tokio::task::spawn_blocking(|| {

@@ -29,6 +29,10 @@ pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Erro
                     None => "unknown",
                 };
                 output::line(&format!("{outcome:<8} {sha256}  {model}"));
+                let damaged = verified["damaged"].as_array().into_iter().flatten();
+                for file in damaged.filter_map(|file| file.as_str()) {
+                    output::line(&format!("         {file}"));
+                }
                 if verified["matches"] == false {
                     wrong.push(model);
                 }

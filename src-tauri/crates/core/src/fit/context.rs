@@ -32,6 +32,8 @@ pub struct ContextChoice {
     pub kv_cache: Choice<KvCache>,
     /// Tokens evaluated at once; 0 for the default.
     pub batch: u32,
+    /// Bytes kept for what is loaded beside the model, if both fit.
+    pub beside: u64,
 }
 
 /// A context in tokens, and the cells of its cache.
@@ -69,6 +71,7 @@ impl From<&TierConfig> for ContextChoice {
             context: tier.context,
             kv_cache: tier.kv_cache,
             batch: tier.batch,
+            beside: 0,
         }
     }
 }
@@ -78,29 +81,59 @@ impl ContextChoice {
     /// leaves memory or the GPU for them.
     #[must_use]
     pub fn settle(&self, model: &ModelAccount, machine: &Machine) -> ContextSettings {
-        let search = Search {
+        let budget = machine.budget();
+        let without = |bytes: u64| Search {
             model,
-            budget: machine.budget(),
-            gpu_limit: machine.gpu_limit,
-            batch: if self.batch == 0 {
-                MICRO_BATCH
-            } else {
-                self.batch
+            budget: Budget {
+                total_bytes: budget.total_bytes.saturating_sub(bytes),
+                ..budget
             },
+            gpu_limit: machine.gpu_limit.map(|limit| limit.saturating_sub(bytes)),
+            batch: self.batch_tokens(),
             context: self.context.fixed(),
             caches: match self.kv_cache {
                 Choice::Fixed(kv) => vec![kv],
                 Choice::Auto => CACHES.to_vec(),
             },
         };
-        search.settings(self.profile)
+        // As in a load, the model comes first.
+        let beside = without(self.beside);
+        if beside.holds_all() {
+            beside.settings(self.profile)
+        } else {
+            without(0).settings(self.profile)
+        }
+    }
+
+    /// Returns the longest prompt that what is beside the model has to be planned for.
+    #[must_use]
+    pub fn media_context(&self) -> u32 {
+        self.context.fixed().unwrap_or(AGENT)
+    }
+
+    #[must_use]
+    pub fn batch_tokens(&self) -> u32 {
+        if self.batch == 0 {
+            MICRO_BATCH
+        } else {
+            self.batch
+        }
     }
 }
 
-/// Returns the tier with the settings that a model gets on this machine in place of `auto`.
+/// Returns the tier with the settings that a model gets on this machine in place of `auto`; `beside` as in [`ContextChoice`].
 #[must_use]
-pub fn settle(tier: &TierConfig, model: &ModelAccount, machine: &Machine) -> TierConfig {
-    let settled = ContextChoice::from(tier).settle(model, &machine.paging(tier.paging));
+pub fn settle(
+    tier: &TierConfig,
+    model: &ModelAccount,
+    beside: u64,
+    machine: &Machine,
+) -> TierConfig {
+    let choice = ContextChoice {
+        beside,
+        ..ContextChoice::from(tier)
+    };
+    let settled = choice.settle(model, &machine.paging(tier.paging));
     TierConfig {
         context: Choice::Fixed(settled.context),
         kv_cache: Choice::Fixed(settled.kv_cache),
@@ -110,11 +143,12 @@ pub fn settle(tier: &TierConfig, model: &ModelAccount, machine: &Machine) -> Tie
 
 /// Returns how the model runs with each profile.
 #[must_use]
-pub fn profiles(model: &ModelAccount, machine: &Machine) -> Vec<ProfileFit> {
+pub fn profiles(model: &ModelAccount, beside: u64, machine: &Machine) -> Vec<ProfileFit> {
     let budget = machine.budget();
     let fit = |profile| {
         let choice = ContextChoice {
             profile,
+            beside,
             ..ContextChoice::default()
         };
         let ContextSettings { context, kv_cache } = choice.settle(model, machine);
@@ -140,6 +174,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// Whether all of the model is in memory with the least context.
+    fn holds_all(&self) -> bool {
+        let (least, smallest) = (self.contexts().last(), self.caches.last());
+        least
+            .zip(smallest)
+            .is_some_and(|(least, &smallest)| self.rank(least, smallest).0 == 0)
+    }
+
     fn settings(&self, profile: Profile) -> ContextSettings {
         // Of the least context in the smallest cache: the best that this model can have.
         let (least, smallest) = (self.contexts().last(), self.caches.last());

@@ -21,19 +21,43 @@ pub fn verdict(
     machine: &Machine,
     others: &[Offer],
 ) -> Verdict {
+    verdict_with(model, None, choice, machine, others)
+}
+
+/// As [`verdict`], with the bytes of a media projector. As in a load, it is left out if the model does not fit with it.
+#[must_use]
+pub fn verdict_with(
+    model: &ModelAccount,
+    projector: Option<u64>,
+    choice: impl Into<ContextChoice>,
+    machine: &Machine,
+    others: &[Offer],
+) -> Verdict {
     let budget = machine.budget();
-    let choice = choice.into();
+    let choice = ContextChoice {
+        beside: projector.unwrap_or(0),
+        ..choice.into()
+    };
     let ContextSettings {
         context,
         kv_cache: kv,
     } = choice.settle(model, machine);
-    let plan = place(model, context, kv, MICRO_BATCH, &budget);
+    let alone = place(model, context, kv, MICRO_BATCH, &budget);
+    let with = projector.and_then(|bytes| alone.with(LineKind::Projector, bytes, &budget));
+    let left_out = projector.filter(|_| with.is_none());
+    let plan = with.unwrap_or(alone);
     let runs = plan.placement != Placement::Refused;
+    let beside = Budget {
+        total_bytes: budget
+            .total_bytes
+            .saturating_sub(plan.bytes(LineKind::Projector)),
+        ..budget
+    };
     let largest = largest_context(
         model,
         kv,
         MICRO_BATCH,
-        &budget,
+        &beside,
         if runs {
             plan.placement
         } else {
@@ -73,7 +97,7 @@ pub fn verdict(
     Verdict {
         placement: plan.placement,
         summary: words::summary(&plan, &budget, largest),
-        warning: words::warning(model, context, &plan, &budget, gpu.as_ref()),
+        warning: words::warning(model, context, &plan, &budget, gpu.as_ref(), left_out),
         total_bytes: plan.total_bytes(),
         budget_bytes: budget.total_bytes,
         ram_bytes: machine.ram_bytes,

@@ -40,6 +40,7 @@ pub(super) fn warning(
     plan: &LoadPlan,
     budget: &Budget,
     gpu: Option<&GpuShare>,
+    projector_left_out: Option<u64>,
 ) -> Option<String> {
     if plan.placement == Placement::Refused {
         return None;
@@ -80,6 +81,12 @@ pub(super) fn warning(
             "{layers} of its {} layers fit the GPU's {}. The CPU computes the rest, which is slower.",
             gpu.layers_all,
             gib(gpu.limit_bytes)
+        ));
+    }
+    if let Some(bytes) = projector_left_out {
+        sentences.push(format!(
+            "It takes text only here: there is no room for its projector of {}, which images and sound need.",
+            gib(bytes)
         ));
     }
     (!sentences.is_empty()).then(|| sentences.join(" "))

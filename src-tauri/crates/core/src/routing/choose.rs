@@ -20,8 +20,8 @@ pub struct Candidate {
     /// Whether it is an endpoint.
     pub elsewhere: bool,
     pub context_tokens: u64,
-    /// Whether its model sees images; `None` while that is unknown.
-    pub sees: Option<bool>,
+    /// Whether its model takes the request's images and sound; `None` while that is unknown.
+    pub takes_media: Option<bool>,
     /// Whether its model's template has a place for tools; `None` while that is unknown.
     pub calls: Option<bool>,
     /// The decode speed of its model's last answers.
@@ -108,9 +108,9 @@ pub fn choose(
     leave_eligible(&mut left, |candidate| {
         (&candidate.tier, candidate.state, candidate.elsewhere)
     });
-    if traits.media {
-        keep(&mut left, |candidate| candidate.sees != Some(false));
-        keep(&mut left, |candidate| candidate.sees == Some(true));
+    if traits.images || traits.sound {
+        keep(&mut left, |candidate| candidate.takes_media != Some(false));
+        keep(&mut left, |candidate| candidate.takes_media == Some(true));
     }
     if traits.tools {
         keep(&mut left, |candidate| candidate.calls != Some(false));

@@ -24,8 +24,8 @@ pub struct Traits {
     pub prompt_tokens: u64,
     /// Tokens expected of the answer.
     pub answer_tokens: u64,
-    /// Whether it has images or sound.
-    pub media: bool,
+    pub images: bool,
+    pub sound: bool,
     pub tools: bool,
     /// Whether it requests thinking.
     pub thinks: bool,
@@ -98,10 +98,16 @@ impl Traits {
                 for part in parts {
                     match part["text"].as_str() {
                         Some(content) => text(content),
-                        None => media += u64::from(is_medium(part)),
+                        None => {
+                            let kind = part["type"].as_str();
+                            let (image, sound) =
+                                (kind == Some("image_url"), kind == Some("input_audio"));
+                            self.images |= image;
+                            self.sound |= sound;
+                            media += u64::from(image || sound);
+                        }
                     }
                 }
-                self.media |= media > 0;
                 self.prompt_tokens += media * TOKENS_PER_MEDIUM;
             }
             _ => {}
@@ -114,10 +120,6 @@ impl Traits {
 
 fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn is_medium(part: &Value) -> bool {
-    matches!(part["type"].as_str(), Some("image_url" | "input_audio"))
 }
 
 fn answer_tokens(request: &Value) -> u64 {

@@ -1,26 +1,31 @@
 //! A user's text within a prompt, delimited so that the text cannot end itself.
 
+/// A text of nothing but rules would double the prompt; past this, what looks like an end is broken up.
+const LONGEST_RULE: usize = 64;
+
 /// Returns the text between two lines that do not occur in it.
 #[must_use]
 pub fn delimited(text: &str) -> String {
-    let mut rule = "=====".to_owned();
-    // Each turn is longer than any run in the text sooner or later; one look is enough for that.
-    let longest = text
-        .split(|c: char| c != '=')
-        .map(str::len)
-        .max()
-        .unwrap_or(0);
-    while rule.len() <= longest {
-        rule.push('=');
-    }
-    // A text of nothing but rules would double the prompt; past this, what looks like an end is broken up.
-    const LONGEST_RULE: usize = 64;
-    if rule.len() > LONGEST_RULE {
-        rule.truncate(LONGEST_RULE);
-        let broken = text.replace(&rule, &"= ".repeat(LONGEST_RULE / 2));
-        return format!("{rule}\n{broken}\n{rule}");
-    }
+    let rule = rule([text]);
+    let text = broken(text, &rule);
     format!("{rule}\n{text}\n{rule}")
+}
+
+/// Returns a line that occurs in none of the texts, once they are [`broken`].
+#[must_use]
+pub fn rule<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    // Each turn is longer than any run in the text sooner or later; one look is enough for that.
+    let runs = texts
+        .into_iter()
+        .flat_map(|text| text.split(|c: char| c != '='));
+    let longest = runs.map(str::len).max().unwrap_or(0);
+    "=".repeat((longest + 1).clamp(5, LONGEST_RULE))
+}
+
+/// Returns the text without the rule in it.
+#[must_use]
+pub fn broken(text: &str, rule: &str) -> String {
+    text.replace(rule, &"= ".repeat(rule.len() / 2))
 }
 
 #[cfg(test)]

@@ -7,11 +7,14 @@ use super::{
     run::{Current, Whole},
     secret,
 };
-use crate::transfer::{Phase, discard};
+use crate::{
+    FileSpec,
+    transfer::{Phase, discard},
+};
 use std::{fs, io, path::Path, time::Duration};
 use tierbar_core::{
     Code, Error,
-    download::{DownloadState, DownloadStatus},
+    download::{DownloadFile, DownloadState, DownloadStatus},
 };
 use tokio::{
     sync::{oneshot, watch},
@@ -191,6 +194,7 @@ impl Entry {
             id: self.id.clone(),
             reference: self.job.reference.clone(),
             file: self.file(),
+            files: self.files(),
             state,
             priority: self.job.priority,
             received_bytes: received,
@@ -203,17 +207,22 @@ impl Entry {
     }
 
     pub(super) fn file(&self) -> String {
-        let first = self
-            .job
-            .files
-            .first()
-            .and_then(|file| file.dest.file_name());
-        first.unwrap_or_default().to_string_lossy().into_owned()
+        self.job.files.first().map(name).unwrap_or_default()
+    }
+
+    fn files(&self) -> Vec<DownloadFile> {
+        let files = self.job.files.iter().zip(&self.parts);
+        files
+            .map(|(file, part)| DownloadFile {
+                name: name(file),
+                size_bytes: part.total(),
+            })
+            .collect()
     }
 
     /// Returns whether both would write the same file on a case-insensitive volume.
     pub(super) fn collides(&self, job: &Job) -> bool {
-        let taken = |file: &crate::FileSpec| {
+        let taken = |file: &FileSpec| {
             let name = folded(&file.dest);
             self.job.files.iter().any(|own| folded(&own.dest) == name)
         };
@@ -290,6 +299,11 @@ impl Part {
     fn total(&self) -> Option<u64> {
         self.whole.as_ref().map(|whole| whole.size).or(self.total)
     }
+}
+
+fn name(file: &FileSpec) -> String {
+    let name = file.dest.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Whether the queue can take it.

@@ -12,6 +12,8 @@ pub(crate) mod schema;
 mod stream;
 mod tools;
 
+pub(crate) use content::part_of_block;
+
 use crate::{
     dialects::respond::respond,
     http::{

@@ -24,6 +24,8 @@ mod stream;
 mod tests;
 mod writer;
 
+pub(crate) use images::content;
+
 use crate::{
     http::{
         error::{ErrorForm, Failure},

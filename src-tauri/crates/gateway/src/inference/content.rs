@@ -7,8 +7,8 @@ use serde::{
     de::{Error as _, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
-use std::{fmt, sync::Arc};
-use tierbar_core::{Error, lease::KeepAlive};
+use std::{collections::BTreeSet, fmt, sync::Arc};
+use tierbar_core::{Error, Modality, lease::KeepAlive};
 
 /// A JSON object. Clones share it.
 #[derive(Debug, Clone)]
@@ -66,18 +66,22 @@ impl Content {
         }
     }
 
+    /// What there is in the prompt beside text: images, sound.
+    pub(crate) fn media(&self) -> BTreeSet<Modality> {
+        let messages = self.fields["messages"].as_array().into_iter().flatten();
+        let parts =
+            messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
+        parts.filter_map(medium).collect()
+    }
+
     /// Whether there is more to the prompt than text: an image or a sound, which its bytes say little of.
     pub(crate) fn has_media(&self) -> bool {
-        let messages = self.fields["messages"].as_array();
-        messages.into_iter().flatten().any(|message| {
-            let parts = message["content"].as_array().into_iter().flatten();
-            parts.into_iter().any(is_media)
-        })
+        !self.media().is_empty()
     }
 }
 
 /// The bytes that an image or a sound counts for at least: few are of fewer tokens than 64.
-const MEDIA_BYTES: usize = 256;
+pub(crate) const MEDIA_BYTES: usize = 256;
 
 impl Content {
     /// Returns the bytes of the prompt as far as they say something of its tokens: without the data of images and sounds,
@@ -86,7 +90,7 @@ impl Content {
         let messages = self.fields["messages"].as_array().into_iter().flatten();
         let parts =
             messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
-        let media = parts.filter(|part| is_media(part)).map(data_bytes);
+        let media = parts.filter(|part| medium(part).is_some()).map(data_bytes);
         let (data, least) = media.fold((0, 0), |(data, least), bytes| {
             (data + bytes, least + MEDIA_BYTES)
         });
@@ -116,10 +120,14 @@ fn data_bytes(part: &Value) -> usize {
         .sum()
 }
 
-fn is_media(part: &Value) -> bool {
-    const MEDIA: [&str; 2] = ["image_url", "input_audio"];
+/// Returns what a part is, unless it is text.
+pub(crate) fn medium(part: &Value) -> Option<Modality> {
     let is_kind = |kind: &str| part["type"] == kind || part.get(kind).is_some();
-    MEDIA.into_iter().any(is_kind)
+    match () {
+        () if is_kind("image_url") => Some(Modality::Image),
+        () if is_kind("input_audio") => Some(Modality::Audio),
+        () => None,
+    }
 }
 
 /// The fields that decide where a request goes.

@@ -2,14 +2,17 @@
 
 use crate::inference::Inference;
 use std::collections::{BTreeMap, BTreeSet};
-use tierbar_core::{Code, Error, ModelId, TierId, config::ChainConfig, status::TierStatus};
+use tierbar_core::{
+    Code, Error, Modality, ModelId, TierId, config::ChainConfig, status::TierStatus,
+};
 
 /// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has.
 pub(crate) async fn explained(inference: &Inference, wanted: Option<&str>, error: Error) -> Error {
     let Some(name) = wanted.filter(|_| error.code == Code::ModelUnknown) else {
         return error;
     };
-    unseated(name, &installed(inference).await, error)
+    let installed = installed(inference).await.into_keys().collect();
+    unseated(name, &installed, error)
 }
 
 fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
@@ -28,12 +31,15 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
     }
 }
 
-/// The models that are here and can be loaded; none if the folder cannot be read, since tiers are listed all the same.
-pub(crate) async fn installed(inference: &Inference) -> BTreeSet<ModelId> {
+/// The models that are here and can be loaded, with what they take; none if the folder cannot be read, since tiers are listed
+/// all the same.
+pub(crate) async fn installed(inference: &Inference) -> BTreeMap<ModelId, Vec<Modality>> {
     let listed = inference.models.list().await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();
     let loadable = models.into_iter().filter(|model| model.error.is_none());
-    loadable.map(|model| model.id).collect()
+    loadable
+        .map(|model| (model.id, model.input_modalities))
+        .collect()
 }
 
 /// The models that can be asked for by their own names, of those that are here and those that tiers have: a name is a tier's or

@@ -5,6 +5,7 @@ mod ask;
 mod batch;
 mod brief;
 mod compress;
+mod message;
 mod schema;
 mod stream;
 mod summarize;

@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 use tierbar_core::{
     Error,
     catalog::{CatalogModel, HubModel, HubRepository},
-    download::{DownloadState, DownloadStatus, Priority},
+    download::{DownloadState, DownloadStatus, Include, Priority},
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
 };
@@ -103,6 +103,9 @@ pub struct Verified {
     pub expected: Option<String>,
     #[schema(required = true)]
     pub matches: Option<bool>,
+    /// The files that differ from what was expected: of the model, and its media projector.
+    #[schema(value_type = Vec<String>)]
+    pub damaged: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -120,6 +123,9 @@ pub struct Pull {
     /// Also if it cannot run on this machine.
     #[serde(default)]
     pub anyway: bool,
+    /// With `projector`, `reference` may also be the id of an installed model that Tierbar downloaded.
+    #[serde(default)]
+    pub include: Include,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]

@@ -13,12 +13,16 @@ use std::{
 use tierbar_core::{
     Code, Error,
     budget::Placement,
-    download::{DownloadState, DownloadStatus},
-    fit::{ContextChoice, Verdict},
+    download::{DownloadFile, DownloadState, DownloadStatus, Include},
+    fit::{ContextChoice, Keeper, Verdict},
 };
 use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
 use tierbar_gateway::{DownloadChange, Pull};
-use tierbar_library::{Library, LibraryWatch, Origin, hub::Suit};
+use tierbar_library::{
+    Entry, Library, LibraryWatch, Origin,
+    hub::{Resolved, Suit},
+    is_projector,
+};
 
 /// The requested downloads.
 pub(crate) struct Downloads {
@@ -37,41 +41,57 @@ impl Downloads {
     }
 
     /// Returns the download, and whether it is new.
-    pub(crate) async fn add(&self, pull: Pull) -> Result<(DownloadStatus, bool), Error> {
-        // A running download is returned without the network.
-        if let Some(known) = self.unfinished(&pull.reference) {
-            return self.again(known, &pull).await;
-        }
+    pub(crate) async fn add(&self, mut pull: Pull) -> Result<(DownloadStatus, bool), Error> {
         let unknown = Error::new(
             Code::ModelUnknown,
             format!("\"{}\" is not in the catalog", shown(&pull.reference)),
         )
         .hint("name a model as owner/repo:quant, as the URL of a .gguf file, or as listed by `tierbar models search`");
-        let reference = offers::parse(&pull.reference, unknown)?;
+        // A running download is returned without the network.
+        if let Some(known) = self.unfinished(&pull)? {
+            return self.again(known, &pull).await;
+        }
         let (library, entries) = self.local.entries().await?;
+        let installed = match pull.include {
+            Include::Projector => installed(&pull.reference, &entries)?,
+            Include::All | Include::Model => None,
+        };
+        if let Some(reference) = installed.and_then(reference_of) {
+            pull.reference = reference.to_owned();
+        }
+        let reference = offers::parse(&pull.reference, unknown)?;
         let machine = self.local.machine_for(&entries, Measure::First).await;
         let suit = Suit {
             machine,
             context: ContextChoice::default(),
         };
         let resolved = self.offers.resolve(&reference, &suit, &entries).await?;
-        if let Some(known) = self.unfinished(&resolved.reference) {
+        pull.reference.clone_from(&resolved.reference);
+        if let Some(known) = self.unfinished(&pull)? {
             return self.again(known, &pull).await;
         }
-        let mut warnings = Vec::new();
-        match offers::judge(&resolved, &suit) {
-            Ok(verdict) if verdict.placement == Placement::Refused => {
-                if !pull.anyway {
-                    return Err(over_budget(&verdict));
-                }
-                warnings.push(verdict.summary);
-            }
-            Ok(verdict) => warnings.extend(verdict.warning),
-            Err(error) if pull.anyway => warnings.push(error.message),
-            Err(error) => return Err(error),
+        let warnings = warnings(&resolved, &suit, &pull)?;
+        let folder = match installed.and_then(|entry| entry.path.parent()) {
+            Some(folder) => folder.to_owned(),
+            None => library.models_dir().to_owned(),
+        };
+        let mut files = resolved.specs(&folder, pull.include);
+        if pull.include == Include::All {
+            files.retain(|file| !self.is_coming(file));
         }
-        let folder = library.models_dir().to_owned();
-        let files = resolved.specs(&folder);
+        if let Some(Err(_)) = installed.map(projector_of) {
+            self.clear_damaged(&library, &files).await?;
+        }
+        self.start(pull, files, warnings, folder).await
+    }
+
+    async fn start(
+        &self,
+        pull: Pull,
+        files: Vec<FileSpec>,
+        mut warnings: Vec<String>,
+        folder: PathBuf,
+    ) -> Result<(DownloadStatus, bool), Error> {
         let room = {
             let files = files.clone();
             let missing = move || files.iter().map(FileSpec::missing).sum::<Option<u64>>();
@@ -82,12 +102,38 @@ impl Downloads {
         };
         warnings.extend(room.await?);
         let job = Job {
-            reference: resolved.reference,
+            reference: pull.reference,
             files,
             priority: pull.priority,
             warnings,
         };
         self.queue.add(job).await
+    }
+
+    /// Returns whether another download brings the same projector.
+    fn is_coming(&self, file: &FileSpec) -> bool {
+        let name = file.dest.file_name().unwrap_or_default().to_string_lossy();
+        let downloads = self.queue.watch().borrow().clone();
+        is_projector(&file.dest)
+            && downloads.iter().any(|download| {
+                let mut files = download.files.iter();
+                download.state.is_under_way()
+                    && files.any(|file| file.name.eq_ignore_ascii_case(&name))
+            })
+    }
+
+    /// Moves projectors that cannot be read out of the way of new ones.
+    async fn clear_damaged(&self, library: &Arc<Library>, files: &[FileSpec]) -> Result<(), Error> {
+        let (library, files) = (Arc::clone(library), files.to_vec());
+        blocking("moving the damaged projector", move || {
+            for file in files.iter().filter(|file| file.dest.exists()) {
+                if library.projector_account(&file.dest).is_err() {
+                    library.remove(&file.dest.to_string_lossy(), false, &[])?;
+                }
+            }
+            Ok(())
+        })
+        .await
     }
 
     pub(crate) async fn change(
@@ -116,13 +162,27 @@ impl Downloads {
         changed.ok_or_else(|| Error::new(Code::BadRequest, "give a new state or a new priority"))
     }
 
-    /// Returns an unfinished download of the reference.
-    fn unfinished(&self, reference: &str) -> Option<DownloadStatus> {
+    /// Returns an unfinished download of the same.
+    fn unfinished(&self, pull: &Pull) -> Result<Option<DownloadStatus>, Error> {
         let downloads = self.queue.watch().borrow().clone();
         let mut downloads = downloads.iter();
-        downloads
-            .find(|known| known.reference == reference && known.state != DownloadState::Done)
-            .cloned()
+        let known = downloads
+            .find(|known| known.reference == pull.reference && known.state != DownloadState::Done);
+        let Some(known) = known else { return Ok(None) };
+        let has_projector = known.files.iter().any(DownloadFile::is_projector);
+        match pull.include {
+            // After a failure, the projector can be left out.
+            Include::Model if has_projector && known.state == DownloadState::Failed => Ok(None),
+            Include::Projector if !has_projector => Err(Error::new(
+                Code::BadRequest,
+                format!(
+                    "{} is being downloaded without its projector",
+                    pull.reference
+                ),
+            )
+            .hint("wait until it is complete, then try again")),
+            _ => Ok(Some(known.clone())),
+        }
     }
 
     async fn again(
@@ -139,6 +199,71 @@ impl Downloads {
         }
         Ok((now, false))
     }
+}
+
+/// Returns what the user should know about a download.
+///
+/// # Errors
+/// `OverBudget` and those of the header, unless the download is wanted anyway; why there is no projector, if it alone is wanted.
+fn warnings(resolved: &Resolved, suit: &Suit, pull: &Pull) -> Result<Vec<String>, Error> {
+    let mut warnings = Vec::new();
+    match (&resolved.projector, pull.include) {
+        (Ok(None), Include::Projector) => {
+            let message = format!(
+                "the repository of {} has no media projector",
+                resolved.reference
+            );
+            return Err(Error::new(Code::RepositoryUnknown, message)
+                .hint("this model takes text only; choose another one for images and sound"));
+        }
+        (Err(error), Include::Projector) => return Err(error.clone()),
+        (Err(error), Include::All) => warnings.push(format!(
+            "The model is downloaded without images and sound: {}.",
+            error.message
+        )),
+        _ => {}
+    }
+    match offers::judge(resolved, suit, pull.include) {
+        Ok(verdict) if verdict.placement == Placement::Refused => {
+            if !pull.anyway && pull.include != Include::Projector {
+                return Err(over_budget(&verdict));
+            }
+            warnings.push(verdict.summary);
+        }
+        Ok(verdict) => warnings.extend(verdict.warning),
+        Err(error) if pull.anyway => warnings.push(error.message),
+        Err(error) => return Err(error),
+    }
+    Ok(warnings)
+}
+
+/// Returns the installed model that a projector is to be added to, if the reference names one.
+fn installed<'a>(reference: &str, entries: &'a [Entry]) -> Result<Option<&'a Entry>, Error> {
+    let is_it =
+        |entry: &&Entry| entry.id.as_str() == reference || reference_of(entry) == Some(reference);
+    let Some(entry) = entries.iter().find(is_it) else {
+        return Ok(None);
+    };
+    if entry.keeper != Keeper::Tierbar || reference_of(entry).is_none() {
+        let message = format!(
+            "{} was not downloaded by Tierbar, so its repository is unknown",
+            entry.id
+        );
+        return Err(Error::new(Code::BadRequest, message).hint(
+            "put the projector (a file with \"mmproj\" in its name) into the model's folder",
+        ));
+    }
+    Ok(Some(entry))
+}
+
+fn reference_of(entry: &Entry) -> Option<&str> {
+    entry.record.as_ref()?.reference.as_deref()
+}
+
+/// Returns an error if the model's projector cannot be used.
+fn projector_of(entry: &Entry) -> Result<(), &Error> {
+    let projector = entry.projector.as_ref();
+    projector.map_or(Ok(()), |projector| projector.account.as_ref().map(|_| ()))
 }
 
 fn over_budget(verdict: &Verdict) -> Error {
@@ -188,32 +313,46 @@ fn origin(job: &Job, spec: &FileSpec, fetched: &Fetched) -> Origin {
 }
 
 fn settle(library: &Library, origins: Vec<(PathBuf, Origin)>) -> Result<(), Error> {
-    let Some((first, _)) = origins.first() else {
-        return Ok(());
-    };
-    match library.account(first) {
-        Ok(_) => {}
-        // Complete by its hash, but not a model: a web page, or a file broken by its publisher.
-        Err(error) if error.code == Code::ModelInvalid => {
-            for (path, _) in &origins {
-                discard(path);
+    let (projectors, model): (Vec<_>, Vec<_>) = origins
+        .into_iter()
+        .partition(|(path, _)| is_projector(path));
+    if let Some((first, _)) = model.first() {
+        match library.account(first) {
+            Ok(_) => {}
+            // Complete by its hash, but not a model: a web page, or a file broken by its publisher.
+            Err(error) if error.code == Code::ModelInvalid => {
+                for (path, _) in &model {
+                    discard(path);
+                }
+                return Err(Error::new(
+                    Code::Corrupt,
+                    format!("the downloaded file is not a model and was deleted: {error}"),
+                )
+                .hint("the published file is damaged: choose another one"));
             }
-            return Err(Error::new(
-                Code::Corrupt,
-                format!("the downloaded file is not a model and was deleted: {error}"),
-            )
-            .hint("the published file is damaged: choose another one"));
+            // A valid file that this engine cannot run.
+            Err(error) => tracing::info!("{} was fetched: {error}", first.display()),
         }
-        // A valid file that this engine cannot run, such as a projector.
-        Err(error) => tracing::info!("{} was fetched: {error}", first.display()),
     }
-    for (path, origin) in origins {
+    let mut outcome = Ok(());
+    for (path, origin) in model.into_iter().chain(projectors) {
+        if is_projector(&path)
+            && let Err(error) = library.projector_account(&path)
+        {
+            discard(&path);
+            outcome = Err(Error::new(
+                Code::Corrupt,
+                format!("the downloaded projector cannot be used and was deleted: {error}"),
+            )
+            .hint("the model answers text without it; download it again with `--no-media`"));
+            continue;
+        }
         if let Err(error) = library.record(&path, origin) {
             // The model is complete; only its source is not recorded.
             tracing::warn!("{error}");
         }
     }
-    Ok(())
+    outcome
 }
 
 fn discard(path: &Path) {

@@ -12,14 +12,17 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{
-    Code, Config, Error, TierId, TierState,
-    fit::{DecodeRate, LibraryModel, Machine, Verdict, profiles, verdict},
+    Code, Config, Error, Modality, TierId, TierState,
+    catalog::OfferedProjector,
+    fit::{
+        ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, Verdict, profiles, verdict_with,
+    },
     lease::Tiers,
     sampling::{ModelSampling, Sampling},
     status::TierStatus,
 };
 use tierbar_gateway::{Listed, SpeedMeter, Verified};
-use tierbar_library::{Entry, Library, LibraryWatch, model_id};
+use tierbar_library::{Entry, Library, LibraryWatch, Projector, catalog::catalog, model_id};
 use tierbar_supervisor::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -48,7 +51,10 @@ impl LocalModels {
             let fit = entry.account.as_ref().ok().map(|account| {
                 let tier = used_by.cloned().unwrap_or_default();
                 let machine = machine.paging(tier.paging);
-                self.with_measured(verdict(account, &tier, &machine, &[]), &entry.id)
+                let choice = ContextChoice::from(&tier);
+                let beside = projector_bytes(entry.projector.as_ref(), &choice);
+                let verdict = verdict_with(account, beside, choice, &machine, &[]);
+                self.with_measured(verdict, &entry.id)
             });
             wire(entry, tiers, fit, &machine)
         };
@@ -98,6 +104,11 @@ impl LocalModels {
             sha256: verification.sha256(),
             expected: verification.expected(),
             matches: verification.matches(),
+            damaged: verification
+                .damaged()
+                .into_iter()
+                .map(Path::to_owned)
+                .collect(),
         })
     }
 
@@ -284,6 +295,28 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         .ok_or_else(|| wrong("is in no folder"))
 }
 
+/// Returns what a usable projector takes beside a model of that context.
+pub(crate) fn projector_bytes(
+    projector: Option<&Projector>,
+    choice: &ContextChoice,
+) -> Option<u64> {
+    let account = projector?.account.as_ref().ok()?;
+    Some(account.load_bytes(choice.media_context(), choice.batch_tokens()))
+}
+
+/// Returns the catalog's projector for a model that was downloaded from the catalog's repository.
+fn offer(entry: &Entry) -> Option<OfferedProjector> {
+    let record = entry
+        .record
+        .as_ref()
+        .filter(|_| entry.keeper == Keeper::Tierbar)?;
+    let reference = record.reference.as_deref()?;
+    let (repository, _) = reference.rsplit_once([':', '/'])?;
+    let mut models = catalog().models.iter();
+    let known = models.find(|model| model.repository == repository)?;
+    Some(known.projector.as_ref()?.offer())
+}
+
 fn wire(
     entry: &Entry,
     tiers: Vec<TierId>,
@@ -291,7 +324,10 @@ fn wire(
     machine: &Machine,
 ) -> LibraryModel {
     let account = entry.account.as_ref().ok();
+    let beside = projector_bytes(entry.projector.as_ref(), &ContextChoice::default()).unwrap_or(0);
     let record = entry.record.as_ref();
+    let projector = entry.projector.as_ref();
+    let usable = projector.filter(|projector| projector.account.is_ok());
     LibraryModel {
         id: entry.id.clone(),
         path: entry.path.display().to_string(),
@@ -301,13 +337,17 @@ fn wire(
         error: entry.account.as_ref().err().map(ToString::to_string),
         reference: record.and_then(|record| record.reference.clone()),
         sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
-        projector: entry
-            .projector
-            .as_ref()
-            .map(|path| path.display().to_string()),
+        projector: usable.map(|projector| projector.path.display().to_string()),
+        projector_bytes: usable.map(|projector| projector.size_bytes),
+        projector_error: projector
+            .and_then(|projector| projector.account.as_ref().err())
+            .map(ToString::to_string),
+        projector_offer: usable.is_none().then(|| offer(entry)).flatten(),
+        input_modalities: projector
+            .map_or_else(|| vec![Modality::Text], Projector::input_modalities),
         tiers,
         fit,
-        profiles: account.map_or_else(Vec::new, |account| profiles(account, machine)),
+        profiles: account.map_or_else(Vec::new, |account| profiles(account, beside, machine)),
         sampling: account
             .map(|account| ModelSampling::of(Sampling::default(), account))
             .unwrap_or_default(),

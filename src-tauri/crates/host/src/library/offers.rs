@@ -1,21 +1,23 @@
 //! Models to download, from the catalog, the hub or any server, and how each would run here.
 
-use super::local::{LocalModels, Measure};
+use super::local::{LocalModels, Measure, projector_bytes};
 use crate::blocking::blocking;
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId,
     catalog::{HubModel, HubRepository},
     config::{Choice, KvCache, Profile, TierConfig},
-    fit::{ContextChoice, Machine, Verdict, verdict},
+    download::Include,
+    fit::{ContextChoice, Machine, Verdict, verdict_with},
+    run::MICRO_BATCH,
 };
 use tierbar_fetch::{Queue, Url};
 use tierbar_gateway::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
-    Entry,
+    Entry, Projector,
     catalog::{self, catalog},
-    hub::{Pinned, Resolved, Resolver, Suit},
-    model_id,
+    hub::{Pinned, PinnedProjector, Resolved, Resolver, Suit},
+    is_projector, model_id,
     reference::{Pick, Reference, Repository},
 };
 use tierbar_telemetry::parse_size;
@@ -63,7 +65,8 @@ impl Offers {
         let missing = match self.account_of(&model).await {
             Ok(local) => {
                 let choice = wanted(local.context, profile, context, kv_cache);
-                let verdict = verdict(&local.account, choice, &machine, &[]);
+                let beside = projector_bytes(local.projector.as_ref(), &choice);
+                let verdict = verdict_with(&local.account, beside, choice, &machine, &[]);
                 return Ok(match another {
                     Some(_) => verdict,
                     None => self.local.with_measured(verdict, &local.id),
@@ -81,7 +84,7 @@ impl Offers {
             Ok(resolved) => resolved,
             Err(error) => return of_catalog(&reference, &suit).ok_or(error),
         };
-        let verdict = judge(&resolved, &suit)?;
+        let verdict = judge(&resolved, &suit, Include::All)?;
         Ok(match (another, resolved.files.first()) {
             (None, Some(file)) => self.local.with_measured(verdict, &model_id(&file.name)),
             _ => verdict,
@@ -133,7 +136,8 @@ impl Offers {
         suit: &Suit,
         entries: &[Entry],
     ) -> Result<Resolved, Error> {
-        let models_dir = self.local.models.library().models_dir().to_owned();
+        let library = self.local.models.library();
+        let models_dir = library.models_dir().to_owned();
         let under_way = self.queue.watch().borrow().clone();
         let taken = |name: &str, url: &Url| {
             let here = entries.iter().any(|entry| {
@@ -147,11 +151,16 @@ impl Offers {
                 entry.parts.iter().any(|path| named(path)) && is_from_elsewhere(entry, url)
             });
             let coming = under_way.iter().any(|download| {
+                let mut files = download.files.iter();
                 !matches!(download.state, tierbar_core::download::DownloadState::Done)
-                    && download.file.eq_ignore_ascii_case(name)
+                    && files.any(|file| file.name.eq_ignore_ascii_case(name))
                     && !is_of(&download.reference, url)
             });
-            here || coming
+            // A projector is no entry of the list.
+            let recorded = is_projector(Path::new(name))
+                .then(|| library.recorded_url(&models_dir.join(name)))
+                .flatten();
+            here || coming || recorded.is_some_and(|recorded| is_elsewhere(&recorded, url))
         };
         match reference {
             Reference::Catalog { id, quant } => {
@@ -189,9 +198,11 @@ impl Offers {
 
     async fn account_of(&self, model: &str) -> Result<Local, Error> {
         let (library, model) = (self.local.models.library(), model.to_owned());
-        let (path, account, id) = blocking("reading the model", move || {
+        let (path, account, projector, id) = blocking("reading the model", move || {
             let path = library.resolve(&model)?;
-            Ok((path.clone(), library.account(&path)?, model_id(&model)))
+            let account = library.account(&path)?;
+            let projector = library.projector(&path, &account);
+            Ok((path, account, projector, model_id(&model)))
         })
         .await?;
         let tiers = self.local.tiers_by_path().await;
@@ -202,6 +213,7 @@ impl Offers {
         Ok(Local {
             id,
             account,
+            projector,
             context: tier.map(ContextChoice::from).unwrap_or_default(),
         })
     }
@@ -210,6 +222,7 @@ impl Offers {
 struct Local {
     id: ModelId,
     account: tierbar_core::ModelAccount,
+    projector: Option<Projector>,
     /// That of the tier that loads it.
     context: ContextChoice,
 }
@@ -249,9 +262,19 @@ pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
 
 /// # Errors
 /// Why the header could not be read.
-pub(crate) fn judge(resolved: &Resolved, suit: &Suit) -> Result<Verdict, Error> {
+pub(crate) fn judge(resolved: &Resolved, suit: &Suit, include: Include) -> Result<Verdict, Error> {
     let account = resolved.account.as_ref().map_err(Error::clone)?;
-    let mut verdict = verdict(account, suit.context, &suit.machine, &resolved.offers);
+    let projector = resolved
+        .usable_projector()
+        .filter(|_| include != Include::Model);
+    let context = suit.context.media_context();
+    let mut verdict = verdict_with(
+        account,
+        projector.map(|projector| projector.account.load_bytes(context, MICRO_BATCH)),
+        suit.context,
+        &suit.machine,
+        &resolved.offers,
+    );
     verdict.estimated = resolved.estimated;
     Ok(verdict)
 }
@@ -263,7 +286,8 @@ fn of_catalog(reference: &Reference, suit: &Suit) -> Option<Verdict> {
     };
     let entry = catalog().find(id)?;
     let account = entry.account(chosen(entry, quant.as_deref(), suit)?)?;
-    let mut verdict = verdict(&account, suit.context, &suit.machine, &[]);
+    let beside = entry.projector.as_ref().map(|file| file.size_bytes);
+    let mut verdict = verdict_with(&account, beside, suit.context, &suit.machine, &[]);
     verdict.estimated = true;
     Some(verdict)
 }
@@ -289,6 +313,11 @@ fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<Pinned, Erro
         file: quant.file.clone(),
         size: quant.size_bytes,
         sha256: quant.sha256.clone(),
+        projector: entry.projector.as_ref().map(|known| PinnedProjector {
+            file: known.file.clone(),
+            size: known.size_bytes,
+            sha256: known.sha256.clone(),
+        }),
     })
 }
 
@@ -309,9 +338,11 @@ fn reference_of(entry: &Entry) -> Option<&str> {
 /// bytes.
 fn is_from_elsewhere(entry: &Entry, url: &Url) -> bool {
     let recorded = entry.record.as_ref().and_then(|record| record.url.as_ref());
-    recorded
-        .and_then(|recorded| Url::parse(recorded).ok())
-        .is_some_and(|recorded| place(&recorded) != place(url))
+    recorded.is_some_and(|recorded| is_elsewhere(recorded, url))
+}
+
+fn is_elsewhere(recorded: &str, url: &Url) -> bool {
+    Url::parse(recorded).is_ok_and(|recorded| place(&recorded) != place(url))
 }
 
 /// Returns a URL's server and path, without the commit.

@@ -252,7 +252,8 @@ fn table() -> String {
          <!-- Written by the test of src-tauri/crates/library/src/catalog/tests.rs. Do not edit. -->\n\n\
          Every model of the catalog on Macs of 8 to 64 GB, with the context and the KV cache that Tierbar chooses there (the\n\
          profile `balanced`). Models may use 5, 12, 20, 28, 44 and 60 GiB of these.\n\n\
-         - *Memory* is what the model uses of that, with the app and a slot for a small embedder. *Disk* is what is read as needed.\n\
+         - *Memory* is what the model uses of that, with the app and a slot for a small embedder, and with its projector for images and\n\
+           sound where the catalog lists one and there is room. *Disk* is what is read as needed.\n\
          - *GPU* counts layers, with the output as one, within the Metal working set of current systems.\n\
          - *Largest context* is for the same placement; for a refused model, the largest with which it would run.\n\
          - The figures come from the published architecture and the file's size, until a file's header has been read.\n",

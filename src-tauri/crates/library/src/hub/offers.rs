@@ -7,8 +7,9 @@ use super::{
 use crate::reference::Repository;
 use tierbar_core::{
     Error,
+    budget::MICRO_BATCH,
     catalog::{HubRepository, OfferedFile},
-    fit::{Instead, Verdict, verdict},
+    fit::{Instead, Verdict, verdict_with},
 };
 
 impl Resolver {
@@ -32,13 +33,25 @@ impl Resolver {
         let best = account
             .as_ref()
             .and_then(|(account, _)| suiting(account, suit, &offers));
+        let projector = match (&account, read) {
+            (Some((account, _)), Some(quant)) => {
+                let found = self.projector(&files, quant, account, &|_, _| false);
+                found.await.ok().flatten()
+            }
+            _ => None,
+        };
         let files_offered = files
             .quants
             .iter()
             .map(|quant| {
                 let fit = account.as_ref().map(|(account, estimated)| {
                     let scaled = account.scaled_to(quant.size());
-                    let mut fit = verdict(&scaled, suit.context, &suit.machine, &offers);
+                    let beside = projector.as_ref().map(|projector| {
+                        let context = suit.context.media_context();
+                        projector.account.load_bytes(context, MICRO_BATCH)
+                    });
+                    let mut fit =
+                        verdict_with(&scaled, beside, suit.context, &suit.machine, &offers);
                     fit.estimated = *estimated || read != Some(quant);
                     fit
                 });
@@ -54,6 +67,7 @@ impl Resolver {
             licence: files.licence,
             gated: files.gated,
             files: files_offered,
+            projector: projector.map(|projector| projector.offer()),
         })
     }
 }

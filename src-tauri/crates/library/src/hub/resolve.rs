@@ -1,6 +1,6 @@
 //! Resolves a reference to files, with their URLs, sizes, hashes and local names.
 
-use super::{Hub, HubFiles, Quant, local};
+use super::{Hub, HubFiles, PinnedProjector, Quant, ResolvedProjector, local};
 use crate::{
     reference::{Pick, Reference, Repository},
     remote,
@@ -8,6 +8,7 @@ use crate::{
 use std::path::Path;
 use tierbar_core::{
     Code, Error, ModelAccount,
+    download::Include,
     fit::{ContextChoice, Instead, Machine, Offer, recommend},
 };
 use tierbar_fetch::{FileSpec, Url};
@@ -33,6 +34,7 @@ pub struct Pinned {
     pub size: Option<u64>,
     /// In lower-case hex, for a model of one file.
     pub sha256: Option<String>,
+    pub projector: Option<PinnedProjector>,
 }
 
 /// A file to download.
@@ -63,20 +65,31 @@ pub struct Resolved {
     pub estimated: bool,
     /// The quants of the same repository.
     pub offers: Vec<Offer>,
+    /// The media projector of the repository for this model; `None` if it has none, or why it cannot be used.
+    pub projector: Result<Option<ResolvedProjector>, Error>,
 }
 
 impl Resolved {
-    /// Returns the size of all files, or `None` if a server does not give it.
+    /// Returns the size of the model's files, or `None` if a server does not give it.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.size).sum()
     }
 
-    /// Returns the downloads into a models folder.
+    /// Returns the projector that can be used.
     #[must_use]
-    pub fn specs(&self, models_dir: &Path) -> Vec<FileSpec> {
+    pub fn usable_projector(&self) -> Option<&ResolvedProjector> {
+        self.projector.as_ref().ok().and_then(Option::as_ref)
+    }
+
+    /// Returns the downloads into a models folder: the model's files, and then its projector's.
+    #[must_use]
+    pub fn specs(&self, models_dir: &Path, include: Include) -> Vec<FileSpec> {
+        let projector = self.usable_projector().map(|projector| &projector.file);
         self.files
             .iter()
+            .filter(|_| include != Include::Projector)
+            .chain(projector.filter(|_| include != Include::Model))
             .map(|file| FileSpec {
                 url: file.url.clone(),
                 dest: models_dir.join(&file.name),
@@ -158,6 +171,7 @@ impl Resolver {
         let quant = files.picked(&Pick::File(pinned.file.clone()))?;
         if let Some(quant) = quant.as_ref().filter(|_| is_pinned) {
             check(pinned, quant)?;
+            check_projector(pinned, &files)?;
         }
         self.of_hub(&files, quant, suit, taken).await
     }
@@ -192,6 +206,17 @@ impl Resolver {
             }
             Err(error) => return Err(error),
         };
+        let projector = match &account {
+            Ok(account) => match self.projector(files, &quant, account, taken).await {
+                Err(error)
+                    if !matches!(error.code, Code::ModelInvalid | Code::ModelUnsupported) =>
+                {
+                    return Err(error);
+                }
+                found => found,
+            },
+            Err(_) => Ok(None),
+        };
         let url = |path: &str| self.hub.file_url(&files.repository, &files.commit, path);
         let first_url = url(&quant.files[0].path);
         let names = local::names(
@@ -220,6 +245,7 @@ impl Resolver {
             account,
             estimated,
             offers,
+            projector,
         })
     }
 
@@ -320,28 +346,20 @@ impl Resolver {
             account: Ok(read.account),
             estimated: false,
             offers: Vec::new(),
+            projector: Ok(None),
         })
     }
 }
 
 /// Compares the catalog's facts with the hub's.
 fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
-    let differs = |what: &str, here: String, there: String| {
-        Err(Error::new(
-            Code::Corrupt,
-            format!(
-                "the {what} of {} in {} differs from the catalog: {there} instead of {here}",
-                pinned.file, pinned.repository
-            ),
-        )
-        .hint("nothing was downloaded; to use the file anyway, name it as owner/repo/file"))
-    };
     // A size without a hash may be of another commit.
     let Some(known) = &pinned.sha256 else {
         return Ok(());
     };
     if let Some(size) = pinned.size.filter(|size| *size != quant.size()) {
-        return differs("size", size.to_string(), quant.size().to_string());
+        let (size, published) = (size.to_string(), quant.size().to_string());
+        return Err(differs(pinned, &pinned.file, "size", &size, &published));
     }
     let published = quant.files[0]
         .sha256
@@ -349,10 +367,45 @@ fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
         .filter(|_| quant.files.len() == 1);
     match published {
         Some(published) if !known.eq_ignore_ascii_case(published) => {
-            differs("sha256", known.clone(), published.to_owned())
+            Err(differs(pinned, &pinned.file, "sha256", known, published))
         }
         _ => Ok(()),
     }
+}
+
+fn check_projector(pinned: &Pinned, files: &HubFiles) -> Result<(), Error> {
+    let Some(known) = &pinned.projector else {
+        return Ok(());
+    };
+    let mut projectors = files.projectors.iter();
+    let Some(file) = projectors.find(|file| file.path == known.file) else {
+        return Ok(());
+    };
+    if file.size != known.size {
+        let (size, published) = (known.size.to_string(), file.size.to_string());
+        return Err(differs(pinned, &known.file, "size", &size, &published));
+    }
+    match file.sha256.as_deref() {
+        Some(published) if !known.sha256.eq_ignore_ascii_case(published) => Err(differs(
+            pinned,
+            &known.file,
+            "sha256",
+            &known.sha256,
+            published,
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn differs(pinned: &Pinned, file: &str, what: &str, here: &str, there: &str) -> Error {
+    Error::new(
+        Code::Corrupt,
+        format!(
+            "the {what} of {file} in {} differs from the catalog: {there} instead of {here}",
+            pinned.repository
+        ),
+    )
+    .hint("nothing was downloaded; to use the file anyway, name it as owner/repo/file")
 }
 
 pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {

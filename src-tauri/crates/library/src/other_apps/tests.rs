@@ -55,6 +55,10 @@ fn ollama_models_are_blobs_with_ollama_names() {
         ]
     );
     assert!(kept.files.iter().all(|(path, _)| *path == blob));
+    let projector = root.join(format!("blobs/sha256-{}", "f".repeat(64)));
+    let pair = (blob.clone(), projector);
+    assert!(kept.projectors.iter().all(|found| *found == pair));
+    assert_eq!(kept.projectors.len(), 3);
     assert_eq!(hash_in_name(&blob).as_deref(), Some(HASH));
 }
 

@@ -11,7 +11,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, fit::Keeper};
+use tierbar_core::{Code, Modality, fit::Keeper};
 use tierbar_library::{AppFolders, Entry, Library, LibraryOptions, Origin, Verification};
 use tokio_util::sync::CancellationToken;
 use writer::{F32, Gguf};
@@ -236,21 +236,28 @@ fn a_projector_belongs_to_the_model_of_its_width() {
         let account = library.account(&at(name)).unwrap();
         library.projector(&at(name), &account)
     };
-    let (path, projector) = to_load("narrow.gguf").unwrap();
-    let bytes = projector.unwrap().bytes;
-    assert_eq!((path, bytes), (at("mmproj-narrow.gguf"), 64));
+    let found = to_load("narrow.gguf").unwrap();
+    assert_eq!(found.path, at("mmproj-narrow.gguf"));
+    assert_eq!(found.account.unwrap().bytes, 64);
     assert!(to_load("sub/alone.gguf").is_none());
-    // An unusable folder is reported.
+    // An unusable file is reported.
     of_kind("of next year", 64).write(&at("sub/mmproj.gguf"));
-    let (path, refused) = to_load("sub/alone.gguf").unwrap();
-    assert_eq!(path, at("sub/mmproj.gguf"));
-    assert_eq!(refused.unwrap_err().code, Code::ModelUnsupported);
+    let refused = to_load("sub/alone.gguf").unwrap();
+    assert_eq!(refused.path, at("sub/mmproj.gguf"));
+    assert_eq!(refused.account.unwrap_err().code, Code::ModelUnsupported);
+    fs::remove_file(at("sub/mmproj.gguf")).unwrap();
     let entries = library.list().unwrap();
     let pairs: Vec<_> = entries
         .iter()
         .map(|entry| {
             assert!(entry.account.is_ok(), "{:?}", entry.account);
-            (entry.id.as_str(), entry.projector.clone())
+            let projector = entry.projector.as_ref();
+            let loaded = to_load(entry.path.strip_prefix(&folder).unwrap().to_str().unwrap());
+            assert_eq!(loaded.as_ref(), projector);
+            (
+                entry.id.as_str(),
+                projector.map(|projector| projector.path.clone()),
+            )
         })
         .collect();
     assert_eq!(
@@ -262,6 +269,175 @@ fn a_projector_belongs_to_the_model_of_its_width() {
             ("smol", Some(at("seeing.gguf"))),
         ]
     );
+}
+
+/// A projector for images, of a name and a width.
+fn eyes(name: &str, width: u32) -> Gguf {
+    Gguf::empty()
+        .text("general.architecture", "clip")
+        .text("general.name", name)
+        .pair("clip.has_vision_encoder", 7, &[1])
+        .text("clip.projector_type", "gemma3")
+        .number("clip.vision.projection_dim", width)
+        .tensor("v.patch_embd.weight", &[4, 4], F32, 64)
+}
+
+#[test]
+fn a_downloaded_projector_is_for_its_repository_or_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let model = |name: &str| {
+        Gguf::model("llama", 1)
+            .text("general.name", name)
+            .number("llama.attention.head_count", 4)
+            .number("llama.feed_forward_length", 64)
+    };
+    for name in ["One", "Two", "Three"] {
+        model(name).write(&at(&format!("{name}.gguf")));
+    }
+    eyes("Eyes", 64).write(&at("mmproj-a.gguf"));
+    eyes("three", 64).write(&at("mmproj-b.gguf"));
+    let library = Library::new(folder.path().to_owned());
+    for (file, repository) in [
+        ("One.gguf", "a/one"),
+        ("Two.gguf", "b/two"),
+        ("mmproj-a.gguf", "a/one"),
+        ("mmproj-b.gguf", "c/other"),
+    ] {
+        let origin = Origin {
+            url: format!("https://hub.test/{repository}/resolve/main/{file}")
+                .parse()
+                .unwrap(),
+            ..origin("00")
+        };
+        library.record(&at(file), origin).unwrap();
+    }
+    let projectors: Vec<_> = library
+        .list()
+        .unwrap()
+        .into_iter()
+        .map(|entry| (entry.id.0, entry.projector.map(|projector| projector.path)))
+        .collect();
+    assert_eq!(
+        projectors,
+        [
+            ("One".to_owned(), Some(at("mmproj-a.gguf"))),
+            ("Three".to_owned(), Some(at("mmproj-b.gguf"))),
+            ("Two".to_owned(), None),
+        ]
+    );
+}
+
+#[test]
+fn a_projector_of_ollamas_is_the_one_of_the_manifest() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir(at("own")).unwrap();
+    let blob = |digit: &str| format!("ollama/blobs/sha256-{}", digit.repeat(64));
+    place(SMOLLM2, &at(&blob("a")));
+    let layer = |kind: &str, digit: &str| {
+        let media = format!("application/vnd.ollama.image.{kind}");
+        format!(
+            r#"{{"mediaType":"{media}","digest":"sha256:{}"}}"#,
+            digit.repeat(64)
+        )
+    };
+    let layers = [layer("model", "a"), layer("projector", "b")].join(",");
+    let manifest = at("ollama/manifests/registry.ollama.ai/library/seeing/latest");
+    fs::create_dir_all(manifest.parent().unwrap()).unwrap();
+    fs::write(manifest, format!(r#"{{"layers":[{layers}]}}"#)).unwrap();
+    let library = Library::new(LibraryOptions {
+        models_dir: at("own"),
+        apps: AppFolders {
+            ollama: vec![at("ollama")],
+            ..AppFolders::default()
+        },
+        other_apps: true,
+        ..LibraryOptions::default()
+    });
+    let found = || {
+        let entry = library.list().unwrap().remove(0);
+        let account = entry.account.unwrap();
+        assert_eq!(library.projector(&entry.path, &account), entry.projector);
+        entry.projector.unwrap()
+    };
+    let missing = found().account.unwrap_err();
+    assert_eq!(missing.code, Code::ModelMissing, "{missing}");
+    eyes("Eyes", 576).write(&at(&blob("b")));
+    let projector = found();
+    assert_eq!(projector.path, at(&blob("b")));
+    assert_eq!(
+        projector.input_modalities(),
+        [Modality::Text, Modality::Image]
+    );
+}
+
+#[test]
+fn a_projector_of_another_model_or_cut_short_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    place(SMOLLM2, &at("smol.gguf"));
+    let library = Library::new(folder.path().to_owned());
+    let problem = || {
+        let entry = library.list().unwrap().remove(0);
+        assert!(entry.account.is_ok());
+        let projector = entry.projector.unwrap();
+        assert_eq!(projector.input_modalities(), [Modality::Text]);
+        let error = projector.account.unwrap_err();
+        assert!(
+            error
+                .hint
+                .is_some_and(|hint| hint.contains("download the projector"))
+        );
+        error.message
+    };
+    eyes("Other", 2048).write(&at("mmproj.gguf"));
+    let foreign = problem();
+    for part in [
+        "mmproj.gguf is the projector of another model",
+        "2048",
+        "576",
+    ] {
+        assert!(foreign.contains(part), "{foreign}");
+    }
+    eyes("Smol", 576).write(&at("mmproj.gguf"));
+    let bytes = fs::read(at("mmproj.gguf")).unwrap();
+    fs::write(at("mmproj.gguf"), &bytes[..bytes.len() - 8]).unwrap();
+    let cut = problem();
+    assert!(cut.starts_with("mmproj.gguf is incomplete"), "{cut}");
+    // Of two models, neither is known to be the one.
+    place(GEMMA, &at("gemma.gguf"));
+    let entries = library.list().unwrap();
+    assert!(entries.iter().all(|entry| entry.projector.is_none()));
+}
+
+#[test]
+fn a_model_goes_with_its_projector_unless_another_uses_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let model = Gguf::model("llama", 1)
+        .number("llama.attention.head_count", 4)
+        .number("llama.feed_forward_length", 64);
+    for name in ["one.gguf", "two.gguf"] {
+        model.write(&at(name));
+    }
+    eyes("Eyes", 64).write(&at("mmproj.gguf"));
+    let library = Library::new(folder.path().to_owned());
+    library.remove("one", true, &[]).unwrap();
+    assert!(!at("one.gguf").exists() && at("mmproj.gguf").exists());
+    let verified = verify(&library, "two");
+    let projector = verified.projector.unwrap();
+    assert_eq!(projector.path, at("mmproj.gguf"));
+    // Its hash counts as the model's does.
+    let mut bytes = fs::read(at("mmproj.gguf")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(at("mmproj.gguf"), bytes).unwrap();
+    library.record(&at("mmproj.gguf"), origin("00")).unwrap();
+    let damaged = verify(&library, "two");
+    assert_eq!(damaged.matches(), Some(false));
+    assert_eq!(damaged.damaged(), [at("mmproj.gguf")]);
+    library.remove("two", true, &[]).unwrap();
+    assert!(!at("two.gguf").exists() && !at("mmproj.gguf").exists());
 }
 
 #[test]

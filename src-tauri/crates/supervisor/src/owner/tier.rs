@@ -10,7 +10,7 @@ use crate::{
 };
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
-    Code, Error, TierId, TierState,
+    Code, Error, Modality, TierId, TierState,
     budget::gib,
     journal::Kind,
     lease::{Endpoint, KeepAlive},
@@ -457,6 +457,17 @@ impl Tier {
         }
     }
 
+    /// A loaded model without its projector takes text only: there was no room for it.
+    fn input_modalities(&self) -> Vec<Modality> {
+        let modalities = &self.spec.input_modalities;
+        let text_only =
+            |worker: &Worker| worker.load.command.is_none() && worker.load.projector.is_none();
+        if self.worker.as_ref().is_some_and(text_only) {
+            return modalities.iter().copied().take(1).collect();
+        }
+        modalities.clone()
+    }
+
     /// Returns its status; `waiting` is what its requests wait for.
     pub(super) fn status(&self, waiting: &Option<String>, loads: &Loads) -> TierStatus {
         let worker = self.worker.as_ref();
@@ -490,6 +501,7 @@ impl Tier {
             kv_cache: worker.map_or(self.spec.settings.kv_cache, |worker| {
                 worker.load.settings.kv_cache
             }),
+            input_modalities: self.input_modalities(),
             loaded_percent: worker
                 .filter(|worker| worker.phase == Phase::Starting)
                 .and_then(|worker| worker.loaded_percent),

@@ -92,15 +92,15 @@ fn the_users_own_values_stand() {
         context: Choice::Fixed(3000),
         ..TierConfig::default()
     };
-    let found = settle(&tier, &model, &machine);
+    let found = settle(&tier, &model, 0, &machine);
     assert_eq!(found.context, Choice::Fixed(3000));
     assert_eq!(found.kv_cache, Choice::Fixed(KvCache::F16));
-    assert_eq!(settle(&found, &model, &machine), found);
+    assert_eq!(settle(&found, &model, 0, &machine), found);
     let tier = TierConfig {
         kv_cache: Choice::Fixed(KvCache::Q4_0),
         ..TierConfig::default()
     };
-    let found = settle(&tier, &model, &machine);
+    let found = settle(&tier, &model, 0, &machine);
     assert_eq!(found.kv_cache, Choice::Fixed(KvCache::Q4_0));
     assert!(found.context_tokens() > 32_768, "{found:?}");
 }

@@ -115,3 +115,28 @@ fn a_too_large_dense_model_is_refused_with_a_context() {
             .ends_with(&format!("It fits with a context of {largest} tokens."))
     );
 }
+
+#[test]
+fn a_projector_is_counted_or_left_out_with_a_warning() {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let of = |projector| {
+        let machine = Machine::mac(16 * GIB);
+        verdict_with(&model, projector, 12_288, KvCache::Q4_0, &machine, &[])
+    };
+    let (alone, small, large) = (of(None), of(Some(GIB / 4)), of(Some(GIB)));
+    assert_eq!(line(&small, LineKind::Projector), GIB / 4);
+    assert_eq!(small.total_bytes, alone.total_bytes + GIB / 4);
+    assert!(small.largest_context_tokens < alone.largest_context_tokens);
+    assert_eq!(
+        (small.warning, small.placement),
+        (None, Placement::Resident)
+    );
+    // As in a load, the model runs without what has no room.
+    assert_eq!(large.total_bytes, alone.total_bytes);
+    let warning = large.warning.unwrap();
+    assert!(
+        warning.starts_with("It takes text only here: "),
+        "{warning}"
+    );
+    assert!(warning.contains("projector of 1.0 GiB"), "{warning}");
+}

@@ -10,7 +10,7 @@ fn candidate(tier: &str, state: TierState) -> Candidate {
         state,
         elsewhere: false,
         context_tokens: 4096,
-        sees: None,
+        takes_media: None,
         calls: None,
         tokens_per_second: None,
         load_seconds: None,
@@ -122,7 +122,7 @@ fn tiers_without_the_context_or_vision_are_skipped() {
     assert_eq!(of(&longer, need(Level::Simple), &candidates), "heavy");
 
     let image = Traits {
-        media: true,
+        images: true,
         ..Traits::default()
     };
     assert_eq!(
@@ -130,9 +130,9 @@ fn tiers_without_the_context_or_vision_are_skipped() {
         "fast",
         "it may see"
     );
-    candidates[0].sees = Some(false);
+    candidates[0].takes_media = Some(false);
     assert_eq!(of(&image, need(Level::Simple), &candidates), "primary");
-    candidates[2].sees = Some(true);
+    candidates[2].takes_media = Some(true);
     assert_eq!(of(&image, need(Level::Simple), &candidates), "heavy");
 
     let mut candidates = three(Ready, Stopped, Stopped);

@@ -26,7 +26,7 @@ fn images_and_enabled_tools_count() {
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
     ]}]});
     let traits = Traits::of(&image);
-    assert!(traits.media && traits.prompt_tokens > 1000);
+    assert!(traits.images && !traits.sound && traits.prompt_tokens > 1000);
 
     let mut tools = json!({"tools": [{"type": "function", "function": {"name": "f"}}]});
     assert!(Traits::of(&tools).tools);

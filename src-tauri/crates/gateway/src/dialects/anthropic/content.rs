@@ -253,6 +253,14 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
     })
 }
 
+/// One block of a user's message as a part of OpenAI's; `None` for a kind that is left out.
+///
+/// # Errors
+/// `BadRequest` for a block that cannot be read, or not in such a message.
+pub(crate) fn part_of_block(block: Value) -> Result<Option<Value>, Error> {
+    part(read(block)?)
+}
+
 /// Text alone as a text: templates of models without eyes know nothing else.
 fn plain(mut parts: Vec<Value>) -> Value {
     match parts.as_mut_slice() {

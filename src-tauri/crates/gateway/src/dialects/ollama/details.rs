@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{collections::BTreeSet, fs};
-use tierbar_core::{ModelId, fit::LibraryModel, status::TierStatus};
+use tierbar_core::{Modality, ModelId, fit::LibraryModel, status::TierStatus};
 
 /// The models that are here.
 #[derive(Debug, Default)]
@@ -64,6 +64,34 @@ pub(super) fn details(model: Option<&LibraryModel>) -> Value {
         "parameter_size": account.map_or_else(String::new, |account| human(account.parameters)),
         "quantization_level": account.map_or("", |account| &account.quant),
     })
+}
+
+/// Of a model that is elsewhere nothing is known but that it answers.
+pub(super) fn capabilities(model: Option<&LibraryModel>) -> Vec<&'static str> {
+    let Some((model, account)) = model.and_then(|model| Some((model, model.account.as_ref()?)))
+    else {
+        return vec!["completion"];
+    };
+    if makes_vectors(&account.architecture) {
+        return vec!["embedding"];
+    }
+    let takes = |modality| model.input_modalities.contains(&modality);
+    let rendered = [
+        ("completion", true),
+        ("tools", account.tools),
+        ("vision", takes(Modality::Image)),
+        ("audio", takes(Modality::Audio)),
+        ("thinking", account.thinking),
+    ];
+    let has = rendered.into_iter().filter(|(_, has)| *has);
+    has.map(|(name, _)| name).collect()
+}
+
+/// llama.cpp's encoders, which make no text.
+fn makes_vectors(architecture: &str) -> bool {
+    ["bert", "embedding"]
+        .iter()
+        .any(|part| architecture.contains(part))
 }
 
 /// The file's sha256 if it has been hashed; else a hash of what distinguishes the file, since clients show a part of it.

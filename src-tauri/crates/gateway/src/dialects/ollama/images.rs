@@ -23,7 +23,7 @@ const MARK: usize = 16;
 ///
 /// # Errors
 /// `BadRequest` for what is no image of a kind that is known.
-pub(super) fn content(text: &str, images: &[String]) -> Result<Value, Error> {
+pub(crate) fn content(text: &str, images: &[String]) -> Result<Value, Error> {
     if images.is_empty() {
         return Ok(text.into());
     }

@@ -56,6 +56,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
                 "size": model.map_or(0, |model| model.size_bytes),
                 "digest": details::digest(name, model),
                 "details": details::details(model),
+                "capabilities": details::capabilities(model),
             })
         })
         .collect();

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{
     Code, Error,
-    download::{DownloadState, DownloadStatus, Priority},
+    download::{DownloadState, DownloadStatus, Include, Priority},
     status::Status,
 };
 use tokio::sync::watch;
@@ -59,6 +59,7 @@ pub(super) async fn pull(
             reference: named.model()?.to_owned(),
             priority: Priority::default(),
             anyway: false,
+            include: Include::default(),
         };
         let (download, _) = inference.models.download(pull).await?;
         Following::Begun(Download {

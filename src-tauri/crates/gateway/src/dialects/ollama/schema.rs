@@ -67,6 +67,8 @@ struct OllamaModel {
     /// The file's SHA-256 if known, otherwise another identifier of it.
     digest: String,
     details: OllamaDetails,
+    /// As `/api/show` has them.
+    capabilities: Vec<String>,
 }
 
 /// What a model's file says about it; empty without a file.
@@ -117,7 +119,7 @@ pub(super) struct OllamaShown {
     /// The keys of the file's header. Its `….context_length` is the tier's context, at most what the model was trained for.
     #[schema(value_type = Object)]
     model_info: Value,
-    /// `completion`, `tools`, `vision`, `thinking`, or `embedding`.
+    /// `completion`, `tools`, `vision` for images, `audio` for sound, `thinking`, or `embedding`.
     capabilities: Vec<String>,
     parameters: String,
     /// Always empty.

@@ -58,7 +58,7 @@ pub(super) async fn show(
         "modified_at": changed.first(),
         "details": details::details(model),
         "model_info": info(tier, model),
-        "capabilities": capabilities(model),
+        "capabilities": details::capabilities(model),
         "parameters": format!("num_ctx                        {}", tier.context_tokens),
         "template": "",
         "modelfile": "",
@@ -108,31 +108,4 @@ fn general(account: &ModelAccount) -> impl Iterator<Item = (String, Value)> {
         account.parameters.into(),
     );
     [parameters].into_iter().chain(name)
-}
-
-/// Of a model that is elsewhere nothing is known but that it answers.
-fn capabilities(model: Option<&LibraryModel>) -> Vec<&'static str> {
-    let account = model.and_then(|model| model.account.as_ref());
-    let Some(account) = account else {
-        return vec!["completion"];
-    };
-    if makes_vectors(&account.architecture) {
-        return vec!["embedding"];
-    }
-    let sees = model.is_some_and(|model| model.projector.is_some());
-    let rendered = [
-        ("completion", true),
-        ("tools", account.tools),
-        ("vision", sees),
-        ("thinking", account.thinking),
-    ];
-    let has = rendered.into_iter().filter(|(_, has)| *has);
-    has.map(|(name, _)| name).collect()
-}
-
-/// llama.cpp's encoders, which make no text.
-fn makes_vectors(architecture: &str) -> bool {
-    ["bert", "embedding"]
-        .iter()
-        .any(|part| architecture.contains(part))
 }

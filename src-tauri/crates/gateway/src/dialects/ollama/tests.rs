@@ -56,7 +56,8 @@ async fn lines(response: Response) -> Vec<Value> {
 fn small() -> LibraryModel {
     serde_json::from_value(json!({
         "id": "small", "path": "/models/small.gguf", "size_bytes": 98_000_000, "keeper": "tierbar", "error": null,
-        "reference": "a/b:Q4_1", "sha256": SHA256, "projector": "/models/mmproj.gguf", "tiers": ["fast"], "fit": null,
+        "reference": "a/b:Q4_1", "sha256": SHA256, "projector": "/models/mmproj.gguf",
+        "input_modalities": ["text", "image"], "tiers": ["fast"], "fit": null,
         "account": {
             "architecture": "llama", "name": "Small", "quant": "Q4_1", "file_bytes": 98_000_000, "parts": 1, "dense_bytes": 1,
             "embedding_bytes": 1, "per_layer_embedding_bytes": 0, "expert_bytes": 0, "parameters": 134_515_008,

@@ -15,7 +15,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
-use tierbar_core::{ModelId, TierId, config::ChainConfig, status::TierStatus};
+use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
 
 /// Lists what a request can name: `auto`, each tier, each chain, and each model.
 #[utoipa::path(
@@ -28,7 +28,7 @@ use tierbar_core::{ModelId, TierId, config::ChainConfig, status::TierStatus};
 pub(crate) async fn list(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let installed = installed(&inference).await;
     let config = inference.services.config();
-    let data = entries(&inference.tiers.snapshot(), &config.chains, installed);
+    let data = entries(&inference.tiers.snapshot(), &config.chains, &installed);
     Json(json!({"object": "list", "data": data}))
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn one(
     let tiers = inference.tiers.snapshot();
     let installed = installed(&inference).await;
     let config = inference.services.config();
-    let mut entries = entries(&tiers, &config.chains, installed).into_iter();
+    let mut entries = entries(&tiers, &config.chains, &installed).into_iter();
     let found = entries.find(|entry| entry["id"] == *id);
     Ok(Json(found.ok_or_else(|| route::unknown(&id, &tiers))?))
 }
@@ -57,25 +57,50 @@ pub(crate) async fn one(
 fn entries(
     tiers: &[TierStatus],
     chains: &BTreeMap<TierId, ChainConfig>,
-    installed: BTreeSet<ModelId>,
+    installed: &BTreeMap<ModelId, Vec<Modality>>,
 ) -> Vec<Value> {
-    let tier =
-        |tier: &TierStatus| json!({"kind": "tier", "state": tier.state, "model": tier.model});
+    let tier = |tier: &TierStatus| {
+        json!({
+            "kind": "tier",
+            "state": tier.state,
+            "model": tier.model,
+            "input_modalities": tier.input_modalities,
+        })
+    };
+    // What one of the tiers takes that may answer.
+    let any_of = |may: &dyn Fn(&TierStatus) -> bool| -> BTreeSet<Modality> {
+        let tiers = tiers.iter().filter(|tier| may(tier));
+        tiers
+            .flat_map(|tier| tier.input_modalities.iter().copied())
+            .collect()
+    };
     let tiers_of = |model: &ModelId| {
         let its_tiers = tiers
             .iter()
             .filter(|tier| tier.model.as_ref() == Some(model));
-        json!({"kind": "model", "tiers": its_tiers.map(|tier| &tier.id).collect::<Vec<_>>()})
+        let modalities = match installed.get(model) {
+            Some(modalities) => modalities.iter().copied().collect(),
+            None => any_of(&|tier| tier.model.as_ref() == Some(model)),
+        };
+        json!({
+            "kind": "model",
+            "tiers": its_tiers.map(|tier| &tier.id).collect::<Vec<_>>(),
+            "input_modalities": modalities,
+        })
     };
-    let models = askable(tiers, chains, installed);
-    let mut entries = vec![entry(TierId::AUTO, json!({"kind": "router"}))];
+    let models = askable(tiers, chains, installed.keys().cloned().collect());
+    let all = any_of(&|_| true);
+    let router = json!({"kind": "router", "input_modalities": all});
+    let mut entries = vec![entry(TierId::AUTO, router)];
     entries.extend(
         tiers
             .iter()
             .map(|status| entry(status.id.as_str(), tier(status))),
     );
     entries.extend(chains.iter().map(|(name, chain)| {
-        let rendered = json!({"kind": "chain", "steps": chain.steps});
+        let modalities = any_of(&|tier| chain.tiers().any(|step| *step == tier.id));
+        let rendered =
+            json!({"kind": "chain", "steps": chain.steps, "input_modalities": modalities});
         entry(name.as_str(), rendered)
     }));
     entries.extend(
@@ -112,7 +137,7 @@ mod tests {
         assert_eq!(one, list["data"][1]);
         assert_eq!(
             one["tierbar"],
-            json!({"kind": "tier", "state": "ready", "model": "small"})
+            json!({"kind": "tier", "state": "ready", "model": "small", "input_modalities": []})
         );
         let unknown = bench.get("/v1/models/gpt-5").await;
         assert_eq!(unknown.status(), 404);
@@ -141,10 +166,15 @@ mod tests {
             tier("primary", Some("small"), TierState::Stopped),
             tier("cloud", Some("large"), TierState::Ready),
         ];
-        let here = ["small", "new", "cloud", "work"].map(|id| ModelId(id.to_owned()));
+        let mut tiers = tiers;
+        tiers[1].input_modalities = vec![Modality::Text, Modality::Image];
+        let here = ["small", "new", "cloud", "work"].map(|id| {
+            let modalities = vec![Modality::Text, Modality::Audio];
+            (ModelId(id.to_owned()), modalities)
+        });
         let chain = serde_json::from_value(json!({"steps": ["cloud", "fast", "queue"]})).unwrap();
         let chains = BTreeMap::from([(TierId::new("work").unwrap(), chain)]);
-        let entries = entries(&tiers, &chains, BTreeSet::from(here));
+        let entries = entries(&tiers, &chains, &BTreeMap::from(here));
         let named: Vec<_> = entries
             .iter()
             .filter(|entry| entry["id"] == "work")
@@ -152,8 +182,16 @@ mod tests {
             .collect();
         assert_eq!(
             named,
-            [json!({"kind": "chain", "steps": ["cloud", "fast", "queue"]})]
+            [json!({"kind": "chain", "steps": ["cloud", "fast", "queue"], "input_modalities": []})]
         );
+        let takes = |id: &str| {
+            let mut found = entries.iter().filter(|entry| entry["id"] == id);
+            found.next().unwrap()["tierbar"]["input_modalities"].clone()
+        };
+        assert_eq!(takes("auto"), json!(["text", "image"]));
+        assert_eq!(takes("primary"), json!(["text", "image"]));
+        assert_eq!(takes("small"), json!(["text", "audio"]));
+        assert_eq!(takes("large"), json!([]));
         let models: Vec<_> = entries
             .into_iter()
             .filter(|entry| entry["tierbar"]["kind"] == "model")

@@ -6,6 +6,7 @@
 
 use crate::http::schema::constant;
 use serde_json::Value;
+use tierbar_core::Modality;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ArrayBuilder, OneOfBuilder, Schema, schema::Type},
@@ -331,6 +332,8 @@ struct ModelEntry {
     /// A chain's steps.
     #[schema(required = false)]
     steps: Vec<String>,
+    /// What a message may contain; empty if that is unknown.
+    input_modalities: Vec<Modality>,
     /// The tiers that use a model.
     #[schema(required = false)]
     tiers: Vec<String>,

@@ -7,8 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Error, ModelId, TierId, TierState,
-    fit::LineKind,
+    Error, Modality, ModelId, TierId, TierState,
     lease::Lease,
     routing::{Candidate, Traits},
     status::{EngineKind, TierStatus},
@@ -78,7 +77,7 @@ pub(super) async fn of(
             state: tier.state,
             elsewhere: tier.engine == EngineKind::Endpoint,
             context_tokens: tier.context_tokens.into(),
-            sees: sees(tier),
+            takes_media: takes_media(tier, asked),
             calls: calls(tier),
             tokens_per_second: inference.speed.usual(model),
             load_seconds: load.map(|took| took.as_secs_f64()),
@@ -88,13 +87,14 @@ pub(super) async fn of(
     tiers.iter().filter_map(candidate).collect()
 }
 
-/// Whether its model has a projector, by the plan it was loaded with.
-fn sees(tier: &TierStatus) -> Option<bool> {
-    let plan = tier.plan.as_ref();
-    let plan = plan.filter(|_| tier.engine == EngineKind::Embedded)?;
-    Some(
-        plan.lines
-            .iter()
-            .any(|line| line.what == LineKind::Projector),
-    )
+/// Whether its model takes the images and sound of the request.
+fn takes_media(tier: &TierStatus, asked: &Traits) -> Option<bool> {
+    let wanted = [
+        (asked.images, Modality::Image),
+        (asked.sound, Modality::Audio),
+    ];
+    let mut wanted = wanted.into_iter().filter(|(is_asked, _)| *is_asked);
+    wanted.try_fold(true, |all, (_, modality)| {
+        Some(all && tier.takes(modality)?)
+    })
 }

@@ -5,7 +5,9 @@ use crate::{
     blocking::blocking,
     http::{body, error::for_seconds},
     inference::{
-        Inference, auto, limits, send,
+        Inference, auto,
+        content::Content,
+        limits, media, send,
         stream_meter::{self, StreamMeter},
         upstream::Broken,
         wire,
@@ -72,12 +74,21 @@ impl From<Error> for Failed {
     }
 }
 
+/// # Errors
+/// Those of a lease, and of [`media::check`].
 pub(crate) async fn lease(
     inference: &Arc<Inference>,
     tier: &TierId,
+    content: &Content,
 ) -> Result<Box<dyn Lease>, Error> {
-    let _waiting = inference.metrics.waiting(tier);
-    auto::lease(inference, tier).await
+    media::check(inference, tier, content).await?;
+    let lease = {
+        let _waiting = inference.metrics.waiting(tier);
+        auto::lease(inference, tier).await?
+    };
+    // Only now is it known whether there was room for its projector.
+    media::check(inference, tier, content).await?;
+    Ok(lease)
 }
 
 /// # Errors
@@ -175,7 +186,7 @@ pub(crate) async fn first_word(
     tier: &TierId,
     request: UpstreamRequest,
 ) -> Result<Sent, Failed> {
-    let lease = lease(inference, tier).await?;
+    let lease = lease(inference, tier, &request.content).await?;
     match send(inference, request, lease).await? {
         Sent::Streaming(mut answer) => {
             answer.hold_to_first_word().await?;

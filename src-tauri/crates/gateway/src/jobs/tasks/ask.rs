@@ -1,12 +1,15 @@
 //! The questions about one text to a model, and what they took.
 
 use super::trail::Trail;
-use crate::inference::{Inference, ask::Failed, caller::Caller, hints::Hints, request::Request};
+use crate::inference::{
+    Inference, ask::Failed, caller::Caller, content::MEDIA_BYTES, hints::Hints, media,
+    request::Request,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use tierbar_core::{
-    Code, Error, ModelId, TierId,
+    Code, Error, Modality, ModelId, TierId,
     routing::leave_eligible,
     status::{EngineKind, TierStatus},
     tasks::{
@@ -20,10 +23,40 @@ const USUAL_CONTEXT: u32 = 4096;
 
 /// A question. `system` has only our text; the user's text is in `user`, as data.
 pub(super) struct Question {
-    pub(super) system: &'static str,
-    pub(super) user: String,
+    pub(super) system: Cow<'static, str>,
+    pub(super) user: Content,
     pub(super) schema: Value,
     pub(super) max_tokens: u32,
+}
+
+/// A user's message: a text, or parts in OpenAI's form with images and sound.
+pub(super) enum Content {
+    Text(String),
+    Parts(Vec<Value>),
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl Content {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::Parts(parts) => parts.clone().into(),
+        }
+    }
+
+    /// Bytes of its text; an image or a sound counts for as many as the relay charges for it.
+    fn prompt_bytes(&self) -> usize {
+        let bytes = |part: &Value| part["text"].as_str().map_or(MEDIA_BYTES, str::len);
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Parts(parts) => parts.iter().map(bytes).sum(),
+        }
+    }
 }
 
 /// The model's answer.
@@ -80,11 +113,12 @@ impl From<Error> for Unanswered {
 
 impl Session {
     /// `wanted`: the model that the request names. Without one, and without a tier in a header, the task's usual tier if it has a
-    /// model, else `auto`.
+    /// model, else `auto`; for images and sound, a tier that takes them, if one is known to.
     pub(super) fn new(
         inference: &Arc<Inference>,
         task: Task,
         wanted: Option<&str>,
+        media: &BTreeSet<Modality>,
         hints: &Hints,
         trail: Trail,
     ) -> Self {
@@ -94,7 +128,18 @@ impl Session {
         };
         let tiers = inference.tiers.snapshot();
         let has = |tier: &TierStatus| tier.id.as_str() == usual && tier.model.is_some();
-        let default = if hints.tier.is_none() && tiers.iter().any(has) {
+        let takes = |tier: &&TierStatus| tier.model.is_some() && media::takes(tier, media);
+        let fits = |tier: &TierStatus| has(tier) && media::takes(tier, media);
+        let default = if hints.tier.is_some() {
+            TierId::AUTO
+        } else if !media.is_empty() && !tiers.iter().any(fits) {
+            // Without one, the refusal says what the usual tier lacks.
+            let other = tiers
+                .iter()
+                .find(takes)
+                .or(tiers.iter().find(|tier| has(tier)));
+            other.map_or(TierId::AUTO, |tier| tier.id.as_str())
+        } else if tiers.iter().any(has) {
             usual
         } else {
             TierId::AUTO
@@ -172,7 +217,7 @@ impl Session {
             "model": self.model,
             "messages": [
                 {"role": "system", "content": question.system},
-                {"role": "user", "content": question.user},
+                {"role": "user", "content": question.user.to_json()},
             ],
             "max_tokens": question.max_tokens,
             "temperature": 0,
@@ -203,7 +248,7 @@ impl Session {
             self.who = Some(Who { tier, model });
         }
         self.note_chain(whole.chain);
-        let prompt_bytes = question.system.len() + question.user.len();
+        let prompt_bytes = question.system.len() + question.user.prompt_bytes();
         self.prompt_bytes += prompt_bytes;
         self.spent.prompt_tokens += whole.usage.prompt_tokens;
         self.spent.completion_tokens += whole.usage.completion_tokens;

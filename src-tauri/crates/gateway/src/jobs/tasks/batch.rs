@@ -39,6 +39,25 @@ impl Items<Value> {
     pub(super) fn texts(text: Option<Value>, texts: Option<Vec<Value>>) -> Result<Self, Error> {
         Self::of(text, texts, "text", "texts", MOST)
     }
+
+    /// As [`Self::texts`]. `images` are those beside `text`, which may then be left out.
+    ///
+    /// # Errors
+    /// As [`Self::texts`]; `BadRequest` for images beside several texts.
+    pub(super) fn messages(
+        text: Option<Value>,
+        texts: Option<Vec<Value>>,
+        images: &[String],
+    ) -> Result<Self, Error> {
+        if images.is_empty() {
+            return Self::texts(text, texts);
+        }
+        if texts.is_some() {
+            let message = "images belongs to text; in texts, send a message with its own images";
+            return Err(Error::new(Code::BadRequest, message));
+        }
+        Ok(Self::One(text.unwrap_or_else(|| "".into())))
+    }
 }
 
 impl<T> Items<T> {
@@ -68,12 +87,11 @@ impl<T> Items<T> {
 /// # Errors
 /// `BadRequest` for what is no text, or has no words.
 pub(super) fn text(value: &Value) -> Result<&str, Error> {
-    let bad = |what: String| Error::new(Code::BadRequest, what);
-    let text = value
-        .as_str()
-        .ok_or_else(|| bad("a text must be a JSON string".to_owned()))?;
+    let text = words_of(value).map_err(|error| {
+        error.hint("images and sound can be sent to /v1/triage and /v1/summarize")
+    })?;
     if text.trim().is_empty() {
-        return Err(bad("the text is empty".to_owned()));
+        return Err(Error::new(Code::BadRequest, "the text is empty"));
     }
     Ok(text)
 }
@@ -81,11 +99,25 @@ pub(super) fn text(value: &Value) -> Result<&str, Error> {
 /// A text that is sent to a model as one prompt.
 ///
 /// # Errors
-/// Those of [`text`]; `PayloadTooLarge` beyond what any context holds.
+/// Those of [`text`] and of [`check_length`].
 pub(super) fn prompt(value: &Value) -> Result<&str, Error> {
     let text = text(value)?;
+    check_length(text)?;
+    Ok(text)
+}
+
+/// # Errors
+/// `BadRequest` for what is no text.
+pub(super) fn words_of(value: &Value) -> Result<&str, Error> {
+    let bad = || Error::new(Code::BadRequest, "a text must be a JSON string");
+    value.as_str().ok_or_else(bad)
+}
+
+/// # Errors
+/// `PayloadTooLarge` for a text that no context holds.
+pub(super) fn check_length(text: &str) -> Result<(), Error> {
     if text.len() <= LONGEST_PROMPT {
-        return Ok(text);
+        return Ok(());
     }
     let message = format!(
         "the text has {} and can have at most {}",

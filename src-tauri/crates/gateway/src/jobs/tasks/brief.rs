@@ -24,7 +24,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{
     Code, Error,
     tasks::{
@@ -133,6 +133,7 @@ pub(super) async fn brief(
             &jobs.inference,
             Task::Brief,
             options.model.as_deref(),
+            &BTreeSet::new(),
             &hints,
             trail,
         );
@@ -233,11 +234,12 @@ async fn write(mut session: Session, source: Source, limit: u32) -> Result<Answe
     let mut wrong = 0;
     loop {
         let question = Question {
-            system,
+            system: system.into(),
             user: format!(
                 "In at most {limit} words:\n{}{again}",
                 delimited(aggregate.render(most).trim_end())
-            ),
+            )
+            .into(),
             schema: text_schema(),
             max_tokens,
         };

@@ -18,7 +18,7 @@ use crate::{
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
 use tierbar_core::{
     Code, Error,
     tasks::{
@@ -87,6 +87,7 @@ pub(super) async fn compress(
             &jobs.inference,
             Task::Compress,
             wanted.model.as_deref(),
+            &BTreeSet::new(),
             &hints,
             trail,
         );
@@ -158,8 +159,8 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<A
     let mut again = String::new();
     for _ in 0..2 {
         let question = Question {
-            system: include_str!("prompts/compress.md"),
-            user: format!("At most {limit} words:\n{}{again}", delimited(&source)),
+            system: include_str!("prompts/compress.md").into(),
+            user: format!("At most {limit} words:\n{}{again}", delimited(&source)).into(),
             schema: text_schema(),
             max_tokens: (limit * 4 + 64).min(session.context_tokens() / 2),
         };

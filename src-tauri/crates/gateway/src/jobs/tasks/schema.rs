@@ -8,6 +8,28 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
+/// What a task reads.
+#[derive(ToSchema)]
+#[serde(untagged)]
+pub(super) enum TaskMessage {
+    Text(String),
+    /// OpenAI's `text`, `image_url` and `input_audio` parts, or Anthropic's `text` and `image` blocks.
+    #[schema(value_type = Vec<Object>)]
+    Parts(Value),
+    Message(TaskMessageContent),
+}
+
+/// A message in any dialect's form.
+#[derive(ToSchema)]
+pub(super) struct TaskMessageContent {
+    /// A text, or parts.
+    #[schema(value_type = Object)]
+    content: Value,
+    /// Images in base64, as in Ollama's API.
+    #[schema(required = false)]
+    images: Vec<String>,
+}
+
 /// One answer, or with several texts one for each.
 #[derive(ToSchema)]
 #[serde(untagged)]

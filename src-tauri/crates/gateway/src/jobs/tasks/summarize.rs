@@ -4,7 +4,8 @@
 use super::{
     ask::{Answered, Question, Reply, Session, no_answer, text_of, text_schema},
     batch::{self, Items},
-    schema::{self, TaskAnswer},
+    message::Message,
+    schema::{self, TaskAnswer, TaskMessage},
     stream::{self, Reporter},
     trail::Trail,
 };
@@ -26,7 +27,6 @@ use tierbar_core::{
     queue::{Setback, setback},
     tasks::{
         Task,
-        delimited::delimited,
         pieces::{self, Room},
         words,
     },
@@ -49,20 +49,24 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(15),
 ];
 
-/// Texts to summarize.
+/// Messages to summarize: texts, images and sound.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = SummarizeRequest)]
 struct Wanted {
-    /// The text.
-    #[schema(value_type = Option<String>)]
+    /// A text, the parts of a message in OpenAI's or Anthropic's form, or a message.
+    #[schema(value_type = Option<TaskMessage>)]
     text: Option<Value>,
-    /// Instead of `text`: at most 256 texts.
-    #[schema(value_type = Option<Vec<String>>)]
+    /// Instead of `text`: at most 256 of them.
+    #[schema(value_type = Option<Vec<TaskMessage>>)]
     texts: Option<Vec<Value>>,
+    /// Beside `text`: images in base64, as in Ollama's API.
+    #[serde(default)]
+    #[schema(required = false)]
+    images: Vec<String>,
     /// About how many words the summary has. Default: 200.
     #[schema(minimum = 10, maximum = 2000)]
     words: Option<u32>,
-    /// A tier, a chain, a model's id, or `auto`. Default: `primary`.
+    /// A tier, a chain, a model's id, or `auto`. Default: `primary`, or for images and sound a tier that takes them.
     model: Option<String>,
     /// Whether to answer as server-sent events: `progress`, and at the end `result` or `error`. For one text.
     #[serde(default)]
@@ -94,32 +98,40 @@ pub(super) async fn summarize(
 ) -> Result<Response, Failure> {
     let wanted: Wanted = body::request(body).await?;
     let limit = checked_words(wanted.words, USUAL_WORDS)?;
-    let items = Items::texts(wanted.text, wanted.texts)?;
+    let images = &wanted.images;
+    let items = Items::messages(wanted.text, wanted.texts, images)?;
+    let model = wanted.model.as_deref();
+    let session = |message: &Message, trail| {
+        let media = message.modalities();
+        Session::new(
+            &jobs.inference,
+            Task::Summarize,
+            model,
+            &media,
+            &hints,
+            trail,
+        )
+    };
     if wanted.stream {
-        let Items::One(text) = items else {
+        let Items::One(message) = items else {
             let message = "`stream` works with one text; leave it out with `texts`";
             return Err(Error::new(Code::BadRequest, message).into());
         };
         // Before the stream begins, so that a wrong text has a status of its own.
-        let text = batch::text(&text)?.to_owned();
+        let message = Message::read(&message, images)?;
         // The headers go out before anybody is asked: what a chain says is in the result.
-        let model = wanted.model.as_deref();
-        let session = Session::new(
-            &jobs.inference,
-            Task::Summarize,
-            model,
-            &hints,
-            Trail::default(),
-        );
-        let work = |reporter| async move { Summary::new(session, limit, reporter).of(&text).await };
-        return Ok(stream::events(jobs, Task::Summarize, work));
+        let session = session(&message, Trail::default());
+        let work =
+            |reporter| async move { Summary::new(session, limit, reporter).of(&message).await };
+        return Ok(stream::events(Arc::clone(&jobs), Task::Summarize, work));
     }
-    let one = |text: Value, trail| {
-        let model = wanted.model.as_deref();
-        let session = Session::new(&jobs.inference, Task::Summarize, model, &hints, trail);
+    let one = |message: Value, trail| {
+        let message = Message::read(&message, images);
+        let begun = message.map(|message| (session(&message, trail), message));
         async move {
+            let (session, message) = begun?;
             let summary = Summary::new(session, limit, Reporter::nobody());
-            summary.of(batch::text(&text)?).await
+            summary.of(&message).await
         }
     };
     Ok(batch::answer(&jobs, Task::Summarize, items, one).await)
@@ -165,19 +177,28 @@ impl Summary {
         }
     }
 
-    async fn of(mut self, source: &str) -> Result<Answered, Error> {
+    async fn of(mut self, source: &Message) -> Result<Answered, Error> {
         let context = self.session.context_tokens();
         let answer_tokens = (self.limit * 3 + 64).min(context / 2);
         let (_, note_tokens) = notes_of(context);
         let mut room = Room::new(self.room(context, answer_tokens.max(note_tokens))?);
-        let mut text = source.to_owned();
+        let mut text = source.text();
+        let mut levels = 1;
+        if source.media().next().is_some() {
+            match self.with_media(source, &room, answer_tokens).await? {
+                Some(summary) => return Ok(self.finish(source, summary, levels)),
+                None => text = self.noted_media(source, context, text).await?,
+            }
+            levels += 1;
+        }
         for level in 0..MOST_LEVELS {
             let last = text.len() <= room.bytes();
             self.reporter
                 .report(self.pieces, self.pieces + 1, "summarizing");
             if last {
-                match self.ask(&text, self.limit, answer_tokens).await {
-                    Ok((summary, _)) => return Ok(self.finish(source, summary, level + 1)),
+                let whole = Message::of_text(&text);
+                match self.ask(&whole, self.limit, answer_tokens).await {
+                    Ok((summary, _)) => return Ok(self.finish(source, summary, level + levels)),
                     Err(error) if error.code != Code::ContextExceeded => return Err(error),
                     // It has more tokens than its bytes let expect.
                     Err(error) if !room.too_long() => return Err(error),
@@ -201,6 +222,46 @@ impl Summary {
         Err(Error::new(Code::Corrupt, message).hint("name a tier with a larger context in `model`"))
     }
 
+    /// The summary of text, images and sound at once, unless the context does not hold them together.
+    async fn with_media(
+        &mut self,
+        source: &Message,
+        room: &Room,
+        tokens: u32,
+    ) -> Result<Option<String>, Error> {
+        if source.len() > room.bytes() {
+            return Ok(None);
+        }
+        self.reporter
+            .report(self.pieces, self.pieces + 1, "summarizing");
+        match self.ask(source, self.limit, tokens).await {
+            Ok((summary, _)) => Ok(Some(summary)),
+            // How many tokens an image has, only its model knows.
+            Err(error) if error.code == Code::ContextExceeded => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes on each image and sound, with the text behind them.
+    async fn noted_media(
+        &mut self,
+        source: &Message,
+        context: u32,
+        text: String,
+    ) -> Result<String, Error> {
+        let (note_words, note_tokens) = notes_of(context);
+        let mut notes = String::new();
+        let count = source.media().count();
+        for (index, medium) in source.media().enumerate() {
+            self.reporter
+                .report(self.pieces, self.pieces + count - index + 1, "reading");
+            let one = Message::of_medium(medium.clone());
+            let (note, _) = self.ask(&one, note_words, note_tokens).await?;
+            notes.push_str(&format!("{note}\n\n"));
+        }
+        Ok(notes + &text)
+    }
+
     /// Notes on all of a text, piece by piece.
     async fn notes(&mut self, text: &str, room: &mut Room, context: u32) -> Result<String, Error> {
         let (note_words, note_tokens) = notes_of(context);
@@ -215,7 +276,8 @@ impl Summary {
             let left = rest.len().div_ceil(room.bytes());
             self.reporter
                 .report(self.pieces, self.pieces + left + 1, "reading");
-            match self.ask(piece, note_words, note_tokens).await {
+            let message = Message::of_text(piece);
+            match self.ask(&message, note_words, note_tokens).await {
                 Ok((note, said)) => {
                     if piece.len() >= TELLING_BYTES {
                         room.counted(said.prompt_bytes, said.prompt_tokens);
@@ -232,10 +294,15 @@ impl Summary {
     }
 
     /// Asks, and once there are notes that would be lost, again after what passes.
-    async fn ask(&mut self, text: &str, limit: u32, tokens: u32) -> Result<(String, Reply), Error> {
+    async fn ask(
+        &mut self,
+        message: &Message,
+        limit: u32,
+        tokens: u32,
+    ) -> Result<(String, Reply), Error> {
         let mut pauses = PAUSES.into_iter();
         loop {
-            let asked = self.ask_now(text, limit, tokens).await;
+            let asked = self.ask_now(message, limit, tokens).await;
             let Err(error) = &asked else { return asked };
             let passes = self.pieces > 0 && setback(error.code) != Setback::Final;
             let Some(pause) = pauses.next().filter(|_| passes) else {
@@ -247,14 +314,14 @@ impl Summary {
 
     async fn ask_now(
         &mut self,
-        text: &str,
+        message: &Message,
         limit: u32,
         tokens: u32,
     ) -> Result<(String, Reply), Error> {
         for again in ["", "\nAnswer with the JSON object alone."] {
             let question = Question {
-                system: include_str!("prompts/summarize.md"),
-                user: format!("In at most {limit} words:\n{}{again}", delimited(text)),
+                system: message.instructions(include_str!("prompts/summarize.md")),
+                user: message.between(&format!("In at most {limit} words:"), again),
                 schema: text_schema(),
                 max_tokens: tokens,
             };
@@ -287,7 +354,7 @@ impl Summary {
             .detail("context_tokens", context))
     }
 
-    fn finish(self, source: &str, summary: String, levels: u32) -> Answered {
+    fn finish(self, source: &Message, summary: String, levels: u32) -> Answered {
         let saved = self
             .session
             .tokens_of(source.len().saturating_sub(summary.len()));

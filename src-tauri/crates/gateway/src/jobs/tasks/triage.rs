@@ -3,7 +3,8 @@
 use super::{
     ask::{Answered, Question, Session, no_answer},
     batch::{self, Items},
-    schema::{self, TaskAnswer},
+    message::Message,
+    schema::{self, TaskAnswer, TaskMessage},
 };
 use crate::{
     http::{
@@ -21,9 +22,7 @@ use std::sync::Arc;
 use tierbar_core::{
     Error,
     tasks::{
-        Task,
-        delimited::delimited,
-        lenient,
+        Task, lenient,
         triage::{self, Triage},
     },
 };
@@ -32,17 +31,21 @@ use utoipa::ToSchema;
 /// The object, with room for spaces.
 const ANSWER_TOKENS: u32 = 64;
 
-/// Texts to classify.
+/// Messages to classify: texts, images and sound.
 #[derive(Deserialize, ToSchema)]
 #[schema(as = TriageRequest)]
 struct Wanted {
-    /// The text.
-    #[schema(value_type = Option<String>)]
+    /// A text, the parts of a message in OpenAI's or Anthropic's form, or a message.
+    #[schema(value_type = Option<TaskMessage>)]
     text: Option<Value>,
-    /// Instead of `text`: at most 256 texts.
-    #[schema(value_type = Option<Vec<String>>)]
+    /// Instead of `text`: at most 256 of them.
+    #[schema(value_type = Option<Vec<TaskMessage>>)]
     texts: Option<Vec<Value>>,
-    /// A tier, a chain, a model's id, or `auto`. Default: `fast`.
+    /// Beside `text`: images in base64, as in Ollama's API.
+    #[serde(default)]
+    #[schema(required = false)]
+    images: Vec<String>,
+    /// A tier, a chain, a model's id, or `auto`. Default: `fast`, or for images and sound a tier that takes them.
     model: Option<String>,
 }
 
@@ -69,26 +72,33 @@ pub(super) async fn triage(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let Wanted { text, texts, model } = body::request(body).await?;
-    let items = Items::texts(text, texts)?;
-    let one = |text: Value, trail| {
-        let session = Session::new(
-            &jobs.inference,
-            Task::Triage,
-            model.as_deref(),
-            &hints,
-            trail,
-        );
-        async move { sort(session, batch::prompt(&text)?).await }
+    let Wanted {
+        text,
+        texts,
+        images,
+        model,
+    } = body::request(body).await?;
+    let items = Items::messages(text, texts, &images)?;
+    let one = |message: Value, trail| {
+        let message = Message::prompt(&message, &images);
+        let session = |message: &Message| {
+            let (model, media) = (model.as_deref(), message.modalities());
+            Session::new(&jobs.inference, Task::Triage, model, &media, &hints, trail)
+        };
+        let sorted = message.map(|message| (session(&message), message));
+        async move {
+            let (session, message) = sorted?;
+            sort(session, &message).await
+        }
     };
     Ok(batch::answer(&jobs, Task::Triage, items, one).await)
 }
 
-async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
+async fn sort(mut session: Session, message: &Message) -> Result<Answered, Error> {
     for again in ["", "\nAnswer with the JSON object alone."] {
         let question = Question {
-            system: include_str!("prompts/triage.md"),
-            user: format!("Message:\n{}{again}", delimited(text)),
+            system: message.instructions(include_str!("prompts/triage.md")),
+            user: message.between("Message:", again),
             schema: triage::schema(),
             max_tokens: ANSWER_TOKENS,
         };
@@ -103,7 +113,7 @@ async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
         let saved = if triage.needs_cloud {
             0
         } else {
-            session.tokens_of(text.len())
+            session.tokens_of(message.len())
         };
         return Ok(session.done(answer, saved));
     }

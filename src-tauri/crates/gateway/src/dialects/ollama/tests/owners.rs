@@ -16,6 +16,7 @@ fn download(state: DownloadState, received_bytes: u64) -> DownloadStatus {
         id: "1".to_owned(),
         reference: "a/c".to_owned(),
         file: "m.gguf".to_owned(),
+        files: Vec::new(),
         state,
         priority: Priority::Normal,
         received_bytes,

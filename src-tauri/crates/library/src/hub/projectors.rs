@@ -1,0 +1,127 @@
+//! Which of a repository's media projectors is downloaded with a model.
+
+use super::{HubFile, HubFiles, Quant, ResolvedFile, Resolver, local, quants};
+use crate::{catalog::catalog, projector, remote};
+use tierbar_core::{Code, Error, ModelAccount, catalog::OfferedProjector};
+use tierbar_fetch::Url;
+use tierbar_gguf::ProjectorAccount;
+
+/// The most headers that are read to find one that fits. More would be a collection of several models.
+const MOST_READ: usize = 4;
+
+/// A media projector to download with a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedProjector {
+    /// The file in the repository.
+    pub path: String,
+    pub file: ResolvedFile,
+    pub account: ProjectorAccount,
+}
+
+impl ResolvedProjector {
+    /// Returns it as the API offers it.
+    #[must_use]
+    pub fn offer(&self) -> OfferedProjector {
+        OfferedProjector {
+            file: self.path.clone(),
+            size_bytes: self.file.size,
+            input_modalities: self.account.modalities(),
+        }
+    }
+}
+
+/// The catalog's facts about a projector. See [`super::Pinned`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedProjector {
+    pub file: String,
+    pub size: u64,
+    pub sha256: String,
+}
+
+impl HubFiles {
+    /// Returns the projectors in the order in which to take them: the catalog's first, then those in the quant's folder, then by
+    /// precision.
+    fn projectors_for(&self, quant: &Quant) -> Vec<&HubFile> {
+        let repository = self.repository.to_string();
+        let mut known = catalog().models.iter();
+        let known = known.find(|entry| entry.repository == repository);
+        let wanted = known.and_then(|entry| entry.projector.as_ref());
+        let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+        let home = folder(&quant.files[0].path);
+        let mut found: Vec<_> = self.projectors.iter().collect();
+        found.sort_by_key(|file| {
+            let precision = quants::quant_in(quants::stem(&file.path)).unwrap_or_default();
+            (
+                wanted.is_none_or(|wanted| wanted.file != file.path),
+                folder(&file.path) != home,
+                projector::rank(&precision),
+                &file.path,
+            )
+        });
+        found
+    }
+}
+
+impl Resolver {
+    /// Returns the projector of a model, or why the repository's cannot be used; `Ok(None)` if it has none.
+    ///
+    /// # Errors
+    /// [`Code::ModelInvalid`] and [`Code::ModelUnsupported`] for projectors that are damaged or of another model; those of
+    /// [`remote::projector`].
+    pub(super) async fn projector(
+        &self,
+        files: &HubFiles,
+        quant: &Quant,
+        account: &ModelAccount,
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
+    ) -> Result<Option<ResolvedProjector>, Error> {
+        let mut first_problem = None;
+        for file in files.projectors_for(quant).into_iter().take(MOST_READ) {
+            let url = self
+                .hub()
+                .file_url(&files.repository, &files.commit, &file.path);
+            let read = remote::projector(self.hub().web(), self.hub().tokens(), &url).await;
+            let problem = match read {
+                Ok(read) if read.account.fits(account) => {
+                    let named = std::slice::from_ref(file);
+                    let is_taken = |name: &str| taken(name, &url);
+                    let names = local::names(&files.repository, &files.commit, named, &is_taken);
+                    return Ok(Some(ResolvedProjector {
+                        path: file.path.clone(),
+                        file: ResolvedFile {
+                            url: url.clone(),
+                            name: names.into_iter().next().unwrap_or_default(),
+                            size: Some(file.size),
+                            sha256: file.sha256.clone(),
+                        },
+                        account: read.account,
+                    }));
+                }
+                Ok(read) => foreign(files, file, &read.account, account),
+                Err(error) if matches!(error.code, Code::ModelInvalid | Code::ModelUnsupported) => {
+                    error
+                }
+                Err(error) => return Err(error),
+            };
+            first_problem.get_or_insert(problem);
+        }
+        first_problem.map_or(Ok(None), Err)
+    }
+}
+
+fn foreign(
+    files: &HubFiles,
+    file: &HubFile,
+    projector: &ProjectorAccount,
+    model: &ModelAccount,
+) -> Error {
+    let width = projector.projection_dim.unwrap_or_default();
+    Error::new(
+        Code::ModelInvalid,
+        format!(
+            "{} in {} is the projector of another model: it produces {width} values for each token, and this model \
+             takes {}",
+            file.path, files.repository, model.embedding
+        ),
+    )
+}
