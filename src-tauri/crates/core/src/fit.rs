@@ -6,6 +6,7 @@
 mod gpu;
 mod instead;
 mod machine;
+mod quality;
 mod speed;
 mod verdict;
 mod words;
@@ -13,6 +14,7 @@ mod words;
 pub use gpu::share as gpu_share;
 pub use instead::{Offer, recommend};
 pub use machine::{DecodeRate, Machine, mac_working_set};
+pub use quality::{QUALITY_SOURCE, QuantQuality, quality};
 pub use verdict::verdict;
 
 pub use crate::budget::{Line, LineKind};
