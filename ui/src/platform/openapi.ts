@@ -311,6 +311,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/catalog/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Updates the recommended models' files, sizes and hashes from Hugging Face.
+         * @description Tierbar never does so by itself. A repository that cannot be read is listed with the reason, and the others are updated.
+         */
+        post: operations["refreshCatalog"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/chains": {
         parameters: {
             query?: never;
@@ -1859,19 +1879,40 @@ export interface components {
              */
             total_bytes: number;
         };
+        /** @description What a model can do. */
+        Capabilities: {
+            /** @description What it takes. All but text needs its media projector. */
+            inputs: components["schemas"]["Input"][];
+            /** @description Whether it can reason before it answers. */
+            thinking: boolean;
+            /** @description Whether it was trained to call tools. */
+            tools: boolean;
+        };
         CatalogAnswer: {
+            /** @description When its facts were collected: `2026-11-26`. */
+            date: string;
             models: components["schemas"]["CatalogModel"][];
+            /** @description When files, sizes and hashes were last updated from the hub, RFC 3339. */
+            refreshed: string | null;
             version: string;
         };
         /** @description One model of the checked-in catalog. */
         CatalogModel: {
             /** @description One sentence: what it is good for. */
             about: string;
+            /** @description Other names for it, such as Ollama's. */
+            aliases: string[];
+            capabilities: components["schemas"]["Capabilities"];
             /**
              * Format: int32
              * @description The context that the verdicts are for, in tokens.
              */
             context_tokens: number;
+            /**
+             * Format: int32
+             * @description The longest context that it was trained for, in tokens; `null` for a model that the engine does not run.
+             */
+            context_train: number | null;
             /** @description Whether it is the default of that tier. */
             default: boolean;
             /** @description Its short name, such as `gemma-4-e4b`. */
@@ -1885,8 +1926,21 @@ export interface components {
             quants: components["schemas"]["OfferedFile"][];
             /** @description `owner/repository` on the hub. */
             repository: string;
+            /** @description Results that its maker published, of the model before quantization. */
+            scores: components["schemas"]["PublishedScore"][];
+            /** @description Speeds that others published, on their Macs. What to expect of this machine is in `fit`. */
+            speeds: components["schemas"]["PublishedSpeed"][];
             /** @description The tier that it suits, if it is a default or an alternative of one. */
             tier: string | null;
+        };
+        /** @description The outcome of updating the list from the hub. */
+        CatalogRefresh: {
+            /** @description The others keep what was known of them. */
+            failed: components["schemas"]["RefreshFailure"][];
+            /** @description When, RFC 3339. */
+            refreshed: string;
+            /** @description The models whose files, sizes and hashes are now the hub's. */
+            updated: string[];
         };
         /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
         ChainConfig: {
@@ -2667,6 +2721,8 @@ export interface components {
         Imported: {
             models: components["schemas"]["LibraryModel"][];
         };
+        /** @enum {string} */
+        Input: "text" | "images" | "sound";
         /** @description A quant to take instead. */
         Instead: {
             placement: components["schemas"]["Placement"];
@@ -3204,7 +3260,7 @@ export interface components {
             recommended: boolean;
             /** @description The reference to download it by, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`. */
             reference: string;
-            /** @description Lower-case hex. `null`: not known here, taken from the hub at download. */
+            /** @description Lower-case hex. `null`: not known yet; the download is compared with the hub's, which is kept from then on. */
             sha256: string | null;
             /**
              * Format: int64
@@ -3700,6 +3756,39 @@ export interface components {
              */
             of: number;
         };
+        /** @description A result of a benchmark that a model's maker published. */
+        PublishedScore: {
+            /** @description Such as `MMLU-Pro`. */
+            benchmark: string;
+            /**
+             * Format: double
+             * @description In percent.
+             */
+            score: number;
+            /** @description The page that has it. */
+            source: string;
+        };
+        /** @description A speed that somebody published for a model. */
+        PublishedSpeed: {
+            /** @description Such as `Apple M4 Pro`. */
+            chip: string;
+            /** @description Such as `llama.cpp`. */
+            engine: string;
+            /** @description `null`: not published. */
+            quant: string | null;
+            /**
+             * Format: int32
+             * @description `null`: not published.
+             */
+            ram_gb: number | null;
+            /** @description The page that has it. */
+            source: string;
+            /**
+             * Format: double
+             * @description Generated.
+             */
+            tokens_per_second: number;
+        };
         /** @description What to download. */
         Pull: {
             /** @description Also if it cannot run on this machine. */
@@ -3784,6 +3873,13 @@ export interface components {
             pressure: components["schemas"]["Pressure"];
             /** Format: int64 */
             total_bytes: number;
+        };
+        /** @description Why a model of the list was not updated. */
+        RefreshFailure: {
+            id: string;
+            name: string;
+            reason: string;
+            repository: string;
         };
         /** @description Where a removed model went. */
         Removed: {
@@ -4899,8 +4995,10 @@ export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
 export type BriefRequest = components['schemas']['BriefRequest'];
 export type BudgetStatus = components['schemas']['BudgetStatus'];
+export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
 export type CatalogModel = components['schemas']['CatalogModel'];
+export type CatalogRefresh = components['schemas']['CatalogRefresh'];
 export type ChainConfig = components['schemas']['ChainConfig'];
 export type ChainList = components['schemas']['ChainList'];
 export type ChainStatus = components['schemas']['ChainStatus'];
@@ -4958,6 +5056,7 @@ export type HubSearch = components['schemas']['HubSearch'];
 export type IdleUnload = components['schemas']['IdleUnload'];
 export type Import = components['schemas']['Import'];
 export type Imported = components['schemas']['Imported'];
+export type Input = components['schemas']['Input'];
 export type Instead = components['schemas']['Instead'];
 export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
@@ -5032,6 +5131,8 @@ export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
 export type Probabilities = components['schemas']['Probabilities'];
 export type Progress = components['schemas']['Progress'];
+export type PublishedScore = components['schemas']['PublishedScore'];
+export type PublishedSpeed = components['schemas']['PublishedSpeed'];
 export type Pull = components['schemas']['Pull'];
 export type QueueConfig = components['schemas']['QueueConfig'];
 export type QueuePage = components['schemas']['QueuePage'];
@@ -5040,6 +5141,7 @@ export type QueuedOutcome = components['schemas']['QueuedOutcome'];
 export type QueuedResult = components['schemas']['QueuedResult'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Ram = components['schemas']['Ram'];
+export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type Removed = components['schemas']['Removed'];
 export type Response = components['schemas']['Response'];
 export type ResponseFields = components['schemas']['ResponseFields'];
@@ -5609,6 +5711,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CatalogAnswer"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    refreshCatalog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogRefresh"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

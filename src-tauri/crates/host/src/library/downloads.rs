@@ -78,6 +78,7 @@ impl Downloads {
             })
         };
         warnings.extend(room.await?);
+        self.offers.pin(&resolved).await;
         let job = Job {
             reference: resolved.reference,
             files,
