@@ -179,6 +179,7 @@ test('a gated repository needs the token from the settings', async ({ models, hu
 
 test('without a network the catalog still shows what fits', async ({ models, hub, complaints }) => {
   complaints.expect(/status of 502.*\/hub\/search/);
+  complaints.expect(/status of 502.*\/catalog\/refresh/);
   await hub.stop();
   await find(models, 'tiny');
   await expect(models.getByTestId('error-banner')).toHaveAttribute('data-code', 'unreachable');
@@ -186,6 +187,11 @@ test('without a network the catalog still shows what fits', async ({ models, hub
   await expect(heavy.getByTestId('fit-chip')).toBeVisible();
   await heavy.getByTestId('fit-chip').click();
   await expect(heavy.getByTestId('fit-details')).toContainText('Largest context');
+  await heavy.getByTestId('published-toggle').click();
+  await expect(heavy.getByTestId('published').getByRole('link').first()).toHaveAttribute('href', /^https:/);
+  await models.getByTestId('catalog-refresh').click();
+  const outcome = models.getByTestId('catalog-outcome').getByTestId('error-banner');
+  await expect(outcome).toHaveAttribute('data-code', 'unreachable');
 });
 
 test('an added folder is used in place', async ({ models, host }) => {

@@ -5,6 +5,7 @@
 mod answers;
 mod appliance;
 mod bad_input;
+mod catalog;
 mod command_line;
 mod commands;
 mod configuration;

@@ -311,6 +311,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/catalog/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Updates the recommended models' files, sizes and hashes from Hugging Face.
+         * @description Tierbar never does so by itself. A repository that cannot be read is listed with the reason, and the others are updated.
+         */
+        post: operations["refreshCatalog"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/chains": {
         parameters: {
             query?: never;
@@ -1859,26 +1879,41 @@ export interface components {
              */
             total_bytes: number;
         };
+        /** @description What a model can do. */
+        Capabilities: {
+            /** @description What it takes. All but text needs its media projector. */
+            inputs: components["schemas"]["Modality"][];
+            /** @description Whether it can reason before it answers. */
+            thinking: boolean;
+            /** @description Whether it was trained to call tools. */
+            tools: boolean;
+        };
         CatalogAnswer: {
+            /** @description When its facts were collected: `2026-11-26`. */
+            date: string;
             models: components["schemas"]["CatalogModel"][];
+            /** @description When files, sizes and hashes were last updated from the hub, RFC 3339. */
+            refreshed: string | null;
             version: string;
         };
         /** @description One model of the checked-in catalog. */
         CatalogModel: {
             /** @description One sentence: what it is good for. */
             about: string;
+            /** @description Other names for it, such as Ollama's. */
+            aliases: string[];
+            capabilities: components["schemas"]["Capabilities"];
             /**
              * Format: int32
-             * @description The context that the verdicts are for, in tokens.
+             * @description The longest context that it was trained for, in tokens; `null` for a model that the engine does not run.
              */
-            context_tokens: number;
+            context_train: number | null;
             /** @description Whether it is the default of that tier. */
             default: boolean;
             /** @description Its short name, such as `gemma-4-e4b`. */
             id: string;
             /** @description `chat` or `embedding`. */
             kind: components["schemas"]["ModelKind"];
-            kv_cache: components["schemas"]["KvCache"];
             licence: string;
             /** @description The name for people. */
             name: string;
@@ -1886,8 +1921,21 @@ export interface components {
             quants: components["schemas"]["OfferedFile"][];
             /** @description `owner/repository` on the hub. */
             repository: string;
+            /** @description Results that its maker published, of the model before quantization. */
+            scores: components["schemas"]["PublishedScore"][];
+            /** @description Speeds that others published, on their Macs. What to expect of this machine is in `fit`. */
+            speeds: components["schemas"]["PublishedSpeed"][];
             /** @description The tier that it suits, if it is a default or an alternative of one. */
             tier: string | null;
+        };
+        /** @description The outcome of updating the list from the hub. */
+        CatalogRefresh: {
+            /** @description The others keep what was known of them. */
+            failed: components["schemas"]["RefreshFailure"][];
+            /** @description When, RFC 3339. */
+            refreshed: string;
+            /** @description The models whose files, sizes and hashes are now the hub's. */
+            updated: string[];
         };
         /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
         ChainConfig: {
@@ -2690,6 +2738,8 @@ export interface components {
         Instead: {
             placement: components["schemas"]["Placement"];
             quant: string;
+            /** @description Why, in one or two sentences. */
+            reason: string;
             /** @description The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`. */
             reference: string;
             /** Format: int64 */
@@ -2851,6 +2901,8 @@ export interface components {
             input_modalities: components["schemas"]["Modality"][];
             keeper: components["schemas"]["Keeper"];
             path: string;
+            /** @description How it runs on this machine with each profile. */
+            profiles?: components["schemas"]["ProfileFit"][];
             /** @description The file of its media projector, with which it takes images and sound. */
             projector?: string | null;
             /**
@@ -2863,6 +2915,8 @@ export interface components {
             projector_offer?: components["schemas"]["OfferedProjector"] | null;
             /** @description The reference that Tierbar downloaded it by, if it did. */
             reference: string | null;
+            /** @description How tokens are chosen where neither a request nor its tier says. */
+            sampling?: components["schemas"]["ModelSampling"];
             /** @description The sha256 that its bytes had when they were last hashed, in lower-case hex. */
             sha256: string | null;
             /** Format: int64 */
@@ -3183,6 +3237,8 @@ export interface components {
             per_layer_embedding_bytes: number;
             /** @description The file's quantisation, such as `Q4_K_M`. */
             quant: string;
+            /** @description How its maker would have tokens chosen, as far as the file says. */
+            sampling?: components["schemas"]["Sampling"];
             /** @description Whether that template supports thinking, and tools. */
             thinking: boolean;
             /** @description The input embeddings are the output layer too. */
@@ -3210,6 +3266,13 @@ export interface components {
         ModelId: string;
         /** @enum {string} */
         ModelKind: "chat" | "embedding";
+        /** @description A model's sampling by whether it thinks before it answers. */
+        ModelSampling: {
+            /** @default {} */
+            answer?: components["schemas"]["Sampling"];
+            /** @default {} */
+            thinking?: components["schemas"]["Sampling"];
+        };
         /** @description Everything that a request can name. */
         Models: {
             data: components["schemas"]["Model"][];
@@ -3236,11 +3299,13 @@ export interface components {
             /** Format: int32 */
             parts: number;
             quant: string;
+            /** @description Why it is recommended. */
+            reason: string | null;
             /** @description Whether it is the best choice for this machine. */
             recommended: boolean;
             /** @description The reference to download it by, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`. */
             reference: string;
-            /** @description Lower-case hex. `null`: not known here, taken from the hub at download. */
+            /** @description Lower-case hex. `null`: not known yet; the download is compared with the hub's, which is kept from then on. */
             sha256: string | null;
             /**
              * Format: int64
@@ -3738,6 +3803,24 @@ export interface components {
             /** Format: double */
             simple: number;
         };
+        /**
+         * @description What a tier is used for: how long its context is, and in how many bits its KV cache is kept, where the tier does not say.
+         * @enum {string}
+         */
+        Profile: "balanced" | "long_context" | "agent" | "paged";
+        /** @description How a model runs on a machine with a profile. */
+        ProfileFit: {
+            /** Format: int32 */
+            context_tokens: number;
+            kv_cache: components["schemas"]["KvCache"];
+            placement: components["schemas"]["Placement"];
+            profile: components["schemas"]["Profile"];
+            /**
+             * Format: int64
+             * @description What the load uses of the budget.
+             */
+            total_bytes: number;
+        };
         /** @description The progress of a measurement. */
         Progress: {
             /** @description What is being done, such as `depth 4096: measuring prefill of 512 tokens`. */
@@ -3749,6 +3832,39 @@ export interface components {
              * @description May grow while a measurement finds more to try.
              */
             of: number;
+        };
+        /** @description A result of a benchmark that a model's maker published. */
+        PublishedScore: {
+            /** @description Such as `MMLU-Pro`. */
+            benchmark: string;
+            /**
+             * Format: double
+             * @description In percent.
+             */
+            score: number;
+            /** @description The page that has it. */
+            source: string;
+        };
+        /** @description A speed that somebody published for a model. */
+        PublishedSpeed: {
+            /** @description Such as `Apple M4 Pro`. */
+            chip: string;
+            /** @description Such as `llama.cpp`. */
+            engine: string;
+            /** @description `null`: not published. */
+            quant: string | null;
+            /**
+             * Format: int32
+             * @description `null`: not published.
+             */
+            ram_gb: number | null;
+            /** @description The page that has it. */
+            source: string;
+            /**
+             * Format: double
+             * @description Generated.
+             */
+            tokens_per_second: number;
         };
         /** @description What to download. */
         Pull: {
@@ -3836,6 +3952,13 @@ export interface components {
             pressure: components["schemas"]["Pressure"];
             /** Format: int64 */
             total_bytes: number;
+        };
+        /** @description Why a model of the list was not updated. */
+        RefreshFailure: {
+            id: string;
+            name: string;
+            reason: string;
+            repository: string;
         };
         /** @description Where a removed model went. */
         Removed: {
@@ -3990,6 +4113,51 @@ export interface components {
             level: components["schemas"]["Level"];
             /** @description Whether a rule matched. */
             sure: boolean;
+        };
+        /** @description Values that are set, with llama.cpp's meanings. Those left out are the engine's. */
+        Sampling: {
+            /**
+             * Format: float
+             * @description 0: off.
+             * @default null
+             */
+            frequency_penalty?: number | null;
+            /**
+             * Format: float
+             * @description Of the tokens with at least this part of the likeliest one's probability.
+             * @default null
+             */
+            min_p?: number | null;
+            /**
+             * Format: float
+             * @description 0: off.
+             * @default null
+             */
+            presence_penalty?: number | null;
+            /**
+             * Format: float
+             * @description 1: off.
+             * @default null
+             */
+            repeat_penalty?: number | null;
+            /**
+             * Format: float
+             * @description 0: always the likeliest token.
+             * @default null
+             */
+            temperature?: number | null;
+            /**
+             * Format: int32
+             * @description Of the likeliest so many tokens; 0: of all.
+             * @default null
+             */
+            top_k?: number | null;
+            /**
+             * Format: float
+             * @description Of the likeliest tokens that together have this probability.
+             * @default null
+             */
+            top_p?: number | null;
         };
         /** @description A saved context that is now in memory. */
         SavedContext: {
@@ -4469,12 +4637,7 @@ export interface components {
              * @default 512
              */
             batch: number;
-            /**
-             * Format: int32
-             * @description Context in tokens.
-             * @default 4096
-             */
-            context: number;
+            context: "auto" | number;
             /**
              * @description A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
              * @default
@@ -4502,8 +4665,7 @@ export interface components {
              * @default 10m
              */
             idle_unload: components["schemas"]["IdleUnload"];
-            /** @default f16 */
-            kv_cache: components["schemas"]["KvCache"];
+            kv_cache: "auto" | components["schemas"]["KvCache"];
             /**
              * @description Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
              * @default false
@@ -4525,6 +4687,21 @@ export interface components {
              * @default false
              */
             pinned: boolean;
+            /**
+             * @description What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
+             * @default balanced
+             */
+            profile: components["schemas"]["Profile"];
+            /**
+             * @description How tokens are chosen where a request does not say; what is left out is the model's own.
+             * @default {}
+             */
+            sampling: components["schemas"]["Sampling"];
+            /**
+             * @description Think before answering where a request does not say, if the model can.
+             * @default false
+             */
+            thinking: boolean;
             /**
              * Format: int32
              * @description CPU threads; 0 lets Tierbar choose, which never takes all cores.
@@ -4600,6 +4777,8 @@ export interface components {
             id: components["schemas"]["TierId"];
             /** @description What a message to it may contain; empty if that is unknown, as for other programs and servers. */
             input_modalities: components["schemas"]["Modality"][];
+            /** @description The type of its KV cache; of no meaning for a command or an endpoint. */
+            kv_cache: components["schemas"]["KvCache"];
             /**
              * Format: int32
              * @description While the tier starts, the percentage of its model's weights that is loaded.
@@ -4966,8 +5145,10 @@ export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
 export type BriefRequest = components['schemas']['BriefRequest'];
 export type BudgetStatus = components['schemas']['BudgetStatus'];
+export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
 export type CatalogModel = components['schemas']['CatalogModel'];
+export type CatalogRefresh = components['schemas']['CatalogRefresh'];
 export type ChainConfig = components['schemas']['ChainConfig'];
 export type ChainList = components['schemas']['ChainList'];
 export type ChainStatus = components['schemas']['ChainStatus'];
@@ -5064,6 +5245,7 @@ export type ModelAccount = components['schemas']['ModelAccount'];
 export type ModelFigures = components['schemas']['ModelFigures'];
 export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
+export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
@@ -5102,7 +5284,11 @@ export type PolicyConfig = components['schemas']['PolicyConfig'];
 export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
 export type Probabilities = components['schemas']['Probabilities'];
+export type Profile = components['schemas']['Profile'];
+export type ProfileFit = components['schemas']['ProfileFit'];
 export type Progress = components['schemas']['Progress'];
+export type PublishedScore = components['schemas']['PublishedScore'];
+export type PublishedSpeed = components['schemas']['PublishedSpeed'];
 export type Pull = components['schemas']['Pull'];
 export type QueueConfig = components['schemas']['QueueConfig'];
 export type QueuePage = components['schemas']['QueuePage'];
@@ -5111,6 +5297,7 @@ export type QueuedOutcome = components['schemas']['QueuedOutcome'];
 export type QueuedResult = components['schemas']['QueuedResult'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Ram = components['schemas']['Ram'];
+export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type Removed = components['schemas']['Removed'];
 export type Response = components['schemas']['Response'];
 export type ResponseFields = components['schemas']['ResponseFields'];
@@ -5123,6 +5310,7 @@ export type Route = components['schemas']['Route'];
 export type RouteClassifier = components['schemas']['RouteClassifier'];
 export type RouteExam = components['schemas']['RouteExam'];
 export type RouteRules = components['schemas']['RouteRules'];
+export type Sampling = components['schemas']['Sampling'];
 export type SavedContext = components['schemas']['SavedContext'];
 export type ScheduleConfig = components['schemas']['ScheduleConfig'];
 export type ScheduleList = components['schemas']['ScheduleList'];
@@ -5682,6 +5870,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CatalogAnswer"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    refreshCatalog: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogRefresh"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -6398,6 +6608,8 @@ export interface operations {
                 model: string;
                 context?: number;
                 kv_cache?: string;
+                /** @description What it is for: `balanced`, `long_context`, `agent` or `paged`; without it, the tier's profile, or `balanced`. */
+                profile?: string;
                 /** @description Such as `16GiB`. */
                 ram?: string;
             };

@@ -3,8 +3,10 @@
 mod fit;
 mod list;
 mod pull;
+mod refresh;
 mod remove;
 mod search;
+mod show;
 mod verify;
 
 use crate::client::Client;
@@ -40,6 +42,10 @@ enum Command {
         /// Model ID [default: all models]
         model: Option<String>,
     },
+    /// Show the models to choose from, or one of them in detail
+    Show(show::Args),
+    /// Update the files of the models to choose from, from Hugging Face
+    Refresh(refresh::Args),
     /// Search Hugging Face for models
     Search {
         /// Words to search for
@@ -62,7 +68,10 @@ fn absolute_if_path(model: &str) -> String {
 impl Command {
     /// Returns whether the command can be repeated: it prints and changes nothing before its answer has come.
     fn is_repeatable(&self) -> bool {
-        matches!(self, Self::List(_) | Self::Fit(_) | Self::Search { .. })
+        matches!(
+            self,
+            Self::List(_) | Self::Fit(_) | Self::Show(_) | Self::Search { .. }
+        )
     }
 
     async fn run(&self, client: &mut Client, home: Option<&PathBuf>) -> Result<(), Error> {
@@ -74,6 +83,8 @@ impl Command {
             Self::Import { path: None } => list::of_other_apps(client).await,
             Self::Rm(args) => remove::run(client, args).await,
             Self::Verify { model } => verify::run(client, model.as_deref()).await,
+            Self::Show(args) => show::run(client, args).await,
+            Self::Refresh(args) => refresh::run(client, args).await,
             Self::Search { words } => search::run(client, &words.join(" ")).await,
         }
     }

@@ -12,6 +12,16 @@ pub struct CatalogModel {
     pub name: String,
     /// One sentence: what it is good for.
     pub about: String,
+    /// Other names for it, such as Ollama's.
+    pub aliases: Vec<String>,
+    pub capabilities: Capabilities,
+    /// The longest context that it was trained for, in tokens; `null` for a model that the engine does not run.
+    #[schema(required = true)]
+    pub context_train: Option<u32>,
+    /// Speeds that others published, on their Macs. What to expect of this machine is in `fit`.
+    pub speeds: Vec<PublishedSpeed>,
+    /// Results that its maker published, of the model before quantization.
+    pub scores: Vec<PublishedScore>,
     /// The tier that it suits, if it is a default or an alternative of one.
     #[schema(required = true)]
     pub tier: Option<String>,
@@ -48,6 +58,69 @@ pub enum ModelKind {
     Embedding,
 }
 
+/// What a model can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Capabilities {
+    /// What it takes. All but text needs its media projector.
+    pub inputs: Vec<Modality>,
+    /// Whether it can reason before it answers.
+    pub thinking: bool,
+    /// Whether it was trained to call tools.
+    pub tools: bool,
+}
+
+/// A speed that somebody published for a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedSpeed {
+    /// Such as `Apple M4 Pro`.
+    pub chip: String,
+    /// `null`: not published.
+    #[schema(required = true)]
+    pub ram_gb: Option<u32>,
+    /// Generated.
+    pub tokens_per_second: f64,
+    /// `null`: not published.
+    #[schema(required = true)]
+    pub quant: Option<String>,
+    /// Such as `llama.cpp`.
+    pub engine: String,
+    /// The page that has it.
+    pub source: String,
+}
+
+/// A result of a benchmark that a model's maker published.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedScore {
+    /// Such as `MMLU-Pro`.
+    pub benchmark: String,
+    /// In percent.
+    pub score: f64,
+    /// The page that has it.
+    pub source: String,
+}
+
+/// The outcome of updating the list from the hub.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CatalogRefresh {
+    /// When, RFC 3339.
+    pub refreshed: String,
+    /// The models whose files, sizes and hashes are now the hub's.
+    pub updated: Vec<String>,
+    /// The others keep what was known of them.
+    pub failed: Vec<RefreshFailure>,
+}
+
+/// Why a model of the list was not updated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RefreshFailure {
+    pub id: String,
+    pub name: String,
+    pub repository: String,
+    pub reason: String,
+}
+
 /// One quant that can be downloaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct OfferedFile {
@@ -60,7 +133,7 @@ pub struct OfferedFile {
     /// The size of all parts; `null` if only the hub knows it.
     #[schema(required = true)]
     pub size_bytes: Option<u64>,
-    /// Lower-case hex. `null`: not known here, taken from the hub at download.
+    /// Lower-case hex. `null`: not known yet; the download is compared with the hub's, which is kept from then on.
     #[schema(required = true)]
     pub sha256: Option<String>,
     /// Whether it is the best choice for this machine.

@@ -7,6 +7,7 @@ mod context;
 mod gpu;
 mod instead;
 mod machine;
+mod quality;
 mod speed;
 mod verdict;
 mod words;
@@ -15,6 +16,7 @@ pub use context::{ContextChoice, ContextSettings, ProfileFit, profiles, settle};
 pub use gpu::share as gpu_share;
 pub use instead::{Offer, recommend};
 pub use machine::{DecodeRate, Machine, mac_working_set};
+pub use quality::{QUALITY_SOURCE, QuantQuality, quality};
 pub use verdict::{verdict, verdict_with};
 
 pub use crate::budget::{Line, LineKind};

@@ -71,6 +71,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(models::remove))
         .routes(routes!(models::verify))
         .routes(routes!(hub::catalog))
+        .routes(routes!(hub::refresh))
         .routes(routes!(hub::search))
         .routes(routes!(hub::repository))
         .routes(routes!(downloads::list, downloads::add))

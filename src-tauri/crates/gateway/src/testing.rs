@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
-    catalog::{HubModel, HubRepository},
+    catalog::{CatalogRefresh, HubModel, HubRepository},
     config::{Dialect, Engine, KvCache, TierConfig},
     diagnosis::{HostFigures, MachineFigures},
     download::{DownloadState, DownloadStatus},
@@ -278,6 +278,9 @@ impl Models for Asked {
     }
     fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>> {
         self.refuse("catalog".to_owned())
+    }
+    fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>> {
+        self.refuse("refresh catalog".to_owned())
     }
     fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {
         self.refuse(format!("search {words}"))

@@ -106,6 +106,11 @@ impl Folder {
         self.0.join("loads.json")
     }
 
+    /// What the hub said of the catalog's files.
+    pub(crate) fn catalog(&self) -> PathBuf {
+        self.0.join("catalog.json")
+    }
+
     /// The list of downloads.
     pub(crate) fn downloads(&self) -> PathBuf {
         self.0.join("downloads.json")

@@ -1,17 +1,19 @@
 //! Models: those on this machine, those to download, and the downloads.
 
 mod downloads;
+mod list;
 mod local;
 mod offers;
 
 pub(crate) use downloads::{Downloads, on_complete};
+pub(crate) use list::CatalogList;
 pub(crate) use local::{LocalModels, Measure, projector_bytes};
 pub(crate) use offers::Offers;
 
 use std::{fmt, sync::Arc};
 use tierbar_core::{
     Error,
-    catalog::{HubModel, HubRepository},
+    catalog::{CatalogRefresh, HubModel, HubRepository},
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
@@ -54,6 +56,10 @@ impl Models for ModelService {
 
     fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>> {
         Box::pin(self.offers.catalog())
+    }
+
+    fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>> {
+        Box::pin(self.offers.refresh_catalog())
     }
 
     fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {

@@ -9,7 +9,7 @@ use crate::{
     Host, HostKind, HostOptions, awake,
     figures::Figures,
     history::PastReadings,
-    library::{Downloads, LocalModels, ModelService, Offers},
+    library::{CatalogList, Downloads, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
     measure::{HostParts, Measuring},
     measured,
@@ -63,7 +63,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     data.ownership.announce(&network.url, options.kind)?;
 
     tierbar_gateway::trim_sessions(&data.store).await;
-    let models = models(&config, &workers, &fetching);
+    let models = models(&data, &config, &workers, &fetching);
     let host = Assembly {
         kind: options.kind,
         admin: admin(
@@ -168,7 +168,12 @@ fn admin(
     })
 }
 
-fn models(config: &Arc<LiveConfig>, workers: &Workers, fetching: &Fetching) -> Arc<ModelService> {
+fn models(
+    data: &DataFolder,
+    config: &Arc<LiveConfig>,
+    workers: &Workers,
+    fetching: &Fetching,
+) -> Arc<ModelService> {
     let local = Arc::new(LocalModels {
         models: Arc::clone(&workers.models),
         watch: Arc::clone(&workers.watch),
@@ -180,6 +185,7 @@ fn models(config: &Arc<LiveConfig>, workers: &Workers, fetching: &Fetching) -> A
     let offers = Arc::new(Offers {
         local: Arc::clone(&local),
         resolver: fetching.resolver(),
+        list: CatalogList::open(data.folder.catalog()),
         queue: fetching.queue.clone(),
     });
     let downloads = Downloads {

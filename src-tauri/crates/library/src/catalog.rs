@@ -1,16 +1,24 @@
-//! The built-in list of models, with their quants, repositories and architectures.
+//! The built-in list of models, with their quants, repositories and architectures, and what others published about them.
 //!
-//! Sizes and hashes in `catalog.json` are from public sources. The larger files were not downloaded to verify them, so unknown
-//! values are `null`, and a download uses the hub's own metadata: a size is compared only if the hash is known, too. Their
-//! headers were not read either: accounts are derived from published facts about the architecture and from the file size,
-//! and their verdicts are marked as estimated.
+//! Sizes and hashes in `catalog.json` are from public sources (`docs/catalog.md`). The larger files were not downloaded to
+//! verify them, so unknown values are `null`, and a download uses the hub's own metadata: a size is compared only if the hash
+//! is known, too. Their headers were not read either: accounts are derived from published facts about the architecture and
+//! from the file size, and their verdicts are marked as estimated. What the hub says of the files since then is in
+//! [`HubFigures`].
+
+mod figures;
+
+pub use figures::{HubFigures, KnownFile};
 
 use crate::reference::Known;
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
     Modality, ModelAccount,
-    catalog::{CatalogModel, ModelKind, OfferedFile, OfferedProjector},
+    catalog::{
+        Capabilities, CatalogModel, ModelKind, OfferedFile, OfferedProjector, PublishedScore,
+        PublishedSpeed,
+    },
     config::Profile,
     fit::{ContextChoice, Instead, Machine, Offer, recommend, verdict_with},
     model::KvAccount,
@@ -29,6 +37,8 @@ const SIXTEENTHS_BESIDES_EXPERTS: u64 = 11;
 #[serde(deny_unknown_fields)]
 pub struct Catalog {
     pub version: u32,
+    /// When the facts were collected: `2026-11-26`.
+    pub date: String,
     pub models: Vec<Entry>,
 }
 
@@ -39,6 +49,9 @@ pub struct Entry {
     pub id: String,
     pub name: String,
     pub about: String,
+    pub inputs: Vec<Modality>,
+    pub speeds: Vec<PublishedSpeed>,
+    pub scores: Vec<PublishedScore>,
     /// Other names for it, such as Ollama's.
     pub aliases: Vec<String>,
     pub tier: Option<String>,
@@ -75,6 +88,9 @@ pub struct Quant {
     pub file: String,
     pub size_bytes: Option<u64>,
     pub sha256: Option<String>,
+    /// The commit of this file, if it is not the entry's.
+    #[serde(skip)]
+    pub revision: Option<String>,
 }
 
 /// The facts of a header that are the same in every quant. See [`ModelAccount`].
@@ -107,6 +123,7 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
         tracing::error!("the catalog cannot be read: {error}");
         Catalog {
             version: VERSION,
+            date: String::new(),
             models: Vec::new(),
         }
     })
@@ -123,6 +140,14 @@ impl Catalog {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Entry> {
         self.models.iter().find(|entry| entry.is_called(name))
+    }
+
+    /// Returns the entry and the quant that `owner/repository:quant` means, ignoring case.
+    #[must_use]
+    pub fn offered(&self, repository: &str, quant: &str) -> Option<(&Entry, &Quant)> {
+        let mut entries = self.models.iter();
+        let entry = entries.find(|entry| entry.repository.eq_ignore_ascii_case(repository))?;
+        Some((entry, entry.quant(quant)?))
     }
 
     /// Looks up a name for [`crate::reference::Reference::parse`].
@@ -153,6 +178,12 @@ impl Entry {
     pub fn quant(&self, name: &str) -> Option<&Quant> {
         let mut quants = self.quants.iter();
         quants.find(|quant| quant.quant.eq_ignore_ascii_case(name))
+    }
+
+    /// The commit of a quant's facts, if known.
+    #[must_use]
+    pub fn revision<'a>(&'a self, quant: &'a Quant) -> Option<&'a str> {
+        quant.revision.as_deref().or(self.revision.as_deref())
     }
 
     /// Returns the reference on the hub.
@@ -230,10 +261,20 @@ impl Entry {
                 fit,
             }
         };
+        let facts = self.architecture.as_ref();
         CatalogModel {
             id: self.id.clone(),
             name: self.name.clone(),
             about: self.about.clone(),
+            aliases: self.aliases.clone(),
+            capabilities: Capabilities {
+                inputs: self.inputs.clone(),
+                thinking: facts.is_some_and(|facts| facts.thinking),
+                tools: facts.is_some_and(|facts| facts.tools),
+            },
+            context_train: facts.map(|facts| facts.context_train),
+            speeds: self.speeds.clone(),
+            scores: self.scores.clone(),
             tier: self.tier.clone(),
             default: self.default,
             kind: self.kind,

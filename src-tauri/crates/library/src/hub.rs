@@ -86,6 +86,20 @@ struct Found {
     gated: Option<Box<RawValue>>,
 }
 
+impl HubFiles {
+    pub(crate) fn new(repository: Repository, commit: String, files: Vec<HubFile>) -> Self {
+        let (quants, projectors) = quants::group(&repository, files);
+        Self {
+            repository,
+            commit,
+            licence: None,
+            gated: false,
+            quants,
+            projectors,
+        }
+    }
+}
+
 impl Hub {
     /// `endpoint`: as [`endpoint()`] gives it.
     #[must_use]
@@ -132,14 +146,10 @@ impl Hub {
             .filter(|sha| sha.len() == 40 && sha.bytes().all(|byte| byte.is_ascii_hexdigit()))
             .ok_or_else(|| invalid_answer(repository, "has no commit"))?;
         let files = self.tree(repository, &commit).await?;
-        let (quants, projectors) = quants::group(repository, files);
         Ok(HubFiles {
-            repository: repository.clone(),
-            commit,
             licence: info.card.as_deref().and_then(licence),
             gated: is_gated(info.gated.as_deref()),
-            quants,
-            projectors,
+            ..HubFiles::new(repository.clone(), commit, files)
         })
     }
 

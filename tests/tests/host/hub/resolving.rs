@@ -161,6 +161,7 @@ async fn catalog_facts_are_checked_against_the_hub() {
     let known = Pinned {
         repository: repository(PUBLIC),
         revision: Some(commit),
+        quant: "Q4_K_M".to_owned(),
         file: GEMMA.to_owned(),
         size: Some(253_113_024),
         sha256: Some(GEMMA_HASH.to_uppercase()),
@@ -207,6 +208,42 @@ async fn catalog_facts_are_checked_against_the_hub() {
         let resolved = resolve(&moved).await.unwrap();
         assert_eq!(resolved.files[0].sha256.as_deref(), Some(GEMMA_HASH));
     }
+}
+
+#[tokio::test]
+async fn a_file_that_is_gone_is_found_on_the_main_branch() {
+    let stand = Stand::new().await;
+    let commit = HubRepository::tests_models().commit();
+    let pinned = |revision: Option<&str>, file: &str, quant: &str| Pinned {
+        repository: repository(PUBLIC),
+        revision: revision.map(str::to_owned),
+        quant: quant.to_owned(),
+        file: file.to_owned(),
+        size: Some(1),
+        sha256: Some("0".repeat(64)),
+        projector: None,
+    };
+    let resolve = async |pinned: &Pinned| {
+        let suit = suit(16 * GIB);
+        stand.resolver.pinned(pinned, &suit, &|_, _| false).await
+    };
+    // The commit is gone, and the file has another name since.
+    for revision in [None, Some("0".repeat(40)), Some(commit)] {
+        let renamed = pinned(revision.as_deref(), "old-name-Q4_K_M.gguf", "Q4_K_M");
+        let resolved = resolve(&renamed).await.unwrap();
+        assert_eq!(
+            resolved.files[0].path.as_deref(),
+            Some(GEMMA),
+            "{revision:?}"
+        );
+        assert_eq!(resolved.files[0].sha256.as_deref(), Some(GEMMA_HASH));
+    }
+    // Neither the file nor the quant: the error names the file, and what there is.
+    let gone = resolve(&pinned(None, "old-name-Q2_K.gguf", "Q2_K")).await;
+    let error = gone.unwrap_err();
+    assert_eq!(error.code, Code::RepositoryUnknown);
+    assert!(error.message.contains("old-name-Q2_K.gguf"), "{error}");
+    assert!(error.hint.is_some_and(|hint| hint.contains(GEMMA)));
 }
 
 #[tokio::test]
@@ -299,6 +336,7 @@ async fn a_model_resolves_with_the_projector_that_fits() {
     let pinned = |sha256: String| Pinned {
         repository: repository("a/Seeing-GGUF"),
         revision: Some(published.commit()),
+        quant: "Q4_1".to_owned(),
         file: "Seeing-Q4_1.gguf".to_owned(),
         size: None,
         sha256: None,

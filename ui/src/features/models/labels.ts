@@ -1,5 +1,6 @@
 import { count, fileSize, timeLeft } from '../../lib/format';
 import type {
+  CatalogModel,
   DownloadState,
   DownloadStatus,
   Keeper,
@@ -211,4 +212,17 @@ export function preselected(files: OfferedFile[]): OfferedFile | undefined {
     files.find((file) => file.fit?.placement !== 'refused') ??
     files[0]
   );
+}
+
+/** Returns what a model takes and can do, such as `Text and images · thinking · tools · 256K context`. */
+export function abilities({ capabilities, context_train }: CatalogModel): string {
+  const inputs = listModalities(capabilities.inputs);
+  return [
+    inputs.charAt(0).toUpperCase() + inputs.slice(1),
+    capabilities.thinking && 'thinking',
+    capabilities.tools && 'tools',
+    context_train !== null && `${contextLabel(context_train)} context`,
+  ]
+    .filter(Boolean)
+    .join(' · ');
 }

@@ -13,6 +13,7 @@ let app: App;
 let models: LibraryModel[];
 let catalog: CatalogModel[];
 let downloads: DownloadStatus[];
+let refreshed: string | null;
 let answer: (request: Sent) => Response | null;
 
 function host(request: Sent): Response | null {
@@ -20,7 +21,8 @@ function host(request: Sent): Response | null {
   const other = answer(request);
   if (other) return other;
   if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models });
-  if (path === '/tierbar/v1/catalog') return Response.json({ version: '1', models: catalog });
+  if (path === '/tierbar/v1/catalog')
+    return Response.json({ version: '1', date: '2026-11-26', refreshed, models: catalog });
   if (path === '/tierbar/v1/config')
     return Response.json({ path: '/data/config.toml', config: configured() });
   if (path.startsWith('/tierbar/v1/downloads')) {
@@ -38,6 +40,7 @@ beforeEach(() => {
   models = [];
   catalog = [];
   downloads = [];
+  refreshed = null;
 });
 afterEach(() => {
   app.feed.stop();
@@ -402,6 +405,7 @@ describe('available models', () => {
     expect(screen.getAllByRole('heading', { level: 2 }).map((title) => title.textContent)).toEqual([
       'On This Computer',
       'Find a Model',
+      'Recommended Models',
       'Small Models to Try',
       'Hard Questions (heavy)',
     ]);
@@ -464,6 +468,78 @@ describe('available models', () => {
     await fireEvent.click(await screen.findByTestId('offer-get'));
     await screen.findByTestId('error-banner');
     expect(screen.getByTestId('offer-get').textContent?.trim()).toBe('Download');
+  });
+
+  it('say what they can do, and keep published figures apart', async () => {
+    catalog = [
+      catalogModel('Known', {
+        capabilities: { inputs: ['text', 'image'], thinking: true, tools: true },
+        context_train: 262144,
+        speeds: [
+          {
+            chip: 'Apple M4',
+            ram_gb: 16,
+            tokens_per_second: 20.87,
+            quant: 'Q4_K_M',
+            engine: 'llama.cpp',
+            source: 'https://github.com/a/b/issues/3',
+          },
+        ],
+        scores: [{ benchmark: 'MMLU-Pro', score: 48.3, source: 'https://huggingface.co/a/b' }],
+        quants: [offered('o/known:Q4', { recommended: true }), offered('o/known:Q8', { sha256: 'ab' })],
+      }),
+    ];
+    await open();
+    expect((await screen.findByTestId('abilities')).textContent).toBe(
+      'Text and images · thinking · tools · 256K context',
+    );
+    expect(screen.queryByTestId('published')).toBeNull();
+    await fireEvent.click(screen.getByRole('button', { name: 'Published Figures' }));
+    const figures = within(screen.getByTestId('published'));
+    expect(
+      figures.getByRole('row', { name: 'Apple M4, 16 GB Q4_K_M, llama.cpp 20.9 tok/s github.com' }),
+    ).toBeTruthy();
+    expect(figures.getByRole('row', { name: 'MMLU-Pro 48.3 % huggingface.co' })).toBeTruthy();
+    const link = figures.getByRole<HTMLAnchorElement>('link', { name: 'github.com' });
+    expect([link.href, link.target]).toEqual(['https://github.com/a/b/issues/3', '_blank']);
+    expect(figures.getByTestId('checksum').textContent).toContain('The list has no checksum of this file.');
+    await fireEvent.change(screen.getByTestId('offer-quant'), { target: { value: 'o/known:Q8' } });
+    expect(figures.getByTestId('checksum').textContent).toContain('The checksum of this file is known.');
+  });
+
+  it('are updated from the hub only on request', async () => {
+    catalog = [catalogModel('Starter'), catalogModel('Gone')];
+    answer = ({ path }) => {
+      if (path !== '/tierbar/v1/catalog/refresh') return null;
+      refreshed = '2027-01-02T03:04:05Z';
+      const failed = [
+        { id: 'gone', name: 'Gone', repository: 'o/gone', reason: 'the hub has no repository o/gone' },
+      ];
+      return Response.json({ refreshed, updated: ['starter'], failed });
+    };
+    await open();
+    expect((await screen.findByTestId('catalog-date')).textContent).toBe('List of 2026-11-26');
+    expect(bodies('POST', '/tierbar/v1/catalog/refresh')).toHaveLength(0);
+    await fireEvent.click(screen.getByRole('button', { name: 'Update List' }));
+    await until(() => screen.getByTestId('catalog-date').textContent?.includes('2027-01-02'));
+    expect(screen.getByTestId('catalog-date').textContent).toBe(
+      'List of 2026-11-26, files updated on 2027-01-02',
+    );
+    expect(screen.getByTestId('catalog-outcome').textContent).toMatch(
+      /Updated 1 of 2 models\..*Gone was not updated\. The hub has no repository o\/gone\./s,
+    );
+  });
+
+  it('say why none could be updated', async () => {
+    catalog = [catalogModel('Starter')];
+    answer = ({ path }) =>
+      path === '/tierbar/v1/catalog/refresh'
+        ? refusal(502, 'unreachable', 'the hub cannot be reached')
+        : null;
+    await open();
+    await fireEvent.click(await screen.findByTestId('catalog-refresh'));
+    await until(() => screen.getByTestId('catalog-outcome').textContent?.includes('cannot be reached'));
+    expect(screen.getByTestId('catalog-refresh').textContent?.trim()).toBe('Update List');
   });
 
   it('do not offer an installed one again', async () => {

@@ -115,9 +115,10 @@ fn text(verdict: &Verdict) -> String {
     }
     if let Some(instead) = &verdict.instead {
         text += &format!(
-            "\nBetter choice: {} ({})\n  tierbar models pull {}\n",
+            "\nBetter choice: {} ({}). {}\n  tierbar models pull {}\n",
             instead.quant,
             file_size(instead.size_bytes),
+            instead.reason,
             instead.reference
         );
     }
@@ -145,7 +146,7 @@ mod tests {
             "context_tokens": 4096, "kv_cache": "q8_0", "largest_context_tokens": 8192,
             "gpu": {"layers": 30, "layers_all": 41, "bytes": 1, "limit_bytes": 11_811_160_064_u64, "without_experts": true},
             "speed": {"low": 4.0, "high": 12.25, "active_bytes": 1, "paged_bytes": 1, "measured": 3.6, "error": -0.1},
-            "instead": {"quant": "IQ2_M", "reference": "a/b:IQ2_M", "size_bytes": 1_073_741_824, "placement": "resident"},
+            "instead": {"quant": "IQ2_M", "reference": "a/b:IQ2_M", "size_bytes": 1_073_741_824, "placement": "resident", "reason": "It fits."},
             "estimated": true
         }))
         .unwrap();
@@ -165,7 +166,7 @@ mod tests {
             \x20 Expected speed                   4.0–12 tok/s\n\
             \x20 Measured speed                    3.6 tok/s\n\
             \x20 Estimate error                        -10 %\n\n\
-            Better choice: IQ2_M (1.1 GB)\n  tierbar models pull a/b:IQ2_M\n\n\
+            Better choice: IQ2_M (1.1 GB). It fits.\n  tierbar models pull a/b:IQ2_M\n\n\
             This is an estimate from published figures; the model's header has not been read.\n"
         );
     }

@@ -12,7 +12,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::catalog::{HubModel, HubRepository};
+use tierbar_core::catalog::{CatalogRefresh, HubModel, HubRepository};
 use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -47,6 +47,23 @@ pub(crate) async fn catalog(
     State(admin): State<Arc<Admin>>,
 ) -> Result<Json<CatalogAnswer>, Failure> {
     Ok(Json(admin.models.catalog().await?))
+}
+
+/// Updates the recommended models' files, sizes and hashes from Hugging Face.
+///
+/// Tierbar never does so by itself. A repository that cannot be read is listed with the reason, and the others are updated.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/catalog/refresh",
+    tag = "owner",
+    operation_id = "refreshCatalog",
+    security(("token" = [])),
+    responses((status = 200, description = "What was updated", body = CatalogRefresh), Errors),
+)]
+pub(crate) async fn refresh(
+    State(admin): State<Arc<Admin>>,
+) -> Result<Json<CatalogRefresh>, Failure> {
+    Ok(Json(admin.models.refresh_catalog().await?))
 }
 
 /// Searches Hugging Face for models.

@@ -28,6 +28,7 @@ async fn any_model_name_can_be_part_of_a_path() {
         ("GET", "hub/repository?id=a%2Fb", "repository a/b"),
         ("DELETE", "downloads/7", "remove download 7"),
         ("GET", "catalog", "catalog"),
+        ("POST", "catalog/refresh", "refresh catalog"),
         ("GET", "models", "list"),
     ] {
         let response = bench

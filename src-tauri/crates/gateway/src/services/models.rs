@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf};
 use tierbar_core::{
     Error,
-    catalog::{CatalogModel, HubModel, HubRepository},
+    catalog::{CatalogModel, CatalogRefresh, HubModel, HubRepository},
     download::{DownloadState, DownloadStatus, Include, Priority},
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
@@ -40,6 +40,12 @@ pub trait Models: Send + Sync + fmt::Debug {
     fn import(&self, path: String) -> BoxFuture<'_, Result<Vec<LibraryModel>, Error>>;
 
     fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>>;
+
+    /// Asks the hub for the current files of the catalog's models.
+    ///
+    /// # Errors
+    /// `Unreachable` and the like if no repository could be read; `Storage`.
+    fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>>;
 
     /// # Errors
     /// `Unreachable` and the like.
@@ -111,6 +117,11 @@ pub struct Verified {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct CatalogAnswer {
     pub version: String,
+    /// When its facts were collected: `2026-11-26`.
+    pub date: String,
+    /// When files, sizes and hashes were last updated from the hub, RFC 3339.
+    #[schema(required = true)]
+    pub refreshed: Option<String>,
     pub models: Vec<CatalogModel>,
 }
 

@@ -82,7 +82,9 @@ impl Downloads {
         if let Some(Err(_)) = installed.map(projector_of) {
             self.clear_damaged(&library, &files).await?;
         }
-        self.start(pull, files, warnings, folder).await
+        let started = self.start(pull, files, warnings, folder).await?;
+        self.offers.pin(&resolved).await;
+        Ok(started)
     }
 
     async fn start(

@@ -1,11 +1,14 @@
 //! Models to download, from the catalog, the hub or any server, and how each would run here.
 
-use super::local::{LocalModels, Measure, projector_bytes};
+use super::{
+    list::CatalogList,
+    local::{LocalModels, Measure, projector_bytes},
+};
 use crate::blocking::blocking;
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId,
-    catalog::{HubModel, HubRepository},
+    catalog::{CatalogRefresh, HubModel, HubRepository},
     config::{Choice, KvCache, Profile, TierConfig},
     download::Include,
     fit::{ContextChoice, Machine, Verdict, verdict_with},
@@ -15,7 +18,7 @@ use tierbar_fetch::{Queue, Url};
 use tierbar_gateway::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry, Projector,
-    catalog::{self, catalog},
+    catalog::{self, Catalog, catalog},
     hub::{Pinned, PinnedProjector, Resolved, Resolver, Suit},
     is_projector, model_id,
     reference::{Pick, Reference, Repository},
@@ -26,6 +29,7 @@ use tierbar_telemetry::parse_size;
 pub(crate) struct Offers {
     pub(crate) local: Arc<LocalModels>,
     pub(crate) resolver: Resolver,
+    pub(crate) list: CatalogList,
     /// Names of running downloads are taken.
     pub(crate) queue: Queue,
 }
@@ -82,7 +86,7 @@ impl Offers {
         };
         let resolved = match self.resolve(&reference, &suit, &entries).await {
             Ok(resolved) => resolved,
-            Err(error) => return of_catalog(&reference, &suit).ok_or(error),
+            Err(error) => return of_catalog(&self.list.catalog(), &reference, &suit).ok_or(error),
         };
         let verdict = judge(&resolved, &suit, Include::All)?;
         Ok(match (another, resolved.files.first()) {
@@ -94,20 +98,42 @@ impl Offers {
     pub(crate) async fn catalog(&self) -> Result<CatalogAnswer, Error> {
         let entries = self.readable().await;
         let machine = self.local.machine_for(&entries, Measure::Later).await;
-        let mut models = catalog().wire(&machine);
+        let catalog = self.list.catalog();
+        let mut models = catalog.wire(&machine);
         for file in models.iter_mut().flat_map(|model| &mut model.quants) {
             let id = model_id(&file.file);
             file.installed = entries.iter().any(|entry| {
-                entry.id == id && file.size_bytes.is_none_or(|size| size == entry.size_bytes)
+                let same_size = || file.size_bytes.is_none_or(|size| size == entry.size_bytes);
+                // One that was downloaded before the hub's file changed or was renamed is the same model.
+                reference_of(entry) == Some(&file.reference) || (entry.id == id && same_size())
             });
             if let Some(fit) = file.fit.take() {
                 file.fit = Some(self.local.with_measured(fit, &id));
             }
         }
         Ok(CatalogAnswer {
-            version: catalog().version.to_string(),
+            version: catalog.version.to_string(),
+            date: catalog.date.clone(),
+            refreshed: self.list.refreshed(),
             models,
         })
+    }
+
+    pub(crate) async fn refresh_catalog(&self) -> Result<CatalogRefresh, Error> {
+        self.list.refresh(self.resolver.hub()).await
+    }
+
+    /// Notes the hub's figures of a file of the catalog whose hash was not known until it was downloaded.
+    pub(crate) async fn pin(&self, resolved: &Resolved) {
+        let (Some(repository), Some(name)) = (&resolved.repository, &resolved.quant) else {
+            return;
+        };
+        let catalog = self.list.catalog();
+        if let Some((entry, quant)) = catalog.offered(repository, name)
+            && quant.sha256.is_none()
+        {
+            self.list.pin(&entry.id, &quant.quant, resolved).await;
+        }
     }
 
     pub(crate) async fn search(&self, words: String) -> Result<Vec<HubModel>, Error> {
@@ -162,9 +188,10 @@ impl Offers {
                 .flatten();
             here || coming || recorded.is_some_and(|recorded| is_elsewhere(&recorded, url))
         };
+        let catalog = self.list.catalog();
         match reference {
             Reference::Catalog { id, quant } => {
-                let entry = catalog().find(id).ok_or_else(|| {
+                let entry = catalog.find(id).ok_or_else(|| {
                     Error::new(
                         Code::ModelUnknown,
                         format!("the catalog does not list {id}"),
@@ -185,6 +212,15 @@ impl Offers {
                         self.resolver.resolve(&reference, suit, &taken).await
                     }
                 }
+            }
+            // As the list names its files: what it knows of them counts.
+            Reference::Hub {
+                repository,
+                revision: None,
+                pick: Pick::Quant(name),
+            } if let Some((entry, quant)) = catalog.offered(&repository.to_string(), name) => {
+                let pinned = pinned(entry, quant)?;
+                self.resolver.pinned(&pinned, suit, &taken).await
             }
             _ => self.resolver.resolve(reference, suit, &taken).await,
         }
@@ -280,11 +316,11 @@ pub(crate) fn judge(resolved: &Resolved, suit: &Suit, include: Include) -> Resul
 }
 
 /// Returns the catalog's estimate, for when the hub is unreachable.
-fn of_catalog(reference: &Reference, suit: &Suit) -> Option<Verdict> {
+fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &Suit) -> Option<Verdict> {
     let Reference::Catalog { id, quant } = reference else {
         return None;
     };
-    let entry = catalog().find(id)?;
+    let entry = catalog.find(id)?;
     let account = entry.account(chosen(entry, quant.as_deref(), suit)?)?;
     let beside = entry.projector.as_ref().map(|file| file.size_bytes);
     let mut verdict = verdict_with(&account, beside, suit.context, &suit.machine, &[]);
@@ -309,7 +345,8 @@ fn chosen<'a>(
 fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<Pinned, Error> {
     Ok(Pinned {
         repository: Repository::new(&entry.repository)?,
-        revision: entry.revision.clone(),
+        revision: entry.revision(quant).map(str::to_owned),
+        quant: quant.quant.clone(),
         file: quant.file.clone(),
         size: quant.size_bytes,
         sha256: quant.sha256.clone(),

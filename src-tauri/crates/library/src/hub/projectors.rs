@@ -90,6 +90,7 @@ impl Resolver {
                         path: file.path.clone(),
                         file: ResolvedFile {
                             url: url.clone(),
+                            path: Some(file.path.clone()),
                             name: names.into_iter().next().unwrap_or_default(),
                             size: Some(file.size),
                             sha256: file.sha256.clone(),

@@ -29,6 +29,7 @@ pub struct Pinned {
     pub repository: Repository,
     /// The commit of the other facts, or `None` for the main branch.
     pub revision: Option<String>,
+    pub quant: String,
     pub file: String,
     /// The size of all parts, in bytes.
     pub size: Option<u64>,
@@ -41,6 +42,8 @@ pub struct Pinned {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedFile {
     pub url: Url,
+    /// In the repository; `None` for a URL.
+    pub path: Option<String>,
     /// The file name in the models folder.
     pub name: String,
     pub size: Option<u64>,
@@ -149,7 +152,8 @@ impl Resolver {
     }
 
     /// Resolves a quant of the catalog. Where the catalog knows a hash, its facts are a check on what the hub says of the
-    /// pinned commit. A hub that has that commit no more is believed for its main branch, as for any other repository.
+    /// pinned commit. A hub that has that commit no more, or not its file, is believed for its main branch, as for any other
+    /// repository; a file that was renamed there is found by its quant.
     ///
     /// # Errors
     /// As [`Resolver::resolve`]; [`Code::Corrupt`] if the hub names another hash or size for the pinned commit.
@@ -159,17 +163,39 @@ impl Resolver {
         suit: &Suit,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<Resolved, Error> {
-        let at = |revision| self.hub.repository(&pinned.repository, revision);
-        let (files, is_pinned) = match pinned.revision.as_deref() {
-            None => (at(None).await?, false),
-            Some(commit) => match at(Some(commit)).await {
-                Ok(files) => (files, true),
-                Err(error) if error.code == Code::RepositoryUnknown => (at(None).await?, false),
-                Err(error) => return Err(error),
-            },
-        };
+        if let Some(commit) = pinned.revision.as_deref() {
+            match self.at_commit(pinned, commit, suit, taken).await {
+                Err(error) if error.code == Code::RepositoryUnknown => tracing::info!(
+                    "{} is not at the pinned commit of {} anymore, so the main branch is used: {error}",
+                    pinned.file,
+                    pinned.repository
+                ),
+                resolved => return resolved,
+            }
+        }
+        let files = self.hub.repository(&pinned.repository, None).await?;
+        let quant = files
+            .picked(&Pick::File(pinned.file.clone()))
+            .or_else(|gone| {
+                let renamed = files.picked(&Pick::Quant(pinned.quant.clone()));
+                renamed.map_err(|_| gone)
+            })?;
+        self.of_hub(&files, quant, suit, taken).await
+    }
+
+    async fn at_commit(
+        &self,
+        pinned: &Pinned,
+        commit: &str,
+        suit: &Suit,
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
+    ) -> Result<Resolved, Error> {
+        let files = self
+            .hub
+            .repository(&pinned.repository, Some(commit))
+            .await?;
         let quant = files.picked(&Pick::File(pinned.file.clone()))?;
-        if let Some(quant) = quant.as_ref().filter(|_| is_pinned) {
+        if let Some(quant) = &quant {
             check(pinned, quant)?;
             check_projector(pinned, &files)?;
         }
@@ -237,6 +263,7 @@ impl Resolver {
                 .zip(names)
                 .map(|(file, name)| ResolvedFile {
                     url: url(&file.path),
+                    path: Some(file.path.clone()),
                     name,
                     size: Some(file.size),
                     sha256: file.sha256.clone(),
@@ -339,6 +366,7 @@ impl Resolver {
             licence: None,
             files: vec![ResolvedFile {
                 url: url.clone(),
+                path: None,
                 name: local::name_of_url(url, &|name: &str| taken(name, url)),
                 size: Some(read.size),
                 sha256: read.sha256,

@@ -1,0 +1,246 @@
+//! `tierbar models show`: the models to choose from, and what is known of one.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use serde::Deserialize;
+use tierbar_core::{
+    Code, Error, Modality,
+    budget::Placement,
+    catalog::{CatalogModel, OfferedFile, PublishedSpeed},
+    units::file_size,
+};
+
+#[derive(Debug, clap::Args)]
+#[group(id = "show")]
+pub(crate) struct Args {
+    /// Name of a model [default: list all]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct List {
+    date: String,
+    refreshed: Option<String>,
+    models: Vec<CatalogModel>,
+}
+
+pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
+    let body = client.get(&admin(&["catalog"], &[])).await?;
+    let Some(name) = &args.name else {
+        if args.json {
+            output::line(&body.to_string());
+        } else {
+            output::write(&list(&read(body)?));
+        }
+        return Ok(());
+    };
+    let List { models, .. } = read(body)?;
+    let model = models
+        .iter()
+        .find(|model| is_called(model, name))
+        .ok_or_else(|| {
+            Error::new(Code::ModelUnknown, format!("the list has no model {name}"))
+                .hint("see the list with `tierbar models show`")
+        })?;
+    if args.json {
+        let json = serde_json::to_string(model)
+            .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        output::line(&json);
+    } else {
+        output::write(&details(model));
+    }
+    Ok(())
+}
+
+fn is_called(model: &CatalogModel, name: &str) -> bool {
+    let mut names = [&model.id, &model.name, &model.repository]
+        .into_iter()
+        .chain(&model.aliases);
+    names.any(|own| own.eq_ignore_ascii_case(name))
+}
+
+fn list(list: &List) -> String {
+    let widest = list.models.iter().map(|model| model.id.len()).max();
+    let width = widest.unwrap_or(0);
+    let mut text = String::new();
+    for model in &list.models {
+        let chosen = model.quants.iter().find(|file| file.recommended);
+        let size = chosen.and_then(|file| file.size_bytes).map(file_size);
+        let fits = match chosen.and_then(|file| file.fit.as_ref()) {
+            Some(fit) => placed(fit.placement),
+            None if model.quants.iter().any(|file| file.fit.is_some()) => "too large",
+            None => "",
+        };
+        text += &format!(
+            "{:<width$}  {:>8}  {fits:<15}  {}\n",
+            model.id,
+            size.unwrap_or_default(),
+            model.about
+        );
+    }
+    let updated = match &list.refreshed {
+        Some(time) => format!("files updated on {}", day(time)),
+        None => "update its files with `tierbar models refresh`".to_owned(),
+    };
+    text += &format!("\nList of {}; {updated}.\n", list.date);
+    text
+}
+
+fn placed(placement: Placement) -> &'static str {
+    match placement {
+        Placement::Resident => "fits",
+        Placement::Refused => "too large",
+        Placement::Mmap | Placement::Advise | Placement::Cache | Placement::Stream => {
+            "reads from disk"
+        }
+    }
+}
+
+/// Of an RFC 3339 time.
+fn day(time: &str) -> &str {
+    time.get(..10).unwrap_or(time)
+}
+
+fn details(model: &CatalogModel) -> String {
+    let mut text = format!("{}\n{}\n\n", model.name, model.about);
+    let mut row = |what: &str, value: &str| text += &format!("  {what:<12} {value}\n");
+    row("ID", &model.id);
+    row("Repository", &model.repository);
+    row("License", &model.licence);
+    row("Takes", &Modality::list(&model.capabilities.inputs));
+    let abilities: Vec<_> = [
+        (model.capabilities.thinking, "thinking"),
+        (model.capabilities.tools, "tools"),
+    ]
+    .into_iter()
+    .filter_map(|(has, name)| has.then_some(name))
+    .collect();
+    if !abilities.is_empty() {
+        row("Supports", &abilities.join(", "));
+    }
+    if let Some(tokens) = model.context_train {
+        row("Context", &format!("up to {tokens} tokens"));
+    }
+    text += "\nFiles\n";
+    for file in &model.quants {
+        text += &format!("  {}\n", offered(file));
+    }
+    if !model.speeds.is_empty() {
+        text += "\nPublished speeds (measured by others, not on this machine)\n";
+        for speed in &model.speeds {
+            text += &format!("  {}\n    {}\n", published(speed), speed.source);
+        }
+    }
+    if !model.scores.is_empty() {
+        text += "\nPublished benchmarks (by its maker, before quantization)\n";
+        for of_one in model.scores.chunk_by(|a, b| a.source == b.source) {
+            for score in of_one {
+                text += &format!("  {:<18} {:>5.1} %\n", score.benchmark, score.score);
+            }
+            text += &format!("    {}\n", of_one[0].source);
+        }
+    }
+    text
+}
+
+fn offered(file: &OfferedFile) -> String {
+    let mut facts = Vec::new();
+    facts.extend(file.fit.as_ref().map(|fit| placed(fit.placement)));
+    facts.extend(file.recommended.then_some("recommended"));
+    facts.extend(file.installed.then_some("installed"));
+    facts.push(if file.sha256.is_some() {
+        "checksum known"
+    } else {
+        "checksum from Hugging Face at the first download"
+    });
+    let size = file.size_bytes.map_or("?".to_owned(), file_size);
+    format!("{:<12} {size:>8}  {}", file.quant, facts.join(", "))
+}
+
+fn published(speed: &PublishedSpeed) -> String {
+    let ram = speed.ram_gb.map(|ram| format!("{ram} GB"));
+    let machine = [Some(speed.chip.clone()), ram];
+    let machine: Vec<_> = machine.into_iter().flatten().collect();
+    let with = [speed.quant.clone(), Some(speed.engine.clone())];
+    let with: Vec<_> = with.into_iter().flatten().collect();
+    format!(
+        "{:>6.1} tok/s  {}; {}",
+        speed.tokens_per_second,
+        machine.join(", "),
+        with.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn model() -> CatalogModel {
+        serde_json::from_value(json!({
+            "id": "big", "name": "Big 9B", "about": "Hard questions.", "aliases": ["big:9b"],
+            "capabilities": {"inputs": ["text", "image"], "thinking": true, "tools": false},
+            "context_train": 40_960, "tier": null, "default": false, "kind": "chat", "repository": "o/Big-GGUF",
+            "licence": "MIT", "context_tokens": 4096, "kv_cache": "f16",
+            "speeds": [{"chip": "Apple M4", "ram_gb": null, "tokens_per_second": 20.87, "quant": "Q4_K_M",
+                        "engine": "llama.cpp", "source": "https://a"}],
+            "scores": [{"benchmark": "MMLU-Pro", "score": 48.3, "source": "https://b"}],
+            "quants": [
+                {"quant": "Q4_K_M", "reference": "o/Big-GGUF:Q4_K_M", "file": "b.gguf", "parts": 1,
+                 "size_bytes": 5_000_000_000_u64, "sha256": "ab", "recommended": true, "installed": true, "fit": null},
+                {"quant": "Q8_0", "reference": "o/Big-GGUF:Q8_0", "file": "c.gguf", "parts": 1,
+                 "size_bytes": null, "sha256": null, "recommended": false, "installed": false, "fit": null},
+            ],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn published_figures_are_named_as_such() {
+        assert_eq!(
+            details(&model()),
+            "Big 9B\nHard questions.\n\n\
+            \x20 ID           big\n\
+            \x20 Repository   o/Big-GGUF\n\
+            \x20 License      MIT\n\
+            \x20 Takes        text and images\n\
+            \x20 Supports     thinking\n\
+            \x20 Context      up to 40960 tokens\n\n\
+            Files\n\
+            \x20 Q4_K_M           5 GB  recommended, installed, checksum known\n\
+            \x20 Q8_0                ?  checksum from Hugging Face at the first download\n\n\
+            Published speeds (measured by others, not on this machine)\n\
+            \x20   20.9 tok/s  Apple M4; Q4_K_M, llama.cpp\n    https://a\n\n\
+            Published benchmarks (by its maker, before quantization)\n\
+            \x20 MMLU-Pro            48.3 %\n    https://b\n"
+        );
+    }
+
+    #[test]
+    fn a_model_is_found_by_any_of_its_names() {
+        for name in ["big", "BIG:9B", "Big 9B", "o/Big-GGUF"] {
+            assert!(is_called(&model(), name), "{name}");
+        }
+        assert!(!is_called(&model(), "small"));
+    }
+
+    #[test]
+    fn the_list_has_its_date() {
+        let text = list(&List {
+            date: "2026-11-26".to_owned(),
+            refreshed: Some("2027-01-02T03:04:05Z".to_owned()),
+            models: vec![model()],
+        });
+        assert!(text.starts_with("big      5 GB "), "{text}");
+        assert!(
+            text.ends_with("List of 2026-11-26; files updated on 2027-01-02.\n"),
+            "{text}"
+        );
+    }
+}
