@@ -1,5 +1,6 @@
 //! The models that the catalog and the hub offer, as the API returns them.
 
+pub use crate::model::ModelKind;
 use crate::{config::KvCache, fit::Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ pub struct CatalogModel {
     pub tier: Option<String>,
     /// Whether it is the default of that tier.
     pub default: bool,
-    /// `chat` or `embedding`.
+    /// `chat`, `embedding` or `reranking`.
     pub kind: ModelKind,
     /// `owner/repository` on the hub.
     pub repository: String,
@@ -26,13 +27,6 @@ pub struct CatalogModel {
     pub context_tokens: u32,
     pub kv_cache: KvCache,
     pub quants: Vec<OfferedFile>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelKind {
-    Chat,
-    Embedding,
 }
 
 /// One quant that can be downloaded.

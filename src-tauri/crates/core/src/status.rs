@@ -1,7 +1,7 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
 use crate::{
-    ModelId, TierId, TierState,
+    ModelId, ModelKind, TierId, TierState,
     budget::LoadPlan,
     config::Engine,
     download::DownloadStatus,
@@ -133,6 +133,10 @@ pub struct TierStatus {
     /// The configured model; `null` while the tier has none.
     #[schema(required = true)]
     pub model: Option<ModelId>,
+    /// What that is for.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub kind: ModelKind,
     #[schema(required = true)]
     pub pid: Option<u32>,
     /// Memory that the worker's end would free.

@@ -10,11 +10,17 @@ use crate::{
     folder::{Folder, set},
 };
 use parking_lot::RwLock;
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 use tierbar_core::{
-    Code, Config, Error, TierId,
+    Code, Config, Error, ModelKind, TierId, TierKind,
     bench::Settings,
-    budget::{Budget, LoadPlan, Placement, draft_bytes, plan_load},
+    budget::{Budget, EMBEDDER, EMBEDDER_SLOT, LoadPlan, Placement, draft_bytes, plan_load},
     config::{Paging, TierConfig},
     fit::{LineKind, Machine, gpu_share},
     lease::BoxFuture,
@@ -29,6 +35,8 @@ pub(crate) struct Models {
     folder: Folder,
     machine: Machine,
     current: RwLock<Current>,
+    /// What generative plans leave to the embedder's slot, as the tiers were last looked for.
+    embedder_bytes: AtomicU64,
 }
 
 #[derive(Debug, Clone)]
@@ -64,6 +72,34 @@ impl Current {
             _ => tier,
         })
     }
+
+    /// Returns what a generative plan leaves to the slot: what the models there need together, or room for one to come.
+    fn embedder_bytes(&self, machine: &Machine) -> u64 {
+        let tiers = self.config.tiers.keys();
+        let plans = tiers.filter_map(|id| {
+            let tier = self.tier(id)?;
+            let named = foreign::kind(id) != ModelKind::Chat;
+            let path = self.library.resolve(&tier.model).ok();
+            if !named && kind(id, &self.library, path.as_deref()) == ModelKind::Chat {
+                return None;
+            }
+            Some(load(id, &tier, &self.library, machine).ok()?.plan)
+        });
+        let in_slot = plans.filter(|plan| plan.kind == TierKind::Embedder);
+        let bytes = in_slot.fold(0, |sum: u64, plan| sum.saturating_add(plan.total_bytes()));
+        bytes.clamp(EMBEDDER, EMBEDDER_SLOT)
+    }
+}
+
+/// Returns what the tier's model is for: what its header says, and of a chat model that it embeds in the tier for that.
+fn kind(tier: &TierId, library: &Library, path: Option<&Path>) -> ModelKind {
+    let named = foreign::kind(tier);
+    match path.map(|path| library.account(path)) {
+        None | Some(Err(_)) => named,
+        Some(Ok(account)) if account.kind != ModelKind::Chat => account.kind,
+        Some(Ok(_)) if named == ModelKind::Reranking => ModelKind::Chat,
+        Some(Ok(_)) => named,
+    }
 }
 
 impl Models {
@@ -77,7 +113,12 @@ impl Models {
                 library,
                 trial: None,
             }),
+            embedder_bytes: AtomicU64::new(EMBEDDER),
         }
+    }
+
+    pub(crate) fn embedder_bytes(&self) -> u64 {
+        self.embedder_bytes.load(Ordering::Relaxed)
     }
 
     /// Applies a new configuration.
@@ -139,6 +180,7 @@ impl Models {
     fn machine_of(&self, config: &Config) -> Machine {
         Machine {
             max_loaded: config.policy.max_loaded,
+            embedder_bytes: self.embedder_bytes(),
             ..self.machine
         }
     }
@@ -151,6 +193,8 @@ impl Models {
     /// Returns the tiers without pins that do not fit, and a notice about those. Blocking.
     pub(crate) fn tiers_and_notice(&self) -> (Vec<TierSpec>, Option<String>) {
         let current = self.current.read().clone();
+        let slot = current.embedder_bytes(&self.machine_of(&current.config));
+        self.embedder_bytes.store(slot, Ordering::Relaxed);
         let machine = self.machine_of(&current.config);
         let pins = pins::of(&current.config, &current.library, &machine);
         let notice = pins::too_many(&pins, &machine.budget()).map(|error| error.to_string());
@@ -177,10 +221,12 @@ impl Models {
                     current.library.resolve(model).ok(),
                 ),
             };
+            let kind = kind(id, &current.library, path.as_deref());
             Some(TierSpec {
                 id: id.clone(),
                 engine,
                 model,
+                kind,
                 remote_model,
                 path,
                 settings,

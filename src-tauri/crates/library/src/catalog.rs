@@ -252,6 +252,7 @@ impl Architecture {
         };
         ModelAccount {
             architecture: self.name.clone(),
+            kind: ModelKind::Chat,
             name: Some(name.to_owned()),
             quant: quant.to_owned(),
             file_bytes,

@@ -189,7 +189,10 @@ impl LocalModels {
             let machine = Arc::clone(&self.machine);
             tokio::spawn(async move { machine.look_again().await });
         }
-        machine
+        Machine {
+            embedder_bytes: self.models.embedder_bytes(),
+            ..machine
+        }
     }
 
     /// Adds the measured speed of the model's last answers to the verdict.
