@@ -2,7 +2,7 @@
 
 use crate::inference::route;
 use serde::Deserialize;
-use tierbar_core::{Code, Error, TierId, status::TierStatus};
+use tierbar_core::{Code, Error, ModelKind, TierId, status::TierStatus};
 use utoipa::ToSchema;
 
 /// What many clients add to a name without a tag.
@@ -24,6 +24,14 @@ pub(super) fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
 /// Those of [`route::resolve`].
 pub(super) fn tier(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
     route::resolve(Some(plain(name, tiers)), tiers)
+}
+
+/// As [`tier`], of a request for embeddings.
+///
+/// # Errors
+/// Those of [`route::resolve_for`].
+pub(super) fn embedder(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    route::resolve_for(ModelKind::Embedding, Some(plain(name, tiers)), tiers)
 }
 
 /// A request about a model.

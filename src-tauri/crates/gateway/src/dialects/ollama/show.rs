@@ -13,7 +13,7 @@ use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
-    ModelAccount, TierId,
+    ModelAccount, ModelKind, TierId,
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
@@ -116,8 +116,11 @@ fn capabilities(model: Option<&LibraryModel>) -> Vec<&'static str> {
     let Some(account) = account else {
         return vec!["completion"];
     };
-    if makes_vectors(&account.architecture) {
-        return vec!["embedding"];
+    match account.kind {
+        ModelKind::Chat => {}
+        ModelKind::Embedding => return vec!["embedding"],
+        // Ollama has no word for it.
+        ModelKind::Reranking => return Vec::new(),
     }
     let sees = model.is_some_and(|model| model.projector.is_some());
     let rendered = [
@@ -128,11 +131,4 @@ fn capabilities(model: Option<&LibraryModel>) -> Vec<&'static str> {
     ];
     let has = rendered.into_iter().filter(|(_, has)| *has);
     has.map(|(name, _)| name).collect()
-}
-
-/// llama.cpp's encoders, which make no text.
-fn makes_vectors(architecture: &str) -> bool {
-    ["bert", "embedding"]
-        .iter()
-        .any(|part| architecture.contains(part))
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Error, ModelId, TierId, TierState,
+    Error, ModelId, ModelKind, TierId, TierState,
     fit::LineKind,
     lease::Lease,
     routing::{Candidate, Traits},
@@ -53,7 +53,7 @@ pub(crate) async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dy
     Ok(lease)
 }
 
-/// Those with a model, in reading order.
+/// Those with a chat model, in reading order.
 pub(super) async fn of(
     inference: &Inference,
     tiers: &[TierStatus],
@@ -85,7 +85,8 @@ pub(super) async fn of(
             under_way: inference.speed.under_way(model) + inference.metrics.waits(&tier.id),
         })
     };
-    tiers.iter().filter_map(candidate).collect()
+    let chats = tiers.iter().filter(|tier| tier.kind == ModelKind::Chat);
+    chats.filter_map(candidate).collect()
 }
 
 /// Whether its model has a projector, by the plan it was loaded with.
