@@ -130,6 +130,7 @@ pub fn tier_spec(tier: &str, behaviour: &str) -> TierSpec {
         engine: Engine::Embedded,
         remote_model: None,
         model: Some(ModelId(behaviour.to_owned())),
+        aliases: Vec::new(),
         kind: ModelKind::Chat,
         path: None,
         settings: settings(),

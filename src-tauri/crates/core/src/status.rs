@@ -133,6 +133,10 @@ pub struct TierStatus {
     /// The configured model; `null` while the tier has none.
     #[schema(required = true)]
     pub model: Option<ModelId>,
+    /// Other names for it, such as Ollama's.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub aliases: Vec<String>,
     /// What that is for.
     #[serde(default)]
     #[schema(required = true)]

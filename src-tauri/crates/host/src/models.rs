@@ -26,7 +26,7 @@ use tierbar_core::{
     lease::BoxFuture,
     tune::Limits,
 };
-use tierbar_library::{Library, LibraryOptions, model_id};
+use tierbar_library::{Library, LibraryOptions, catalog::catalog, model_id};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
 /// The configured models. The configuration and its library change together.
@@ -222,10 +222,13 @@ impl Models {
                 ),
             };
             let kind = kind(id, &current.library, path.as_deref());
+            let aliases = model.as_ref().filter(|_| remote_model.is_none());
+            let aliases = aliases.map_or_else(Vec::new, |model| catalog().names_of(model));
             Some(TierSpec {
                 id: id.clone(),
                 engine,
                 model,
+                aliases,
                 kind,
                 remote_model,
                 path,

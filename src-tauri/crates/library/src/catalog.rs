@@ -5,11 +5,11 @@
 //! headers were not read either: accounts are derived from published facts about the architecture and from the file size,
 //! and their verdicts are marked as estimated.
 
-use crate::reference::Known;
+use crate::{model_id, reference::Known};
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
-    ModelAccount,
+    ModelAccount, ModelId,
     catalog::{CatalogModel, ModelKind, OfferedFile},
     config::KvCache,
     fit::{Machine, Offer, recommend, verdict},
@@ -111,6 +111,19 @@ impl Catalog {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Entry> {
         self.models.iter().find(|entry| entry.is_called(name))
+    }
+
+    /// Returns the names of the model whose file this is: its id and its aliases; none for a file of no model here.
+    #[must_use]
+    pub fn names_of(&self, file: &ModelId) -> Vec<String> {
+        let is_of = |quant: &Quant| model_id(&quant.file) == *file;
+        let mut models = self.models.iter();
+        let entry = models.find(|entry| entry.quants.iter().any(is_of));
+        let names = entry.into_iter();
+        names
+            .flat_map(|entry| std::iter::once(&entry.id).chain(&entry.aliases))
+            .cloned()
+            .collect()
     }
 
     /// Looks up a name for [`crate::reference::Reference::parse`].

@@ -113,6 +113,8 @@ pub struct TierSpec {
     pub engine: Engine,
     /// `None` while the tier has no model.
     pub model: Option<ModelId>,
+    /// Other names for its model.
+    pub aliases: Vec<String>,
     /// What its model is for.
     pub kind: ModelKind,
     /// The name that a command or an endpoint uses for its model.

@@ -6,6 +6,11 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 
+/// What Ollama's clients add to a name without a tag.
+pub(crate) const LATEST: &str = ":latest";
+/// A name that is less similar to another was not meant.
+const SIMILAR: f64 = 0.8;
+
 /// What a model must be for to answer at a path.
 pub(crate) fn kind_of(path: &str) -> ModelKind {
     match path {
@@ -75,13 +80,7 @@ pub(crate) fn resolve_by<D: Ord>(
             .iter()
             .find(|tier| tier.id.as_str() == name)
             .map(|tier| tier.id.clone())
-            .or_else(|| {
-                let of_model = |tier: &&TierStatus| {
-                    let model = tier.model.as_ref();
-                    model.is_some_and(|model| is(model, name))
-                };
-                best(&mut tiers.iter().filter(of_model))
-            }),
+            .or_else(|| best(&mut tiers.iter().filter(|tier| is(tier, name)))),
     };
     found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
 }
@@ -166,8 +165,20 @@ fn best<'a, D: Ord>(
         .map(|tier| tier.id.clone())
 }
 
-fn is(model: &ModelId, name: &str) -> bool {
-    model.as_str() == name.strip_suffix(".gguf").unwrap_or(name)
+/// Whether it is the name of the tier's model: its id, or another one, as in Ollama's library. `:latest` is the tag of a name
+/// without one.
+fn is(tier: &TierStatus, name: &str) -> bool {
+    let Some(model) = &tier.model else {
+        return false;
+    };
+    let plain = name.strip_suffix(LATEST).unwrap_or(name);
+    let id = model.as_str();
+    id == name
+        || id == plain.strip_suffix(".gguf").unwrap_or(plain)
+        || tier
+            .aliases
+            .iter()
+            .any(|alias| alias.eq_ignore_ascii_case(plain))
 }
 
 fn no_reranker(what: &str) -> Error {
@@ -194,12 +205,30 @@ pub(crate) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
     models.dedup();
     names.append(&mut models);
     let shown: String = wanted.chars().take(100).collect();
+    let use_one = format!("use one of: {}", names.join(", "));
+    let aliases = tiers.iter().flat_map(|tier| &tier.aliases);
+    let hint = match nearest(&shown, names.iter().chain(aliases)) {
+        Some(name) => format!("did you mean {name}? {use_one}"),
+        None => use_one,
+    };
     Error::new(
         Code::ModelUnknown,
         format!("there is no model or tier \"{shown}\""),
     )
-    .hint(format!("use one of: {}", names.join(", ")))
+    .hint(hint)
     .detail("available", names)
+}
+
+fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let wanted = wanted.strip_suffix(LATEST).unwrap_or(wanted).to_lowercase();
+    let similar = names.map(|name| {
+        let similarity = strsim::jaro_winkler(&wanted, &name.to_lowercase());
+        (similarity, name)
+    });
+    let nearest = similar.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    nearest
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -372,6 +401,55 @@ mod tests {
             );
             assert!(check_engine(&fast, &tiers, "/v1/completions").is_ok());
         }
+    }
+
+    #[test]
+    fn a_model_is_found_by_its_other_names() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("primary", Some("gemma-4-E4B-it-Q4_K_M"), TierState::Ready),
+            tier("far", Some("llama3:latest"), TierState::Ready),
+        ];
+        tiers[1].aliases = ["gemma-4-e4b", "gemma4:e4b", "gemma4"]
+            .map(str::to_owned)
+            .into();
+        for name in [
+            "gemma4",
+            "gemma4:latest",
+            "gemma4:e4b",
+            "Gemma4:E4B",
+            "gemma-4-e4b",
+            "gemma-4-E4B-it-Q4_K_M",
+            "gemma-4-E4B-it-Q4_K_M.gguf",
+            "gemma-4-E4B-it-Q4_K_M:latest",
+        ] {
+            assert_eq!(resolved(Some(name), &tiers), Ok("primary".into()), "{name}");
+        }
+        assert_eq!(resolved(Some("llama3:latest"), &tiers), Ok("far".into()));
+        assert_eq!(
+            resolved(Some("gemma4:26b"), &tiers),
+            Err(Code::ModelUnknown)
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let mut tiers = [tier(
+            "primary",
+            Some("gemma-4-E4B-it-Q4_K_M"),
+            TierState::Ready,
+        )];
+        tiers[0].aliases = vec!["gemma4:e4b".to_owned()];
+        let hint = |name| resolve(Some(name), &tiers).unwrap_err().hint.unwrap();
+        for (name, nearest) in [
+            ("primery", "primary"),
+            ("gemma4:4b", "gemma4:e4b"),
+            ("gemma-4-e4b-it-q4_k_s", "gemma-4-E4B-it-Q4_K_M"),
+        ] {
+            let begins = format!("did you mean {nearest}? use one of: auto, ");
+            assert!(hint(name).starts_with(&begins), "{}", hint(name));
+        }
+        assert!(hint("gpt-5").starts_with("use one of"), "{}", hint("gpt-5"));
     }
 
     #[test]

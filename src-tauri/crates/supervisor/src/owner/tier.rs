@@ -491,6 +491,7 @@ impl Tier {
             state,
             engine: EngineKind::from(&self.spec.engine),
             model: self.spec.model.clone(),
+            aliases: self.spec.aliases.clone(),
             kind: self.spec.kind,
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),

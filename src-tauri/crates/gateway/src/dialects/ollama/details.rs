@@ -4,7 +4,7 @@ use crate::{blocking::blocking, inference::Inference};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeSet, fs};
+use std::fs;
 use tierbar_core::{ModelId, fit::LibraryModel, status::TierStatus};
 
 /// The models that are here.
@@ -30,12 +30,6 @@ impl Library {
             Some(_) => with_model.find_map(|tier| self.of_tier(tier)),
             None => named(),
         }
-    }
-
-    /// Those that a tier could load.
-    pub(super) fn loadable(&self) -> BTreeSet<ModelId> {
-        let loadable = self.0.iter().filter(|model| model.error.is_none());
-        loadable.map(|model| model.id.clone()).collect()
     }
 
     /// Whether it is here under this name, or was fetched by it.

@@ -1,12 +1,9 @@
 //! Models' names, as Ollama's clients write them.
 
-use crate::inference::route;
+use crate::inference::route::{self, LATEST};
 use serde::Deserialize;
 use tierbar_core::{Code, Error, ModelKind, TierId, status::TierStatus};
 use utoipa::ToSchema;
-
-/// What many clients add to a name without a tag.
-const LATEST: &str = ":latest";
 
 /// The name as we know it. Another server's model may be known by a name with that tag.
 pub(super) fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
