@@ -5,7 +5,16 @@ import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
-import { account, catalogModel, download, GIB, localModel, offered, refused, verdict } from '../../testing/models';
+import {
+  account,
+  catalogModel,
+  download,
+  GIB,
+  localModel,
+  offered,
+  refused,
+  verdict,
+} from '../../testing/models';
 import Root from '../settings/Root.svelte';
 
 let network: Network;
@@ -230,7 +239,11 @@ describe('installed models', () => {
     ['reranking', 'reranker', 'Use as Reranker', 'Stop Using as Reranker'],
   ] as const)('for %s are used with one click, and no longer with another', async (kind, tier, use, stop) => {
     const model = (tiers: string[]) =>
-      localModel('nomic', { account: account({ kind }), tiers, fit: verdict({ summary: 'Loads beside a chat model: it needs 251 MiB.' }) });
+      localModel('nomic', {
+        account: account({ kind }),
+        tiers,
+        fit: verdict({ summary: 'Loads beside a chat model: it needs 251 MiB.' }),
+      });
     models = [model([])];
     await open();
     const button = () => within(local('nomic')).getByTestId('model-slot');

@@ -47,7 +47,8 @@ async fn agrees_with_llama_server(template: Option<&str>, name: &str) {
             result["relevance_score"].as_f64().unwrap(),
             expected[index].as_f64().unwrap(),
         );
-        assert!((ours - theirs).abs() < 1e-3, "{index}: {ours}, {theirs}");
+        // It was recorded on another CPU, one document after another.
+        assert!((ours - theirs).abs() < 5e-3, "{index}: {ours}, {theirs}");
         assert_eq!(result["document"], Value::Null);
     }
 }
