@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval stress stress-paged fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval stress stress-embeds stress-paged fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -103,6 +103,11 @@ stress: ## Swap models, kill workers and take memory away, beside llama-server; 
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/stress/stress
+
+stress-embeds: ## Embed and chat in turn, a thousand requests, and count the models loaded (TURNS=)
+	@bundle/setup run
+	@$(build) --bin tierbar --bin tierbar-worker
+	@$(with) tests/stress/stress embeds $(if $(TURNS),--turns $(TURNS))
 
 stress-paged: ## Use a model larger than memory for an hour beside others; as root in a control group (MINUTES=)
 	@bundle/setup run

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    Code, Error, ModelId, TierId,
+    Code, Error, ModelId, ModelKind, TierId, TierKind,
     budget::{Budget, LoadPlan, Placement},
     config::{Engine, TierConfig},
     fit::{Line, LineKind},
@@ -105,6 +105,7 @@ impl ModelSource for Scripted {
                         bytes,
                     }],
                     context_tokens: CONTEXT,
+                    kind: TierKind::Generative,
                 },
             })
         })
@@ -129,6 +130,8 @@ pub fn tier_spec(tier: &str, behaviour: &str) -> TierSpec {
         engine: Engine::Embedded,
         remote_model: None,
         model: Some(ModelId(behaviour.to_owned())),
+        aliases: Vec::new(),
+        kind: ModelKind::Chat,
         path: None,
         projector: None,
         input_modalities: Vec::new(),
@@ -151,6 +154,7 @@ pub fn options(
         total_bytes: BUDGET,
         max_loaded: 1,
         paging: tierbar_core::config::Paging::Mmap,
+        embedder_bytes: 0,
     };
     // The workers sign in here.
     let _ = fs::create_dir_all(&source.dir);

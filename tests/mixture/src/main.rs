@@ -4,11 +4,12 @@
 
 use anyhow::{Context, Result};
 use std::path::Path;
-use tierbar_mixture::{Mixture, Random, Router, write_shared, write_wide};
+use tierbar_mixture::{Mixture, Random, Router, write_reranker, write_shared, write_wide};
 
 const USAGE: &str = "usage: tierbar-mixture DENSE.gguf OUT.gguf EXPERTS USED skewed|flat|distinct
        tierbar-mixture DENSE.gguf OUT.gguf qwen2moe|qwen3moe|qwen35moe|gemma4|gpt-oss
-       tierbar-mixture DENSE.gguf OUT.gguf wide DOUBLINGS";
+       tierbar-mixture DENSE.gguf OUT.gguf wide DOUBLINGS
+       tierbar-mixture ENCODER.gguf OUT.gguf reranker [TEMPLATE]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +29,12 @@ fn main() -> Result<()> {
         }
         [dense, to, shared] if shared == "qwen2moe" => {
             write_shared(Path::new(dense), Path::new(to))
+        }
+        [encoder, to, reranker] if reranker == "reranker" => {
+            write_reranker(Path::new(encoder), Path::new(to), None)
+        }
+        [encoder, to, reranker, template] if reranker == "reranker" => {
+            write_reranker(Path::new(encoder), Path::new(to), Some(template))
         }
         [dense, to, wide, doublings] if wide == "wide" => {
             let doublings = doublings.parse().context("DOUBLINGS")?;

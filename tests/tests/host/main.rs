@@ -11,6 +11,7 @@ mod commands;
 mod configuration;
 mod contexts;
 mod conversations;
+mod embedder;
 mod ends;
 mod engines;
 mod gpu;

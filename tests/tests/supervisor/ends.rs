@@ -346,6 +346,7 @@ async fn a_worker_far_beyond_its_plan_is_ended_once_idle() {
         total_bytes: 1 << 30,
         max_loaded: 1,
         paging: tierbar_core::config::Paging::Mmap,
+        embedder_bytes: 0,
     });
     let lease = bench.lease("fast").await.unwrap();
     let weighs = |bytes| bench.handle.set_footprints(vec![(id("fast"), bytes)]);

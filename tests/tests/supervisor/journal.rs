@@ -58,6 +58,7 @@ fn bench(tiers: &[(&str, &str, u64)]) -> (Bench, Arc<Recorder>) {
             total_bytes: 12 * GIB,
             max_loaded: 1,
             paging: tierbar_core::config::Paging::Mmap,
+            embedder_bytes: 0,
         };
     });
     (bench, recorder)
@@ -173,6 +174,7 @@ async fn a_pin_is_logged_as_the_reason_of_loads_and_refusals() {
         total_bytes: 12 * GIB,
         max_loaded: 2,
         paging: tierbar_core::config::Paging::Mmap,
+        embedder_bytes: 0,
     });
     let pinned = TierSpec {
         pinned: true,

@@ -297,6 +297,7 @@ async fn a_lowered_budget_unloads_what_no_longer_fits() {
         total_bytes: 5,
         max_loaded: 1,
         paging: tierbar_core::config::Paging::Mmap,
+        embedder_bytes: 0,
     });
     let status = bench.in_state("fast", TierState::Stopped).await;
     assert_eq!(

@@ -216,7 +216,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists what a request can name: `auto`, each tier with a model, each chain, and each model. */
+        /** Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier. */
         get: operations["ollamaTags"];
         put?: never;
         post?: never;
@@ -1250,7 +1250,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists what a request can name: `auto`, each tier, each chain, and each model. */
+        /** Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier. */
         get: operations["listModels"];
         put?: never;
         post?: never;
@@ -1323,6 +1323,23 @@ export interface paths {
         get: operations["queuedResult"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rerank": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Ranks documents by how well they answer a query, as Jina's and Cohere's APIs do. */
+        post: operations["rerank"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1912,7 +1929,7 @@ export interface components {
             default: boolean;
             /** @description Its short name, such as `gemma-4-e4b`. */
             id: string;
-            /** @description `chat` or `embedding`. */
+            /** @description `chat`, `embedding` or `reranking`. */
             kind: components["schemas"]["ModelKind"];
             licence: string;
             /** @description The name for people. */
@@ -2484,7 +2501,7 @@ export interface components {
             input: components["schemas"]["TextOrTokens"];
             keep_alive?: components["schemas"]["KeepAlive"] | null;
             /**
-             * @description A tier, a chain, a model's id, or `auto`, which is the default.
+             * @description A tier, a model's id, or `auto`, which is the default: the tier with an embedding model, else one with a chat model.
              * @example auto
              */
             model?: string | null;
@@ -2939,12 +2956,14 @@ export interface components {
         /**
          * @description The plan of one load: every line in bytes, and their sum.
          *
-         *     Each plan counts the embedder's slot and the app's windows, so with several models loaded they are counted for each:
-         *     a third of a gibibyte stays free per further model.
+         *     The plan of each generative model counts the embedder's slot and the app's windows, so with several loaded they are
+         *     counted for each: a third of a gibibyte stays free per further model.
          */
         LoadPlan: {
             /** Format: int32 */
             context_tokens: number;
+            /** @description Whether it takes turns, or has its place in the embedder's slot. */
+            kind: components["schemas"]["TierKind"];
             /** @description The lines, without those of zero bytes. */
             lines: components["schemas"]["Line"][];
             placement: components["schemas"]["Placement"];
@@ -3211,6 +3230,8 @@ export interface components {
              * @description Query heads, and heads that keep keys and values, of the layer that has most.
              */
             heads: number;
+            /** @description What the header says that it is for. */
+            kind: components["schemas"]["ModelKind"];
             kv: components["schemas"]["KvAccount"];
             /** Format: int32 */
             kv_heads: number;
@@ -3264,8 +3285,11 @@ export interface components {
         };
         /** @description A model's name in the API: its file name without `.gguf`. */
         ModelId: string;
-        /** @enum {string} */
-        ModelKind: "chat" | "embedding";
+        /**
+         * @description What a model is for.
+         * @enum {string}
+         */
+        ModelKind: "chat" | "embedding" | "reranking";
         /** @description A model's sampling by whether it thinks before it answers. */
         ModelSampling: {
             /** @default {} */
@@ -3964,6 +3988,50 @@ export interface components {
         Removed: {
             /** @description To the Trash; otherwise it is deleted. */
             trashed: boolean;
+        };
+        /** @description Documents to rank, in the form of Jina's and Cohere's APIs. */
+        RerankRequest: {
+            /** @description Up to 2048 documents. Each must fit into the context together with the query; none is cut. */
+            documents: (string | {
+                text: string;
+            })[];
+            keep_alive?: components["schemas"]["KeepAlive"] | null;
+            /**
+             * @description A tier, a model's id, or `auto`, which is the default: the tier with a reranking model.
+             * @example auto
+             */
+            model?: string | null;
+            query: string;
+            /** @description Whether the results have the documents' texts. */
+            return_documents?: boolean;
+            /**
+             * Format: int64
+             * @description The most results.
+             */
+            top_n?: number | null;
+        };
+        /** @description The results, the best first. */
+        Reranked: {
+            /** @description The model that answered. */
+            model?: string;
+            /** @enum {string} */
+            object: "list";
+            results: {
+                document?: {
+                    text: string;
+                } | null;
+                /**
+                 * Format: int64
+                 * @description The document's place in the request.
+                 */
+                index: number;
+                /**
+                 * Format: double
+                 * @description The model's own score, higher for a better answer. Its range depends on the model.
+                 */
+                relevance_score: number;
+            }[];
+            usage?: components["schemas"]["Usage"];
         };
         /** @description A response. It also repeats the request's settings, such as `instructions`, `tools` and `text`. */
         Response: {
@@ -4728,6 +4796,11 @@ export interface components {
         };
         /** @description A tier's name: 1 to 32 of `a-z`, `0-9`, `-`, starting with a letter, and not `auto`. */
         TierId: string;
+        /**
+         * @description How a tier's memory is counted.
+         * @enum {string}
+         */
+        TierKind: "generative" | "embedder";
         /** @description The experts of a tier, or the layers of a dense model (`stream`). Counters begin when it is loaded. */
         TierPaging: {
             /** Format: int64 */
@@ -4765,6 +4838,8 @@ export interface components {
          */
         TierState: "stopped" | "starting" | "ready" | "busy" | "stopping" | "failed";
         TierStatus: {
+            /** @description Other names for it, such as Ollama's. */
+            aliases: string[];
             /** Format: int32 */
             context_tokens: number;
             /** @description What answers for it. */
@@ -4777,6 +4852,8 @@ export interface components {
             id: components["schemas"]["TierId"];
             /** @description What a message to it may contain; empty if that is unknown, as for other programs and servers. */
             input_modalities: components["schemas"]["Modality"][];
+            /** @description What that is for. */
+            kind: components["schemas"]["ModelKind"];
             /** @description The type of its KV cache; of no meaning for a command or an endpoint. */
             kv_cache: components["schemas"]["KvCache"];
             /**
@@ -5299,6 +5376,8 @@ export type QuietHours = components['schemas']['QuietHours'];
 export type Ram = components['schemas']['Ram'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type Removed = components['schemas']['Removed'];
+export type RerankRequest = components['schemas']['RerankRequest'];
+export type Reranked = components['schemas']['Reranked'];
 export type Response = components['schemas']['Response'];
 export type ResponseFields = components['schemas']['ResponseFields'];
 export type ResponseInput = components['schemas']['ResponseInput'];
@@ -5352,6 +5431,7 @@ export type TextRequest = components['schemas']['TextRequest'];
 export type TierConfig = components['schemas']['TierConfig'];
 export type TierFigures = components['schemas']['TierFigures'];
 export type TierId = components['schemas']['TierId'];
+export type TierKind = components['schemas']['TierKind'];
 export type TierPaging = components['schemas']['TierPaging'];
 export type TierState = components['schemas']['TierState'];
 export type TierStatus = components['schemas']['TierStatus'];
@@ -7846,6 +7926,58 @@ export interface operations {
                     "application/json": components["schemas"]["AnyError"];
                 };
             };
+        };
+    };
+    rerank: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The tier that answers, if `model` leaves the choice open: `auto`, empty or missing. */
+                "x-tierbar-tier"?: string;
+                /**
+                 * @description Whether the request may be queued: `allow` if it cannot be answered now, `only` in any case, `never` not even by its
+                 *     chain (docs/queue.md).
+                 */
+                "x-tierbar-queue"?: "allow" | "only" | "never";
+                /** @description Of queued requests, those with a higher priority go first. */
+                "x-tierbar-priority"?: "low" | "normal" | "high";
+                /**
+                 * @description When a queued request expires: a duration such as `2h` or a time such as `2026-01-31T06:00:00Z`, at most a week ahead.
+                 *     Default: one day.
+                 */
+                "x-tierbar-deadline"?: string;
+                /** @description The most attempts at a queued request. Default: 300. */
+                "x-tierbar-attempts"?: number;
+                /** @description The URL that is notified when a queued request ends. */
+                "x-tierbar-webhook"?: string;
+                /** @description Repeats with the same key return the same queued request. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RerankRequest"];
+            };
+        };
+        responses: {
+            /** @description The documents' places in the request and their scores, the best first */
+            200: {
+                headers: {
+                    /** @description The tier's model */
+                    "x-tierbar-model"?: string;
+                    /** @description The tier that answers */
+                    "x-tierbar-tier"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reranked"];
+                };
+            };
+            202: components["responses"]["Queued"];
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
         };
     };
     respond: {

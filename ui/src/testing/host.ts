@@ -383,6 +383,8 @@ export const STATUS: Status = {
       state: 'stopped',
       engine: 'embedded',
       model: 'smol',
+      aliases: [],
+      kind: 'chat',
       pid: null,
       footprint_bytes: null,
       plan: null,
@@ -399,11 +401,14 @@ export const STATUS: Status = {
       state: 'ready',
       engine: 'embedded',
       model: 'gemma',
+      aliases: [],
+      kind: 'chat',
       pid: 7,
       footprint_bytes: 2 ** 30,
       plan: {
         placement: 'resident',
         context_tokens: 8192,
+        kind: 'generative',
         lines: [
           { what: 'dense_weights', bytes: 2 ** 30 },
           { what: 'kv_cache', bytes: 2 ** 29 },

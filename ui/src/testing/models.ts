@@ -12,6 +12,7 @@ export const GIB = 2 ** 30;
 export function account(parts: Partial<ModelAccount> = {}): ModelAccount {
   return {
     architecture: 'llama',
+    kind: 'chat',
     name: null,
     quant: 'Q4_1',
     file_bytes: 98_000_000,

@@ -7,6 +7,7 @@ mod refresh;
 mod remove;
 mod search;
 mod show;
+mod use_in;
 mod verify;
 
 use crate::client::Client;
@@ -35,6 +36,8 @@ enum Command {
         /// Folder, or a file in it [default: list the models of other apps]
         path: Option<PathBuf>,
     },
+    /// Use a model in a tier
+    Use(use_in::Args),
     /// Move a model to the Trash
     Rm(remove::Args),
     /// Compare models with their recorded checksums
@@ -81,6 +84,7 @@ impl Command {
             Self::Pull(args) => pull::run(client, home, args).await,
             Self::Import { path: Some(path) } => list::import(client, path).await,
             Self::Import { path: None } => list::of_other_apps(client).await,
+            Self::Use(args) => use_in::run(client, args).await,
             Self::Rm(args) => remove::run(client, args).await,
             Self::Verify { model } => verify::run(client, model.as_deref()).await,
             Self::Show(args) => show::run(client, args).await,

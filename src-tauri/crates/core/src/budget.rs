@@ -12,6 +12,7 @@ use crate::{
     config::MaxLoaded,
     model::ModelAccount,
     run::{KvCache, Paging},
+    tier::TierKind,
 };
 pub use line::{Line, LineKind};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,14 @@ pub fn draft_bytes(draft: &ModelAccount, context: u32, kv: KvCache, batch: u32) 
 /// The most that the engine keeps of the states of a model with a sliding window or recurrent layers, to go back in a
 /// conversation.
 pub const CHECKPOINT_BYTES: u64 = 64 * MIB;
+
+/// The most that the models of the embedder's slot use together. A larger model for embeddings takes turns with the
+/// generative ones.
+pub const EMBEDDER_SLOT: u64 = GIB / 2;
+
+/// What a generative plan leaves to the slot as long as no tier has a model for it, so that one such as nomic-embed-text v1.5
+/// in Q4_K_M (84,106,624 bytes) can be added without planning most models anew.
+pub const EMBEDDER: u64 = 146_146_432 + 32 * MIB;
 
 /// A context is planned in steps of as many tokens; llama.cpp pads the cache to them.
 pub const CONTEXT_STEP: u32 = 256;
@@ -51,6 +60,8 @@ pub struct Budget {
     pub max_loaded: usize,
     /// What to do with a model that exceeds it.
     pub paging: Paging,
+    /// Of them, what the plan of each generative model leaves to the embedder's slot.
+    pub embedder_bytes: u64,
 }
 
 impl Budget {
@@ -69,6 +80,7 @@ impl Budget {
                 .max(ram_bytes.min(SMALL_MACHINE).saturating_sub(RESERVE_SMALL)),
             max_loaded,
             paging: Paging::Mmap,
+            embedder_bytes: EMBEDDER,
         }
     }
 
@@ -144,14 +156,18 @@ impl Placement {
 
 /// The plan of one load: every line in bytes, and their sum.
 ///
-/// Each plan counts the embedder's slot and the app's windows, so with several models loaded they are counted for each:
-/// a third of a gibibyte stays free per further model.
+/// The plan of each generative model counts the embedder's slot and the app's windows, so with several loaded they are
+/// counted for each: a third of a gibibyte stays free per further model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LoadPlan {
     pub placement: Placement,
     /// The lines, without those of zero bytes.
     pub lines: Vec<Line>,
     pub context_tokens: u32,
+    /// Whether it takes turns, or has its place in the embedder's slot.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub kind: TierKind,
 }
 
 impl LoadPlan {
@@ -194,7 +210,7 @@ pub(crate) fn place(
     batch: u32,
     budget: &Budget,
 ) -> LoadPlan {
-    let needs = needs(model, context, kv, batch);
+    let needs = needs(model, context, kv, batch).within(budget);
     let total = needs.total_bytes();
     let over = total.saturating_sub(budget.total_bytes);
     let placement = if over == 0 {

@@ -1,5 +1,6 @@
 //! The models that the catalog and the hub offer, as the API returns them.
 
+pub use crate::model::ModelKind;
 use crate::{Modality, fit::Verdict};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub struct CatalogModel {
     pub tier: Option<String>,
     /// Whether it is the default of that tier.
     pub default: bool,
-    /// `chat` or `embedding`.
+    /// `chat`, `embedding` or `reranking`.
     pub kind: ModelKind,
     /// `owner/repository` on the hub.
     pub repository: String,
@@ -49,13 +50,6 @@ pub struct OfferedProjector {
     pub size_bytes: Option<u64>,
     /// What a message may contain with it; empty if its header was not read.
     pub input_modalities: Vec<Modality>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelKind {
-    Chat,
-    Embedding,
 }
 
 /// What a model can do.

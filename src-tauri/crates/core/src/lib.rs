@@ -43,5 +43,5 @@ pub mod worker;
 pub use code::{Code, Error};
 pub use config::Config;
 pub use modality::Modality;
-pub use model::{ModelAccount, ModelId};
-pub use tier::{TierId, TierState};
+pub use model::{ModelAccount, ModelId, ModelKind};
+pub use tier::{TierId, TierKind, TierState};

@@ -27,11 +27,28 @@ impl fmt::Display for ModelId {
     }
 }
 
+/// What a model is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// It generates text.
+    #[default]
+    Chat,
+    /// It turns a text into a vector.
+    Embedding,
+    /// It scores how well a document answers a query.
+    Reranking,
+}
+
 /// A model's bytes by class and the shapes that the memory plan needs. All sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ModelAccount {
     /// `general.architecture`, such as `llama` or `gemma3`.
     pub architecture: String,
+    /// What the header says that it is for.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub kind: ModelKind,
     /// `general.name`, if the file has one.
     #[schema(required = true)]
     pub name: Option<String>,

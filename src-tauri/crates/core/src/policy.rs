@@ -5,7 +5,10 @@
 //! between calls.
 //!
 //! Its rules:
-//! - The plans of the tiers that hold memory never sum over the budget, and never more than `max_loaded` hold any.
+//! - The plans of the tiers that hold memory never sum over the budget, and never more than `max_loaded` generative tiers
+//!   hold any. Embedders use what the generative tiers' plans leave to their slot ([`Holdings`]).
+//! - A generative tier is never ended for an embedder. An idle embedder is the first that ends for a generative tier, ends at
+//!   any alarm, and at the latest when a generative tier has idled out.
 //! - Nothing is loaded while another tier starts or stops: its memory must be back first. After that wait was given up,
 //!   only loads that fit the available memory happen.
 //! - A leased tier is never ended without [`StopRequest::Force`] or [`Alarm::Critical`].
@@ -16,14 +19,16 @@
 //!   request that does not fit beside it is refused.
 //! - Every waiter is granted or refused eventually, as long as leases and loads end.
 
+mod holdings;
 mod look;
 mod pins;
 mod tiers;
 
+pub use holdings::{Holding, Holdings};
 pub use look::{next_look, returning, withdrawn};
 pub use pins::{Pins, pins};
 
-use crate::{TierId, budget::Budget, reclaim};
+use crate::{TierId, TierKind, budget::Budget, reclaim};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tiers::Tiers;
@@ -79,7 +84,7 @@ pub struct Missing {
 pub enum Alarm {
     #[default]
     None,
-    /// No request is admitted.
+    /// No request is admitted, and idle embedders are ended.
     Hold,
     /// Idle tiers are ended too.
     Unload,
@@ -118,9 +123,12 @@ pub enum Stance {
 pub struct TierView {
     pub id: TierId,
     pub phase: Phase,
+    pub kind: TierKind,
     /// What the tier uses while it holds memory, or would use when stopped. `None` until its model has been read; a tier
     /// without a plan is not loaded.
     pub plan_bytes: Option<u64>,
+    /// Of them, those that are left to the embedder's slot.
+    pub reserved_bytes: u64,
     /// Requests that use the tier now.
     pub leases: u32,
     /// When it was last granted or became idle; larger is more recent. A counter, because clocks step. It does not change
@@ -205,6 +213,8 @@ impl Why {
 pub enum Refusal {
     /// It does not fit beside these, which stay loaded.
     Pinned(Vec<TierId>),
+    /// An embedder does not fit beside these, which are not ended for one.
+    Slot(Vec<TierId>),
     /// Memory was short for longer than a request waits.
     Alarm(Alarm),
     Paused,

@@ -1,7 +1,7 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
 use crate::{
-    Modality, ModelId, TierId, TierState,
+    Modality, ModelId, ModelKind, TierId, TierState,
     budget::LoadPlan,
     config::{Engine, KvCache},
     download::DownloadStatus,
@@ -141,6 +141,14 @@ pub struct TierStatus {
     /// The configured model; `null` while the tier has none.
     #[schema(required = true)]
     pub model: Option<ModelId>,
+    /// Other names for it, such as Ollama's.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub aliases: Vec<String>,
+    /// What that is for.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub kind: ModelKind,
     #[schema(required = true)]
     pub pid: Option<u32>,
     /// Memory that the worker's end would free.

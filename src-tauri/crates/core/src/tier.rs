@@ -14,6 +14,10 @@ pub struct TierId(String);
 impl TierId {
     /// The name that clients use to let the router choose.
     pub const AUTO: &'static str = "auto";
+    /// The tier that answers requests for embeddings that name no model.
+    pub const EMBEDDER: &'static str = "embedder";
+    /// The tier that ranks documents in requests that name no model.
+    pub const RERANKER: &'static str = "reranker";
 
     /// # Errors
     /// What a tier's name may be, in a sentence.
@@ -60,6 +64,19 @@ impl fmt::Display for TierId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// How a tier's memory is counted.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum TierKind {
+    /// It takes turns with other tiers if the budget has no room for both.
+    #[default]
+    Generative,
+    /// A small model for embeddings or reranking, in the slot that every plan of a generative tier leaves free.
+    Embedder,
 }
 
 /// `stopped → starting → ready ⇄ busy → stopping → stopped`, and `failed`, which the next request leaves.

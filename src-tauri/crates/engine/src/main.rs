@@ -212,7 +212,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     let model = Arc::new(load(args, &account, weights)?);
     let threads = platform::compute_threads(args.threads);
     let guesses = args.lookup || args.draft_model.is_some();
-    let pooling = model.pooling()?;
+    let pooling = model.pooling();
     let params = ContextParams {
         tokens: context_tokens(args, &model, pooling),
         sequences: if pooling.is_some() {
@@ -251,7 +251,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     let trims = Arc::new(Trims::default());
     let engine = Engine {
         template,
-        only_embeds: pooling.is_some(),
+        pooling,
         jobs,
         id,
         path: args.model.display().to_string(),

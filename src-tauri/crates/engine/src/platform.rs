@@ -44,6 +44,22 @@ pub(crate) fn return_memory() {
     system::return_memory();
 }
 
+/// Gives the whole pages of a range back to the system. What they contain then is unknown, until it is written again.
+///
+/// # Safety
+/// The range must be writable memory of this process that is no file's, and nobody may need what it contains.
+#[expect(unsafe_code, reason = "libc")]
+pub(crate) unsafe fn release(range: *mut [u8]) {
+    let page = rustix::param::page_size();
+    let begin = range.cast::<u8>();
+    let ahead = begin.align_offset(page).min(range.len());
+    let bytes = (range.len() - ahead) / page * page;
+    if bytes > 0 {
+        // SAFETY: within the range, and as the caller says. What the system refuses stays as it is.
+        unsafe { libc::madvise(begin.add(ahead).cast(), bytes, system::RELEASE) };
+    }
+}
+
 /// Ends the process without running C++ destructors, which would pull llama.cpp's globals from under its threads.
 #[expect(unsafe_code, reason = "libc")]
 pub(crate) fn exit_now(status: i32) -> ! {

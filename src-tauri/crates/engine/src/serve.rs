@@ -6,12 +6,13 @@ mod embeddings;
 mod experts;
 mod prompts;
 mod reader;
+mod rerank;
 mod running;
 mod trim;
 
 use crate::{
     generate::{Answering, Generations, Goal, Job, Media, check_fits},
-    llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
+    llama::{AnswerParser, ChatTemplate, Interrupt, Model, Pooling, Sampler, Token},
     media::Reader as MediaReader,
     pause::Pause,
     request::{CompletionRequest, Options},
@@ -50,8 +51,8 @@ const MAX_BODY: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) model: Arc<Model>,
-    /// Whether the model only produces embeddings.
-    pub(crate) only_embeds: bool,
+    /// Set if the model only produces embeddings, or scores.
+    pub(crate) pooling: Option<Pooling>,
     pub(crate) template: ChatTemplate,
     pub(crate) jobs: mpsc::SyncSender<Job>,
     /// The `model` in answers.
@@ -91,6 +92,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/v1/chat/tokens", post(count))
         .route("/v1/completions", post(completion))
         .route("/v1/embeddings", post(embeddings::embeddings))
+        .route("/v1/rerank", post(rerank::rerank))
         .merge(contexts::routes())
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(engine)
@@ -410,10 +412,16 @@ impl Engine {
     }
 
     fn queue(&self, job: Job) -> Result<(), Error> {
-        if self.only_embeds && !matches!(job.goal, Goal::Embed) {
-            let message = "this model produces embeddings, not text";
+        if let Some(pooling) = self.pooling
+            && !matches!(job.goal, Goal::Embed)
+        {
+            let (what, send) = match pooling {
+                Pooling::Rank => ("scores", "documents to /v1/rerank"),
+                _ => ("embeddings", "texts to /v1/embeddings"),
+            };
+            let message = format!("this model produces {what}, not text");
             return Err(Error::new(Code::BadRequest, message)
-                .hint("send texts to /v1/embeddings, or choose a chat model for this tier"));
+                .hint(format!("send {send}, or choose a chat model for this tier")));
         }
         self.jobs.try_send(job).map_err(|error| match error {
             mpsc::TrySendError::Full(_) => Error::new(

@@ -49,6 +49,7 @@ pub(crate) const CHAT: &str = "/v1/chat/completions";
 pub(crate) const TOKENS: &str = "/v1/chat/tokens";
 pub(crate) const TEXT: &str = "/v1/completions";
 pub(crate) const EMBEDDINGS: &str = "/v1/embeddings";
+pub(crate) const RERANK: &str = "/v1/rerank";
 
 /// What answers are made from: the tiers and the ways to them, and what is learnt and counted on the way. It sees neither keys nor the
 /// token nor the queue.

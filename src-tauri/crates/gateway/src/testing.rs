@@ -54,6 +54,8 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         state,
         engine: EngineKind::Embedded,
         model: model.map(|model| ModelId(model.to_owned())),
+        aliases: Vec::new(),
+        kind: tierbar_core::ModelKind::Chat,
         pid: None,
         footprint_bytes: None,
         plan: None,

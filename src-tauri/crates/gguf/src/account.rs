@@ -7,7 +7,7 @@ use crate::{
     kv, limits, quant, vocabulary,
 };
 use std::collections::BTreeMap;
-use tierbar_core::{ModelAccount, sampling::Sampling};
+use tierbar_core::{ModelAccount, ModelKind, sampling::Sampling};
 
 /// The header is one file's, or that of all parts joined, with the bytes of as many files.
 pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAccount, Fault> {
@@ -45,6 +45,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
     let layers_read = paged_layers(header, has_experts);
     Ok(ModelAccount {
         architecture: keys.architecture.to_owned(),
+        kind: kind(&keys, header, parts)?,
         name: keys.name(),
         quant: quant::name(&keys, header).to_owned(),
         file_bytes,
@@ -159,6 +160,28 @@ fn paged_layers(header: &Header, has_experts: bool) -> BTreeMap<&str, u64> {
         }
     }
     layers
+}
+
+/// As the worker runs it: a model that names a pooling, or whose tokens see later ones, gives vectors, or scores if llama.cpp's
+/// `LLAMA_POOLING_TYPE_RANK` is named.
+fn kind(keys: &Keys, header: &Header, parts: u16) -> Result<ModelKind, Fault> {
+    const NONE: u32 = 0;
+    const RANK: u32 = 4;
+    let architecture = keys.architecture;
+    let encodes = architecture.contains("bert") || architecture.ends_with("-embedding");
+    let causal = keys.own("attention.causal") != Some(&Value::Bool(false));
+    Ok(match keys.number("pooling_type")? {
+        Some(RANK) => {
+            // Without one, llama.cpp would take a part of an embedding for the score.
+            let classifies = |tensor: &Tensor| tensor.name.starts_with("cls.");
+            if parts == 1 && !header.tensors.iter().any(classifies) {
+                return invalid("it is a reranking model without a classifier");
+            }
+            ModelKind::Reranking
+        }
+        None | Some(NONE) if !encodes && causal => ModelKind::Chat,
+        _ => ModelKind::Embedding,
+    })
 }
 
 /// llama.cpp uses the input embeddings where a model has no output layer. Encoders have neither.

@@ -13,19 +13,22 @@ use crate::{
 use parking_lot::RwLock;
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use tierbar_core::{
-    Code, Config, Error, Modality, ModelAccount, TierId,
+    Code, Config, Error, Modality, ModelAccount, ModelKind, TierId, TierKind,
     bench::Settings,
-    budget::{Budget, LoadPlan, Placement, draft_bytes, plan_load},
+    budget::{Budget, EMBEDDER, EMBEDDER_SLOT, LoadPlan, Placement, draft_bytes, plan_load},
     config::{Paging, TierConfig},
     fit::{ContextChoice, LineKind, Machine, gpu_share, settle},
     lease::BoxFuture,
     sampling::ModelSampling,
     tune::Limits,
 };
-use tierbar_library::{Library, LibraryOptions, Projector, model_id};
+use tierbar_library::{Library, LibraryOptions, Projector, catalog::catalog, model_id};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
 /// The configured models. The configuration and its library change together.
@@ -34,6 +37,8 @@ pub(crate) struct Models {
     folder: Folder,
     machine: Machine,
     current: RwLock<Current>,
+    /// What generative plans leave to the embedder's slot, as the tiers were last looked for.
+    embedder_bytes: AtomicU64,
 }
 
 #[derive(Debug, Clone)]
@@ -85,6 +90,34 @@ impl Current {
             |(account, path)| settled(tier, &path, &account, &self.library, machine),
         )
     }
+
+    /// Returns what a generative plan leaves to the slot: what the models there need together, or room for one to come.
+    fn embedder_bytes(&self, machine: &Machine) -> u64 {
+        let tiers = self.config.tiers.keys();
+        let plans = tiers.filter_map(|id| {
+            let tier = self.tier(id, machine)?;
+            let named = foreign::kind(id) != ModelKind::Chat;
+            let path = self.library.resolve(&tier.model).ok();
+            if !named && kind(id, &self.library, path.as_deref()) == ModelKind::Chat {
+                return None;
+            }
+            Some(load(id, &tier, &self.library, machine).ok()?.plan)
+        });
+        let in_slot = plans.filter(|plan| plan.kind == TierKind::Embedder);
+        let bytes = in_slot.fold(0, |sum: u64, plan| sum.saturating_add(plan.total_bytes()));
+        bytes.clamp(EMBEDDER, EMBEDDER_SLOT)
+    }
+}
+
+/// Returns what the tier's model is for: what its header says, and of a chat model that it embeds in the tier for that.
+fn kind(tier: &TierId, library: &Library, path: Option<&Path>) -> ModelKind {
+    let named = foreign::kind(tier);
+    match path.map(|path| library.account(path)) {
+        None | Some(Err(_)) => named,
+        Some(Ok(account)) if account.kind != ModelKind::Chat => account.kind,
+        Some(Ok(_)) if named == ModelKind::Reranking => ModelKind::Chat,
+        Some(Ok(_)) => named,
+    }
 }
 
 impl Models {
@@ -98,7 +131,12 @@ impl Models {
                 library,
                 trial: None,
             }),
+            embedder_bytes: AtomicU64::new(EMBEDDER),
         }
+    }
+
+    pub(crate) fn embedder_bytes(&self) -> u64 {
+        self.embedder_bytes.load(Ordering::Relaxed)
     }
 
     /// Applies a new configuration.
@@ -168,6 +206,7 @@ impl Models {
     fn machine_of(&self, config: &Config) -> Machine {
         Machine {
             max_loaded: config.policy.max_loaded,
+            embedder_bytes: self.embedder_bytes(),
             ..self.machine
         }
     }
@@ -180,6 +219,8 @@ impl Models {
     /// Returns the tiers without pins that do not fit, and a notice about those. Blocking.
     pub(crate) fn tiers_and_notice(&self) -> (Vec<TierSpec>, Option<String>) {
         let current = self.current.read().clone();
+        let slot = current.embedder_bytes(&self.machine_of(&current.config));
+        self.embedder_bytes.store(slot, Ordering::Relaxed);
         let machine = self.machine_of(&current.config);
         let pins = pins::of(&current.config, &current.library, &machine);
         let notice = pins::too_many(&pins, &machine.budget()).map(|error| error.to_string());
@@ -210,10 +251,15 @@ impl Models {
                 Some(path) => media(&current.library, path),
                 None => (None, Vec::new()),
             };
+            let kind = kind(id, &current.library, path.as_deref());
+            let aliases = model.as_ref().filter(|_| remote_model.is_none());
+            let aliases = aliases.map_or_else(Vec::new, |model| catalog().names_of(model));
             Some(TierSpec {
                 id: id.clone(),
                 engine,
                 model,
+                aliases,
+                kind,
                 remote_model,
                 path,
                 projector,

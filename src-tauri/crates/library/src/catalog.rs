@@ -10,11 +10,11 @@ mod figures;
 
 pub use figures::{HubFigures, KnownFile};
 
-use crate::reference::Known;
+use crate::{model_id, reference::Known};
 use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
-    Modality, ModelAccount,
+    Modality, ModelAccount, ModelId,
     catalog::{
         Capabilities, CatalogModel, ModelKind, OfferedFile, OfferedProjector, PublishedScore,
         PublishedSpeed,
@@ -148,6 +148,19 @@ impl Catalog {
         let mut entries = self.models.iter();
         let entry = entries.find(|entry| entry.repository.eq_ignore_ascii_case(repository))?;
         Some((entry, entry.quant(quant)?))
+    }
+
+    /// Returns the names of the model whose file this is: its id and its aliases; none for a file of no model here.
+    #[must_use]
+    pub fn names_of(&self, file: &ModelId) -> Vec<String> {
+        let is_of = |quant: &Quant| model_id(&quant.file) == *file;
+        let mut models = self.models.iter();
+        let entry = models.find(|entry| entry.quants.iter().any(is_of));
+        let names = entry.into_iter();
+        names
+            .flat_map(|entry| std::iter::once(&entry.id).chain(&entry.aliases))
+            .cloned()
+            .collect()
     }
 
     /// Looks up a name for [`crate::reference::Reference::parse`].
@@ -332,6 +345,7 @@ impl Architecture {
         };
         ModelAccount {
             architecture: self.name.clone(),
+            kind: ModelKind::Chat,
             name: Some(name.to_owned()),
             quant: quant.to_owned(),
             file_bytes,

@@ -23,7 +23,7 @@ pub use safe_mode::BegunLoad;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
-    Error, Modality, ModelId, TierId,
+    Error, Modality, ModelId, ModelKind, TierId,
     budget::{Budget, LoadPlan},
     config::{Approximation, CommandEngine, Engine, KvCache, Paging, TierConfig},
     journal::Journal,
@@ -124,6 +124,10 @@ pub struct TierSpec {
     pub engine: Engine,
     /// `None` while the tier has no model.
     pub model: Option<ModelId>,
+    /// Other names for its model.
+    pub aliases: Vec<String>,
+    /// What its model is for.
+    pub kind: ModelKind,
     /// The name that a command or an endpoint uses for its model.
     pub remote_model: Option<String>,
     /// The file that the model's name means now; `None` while it means none. A worker whose file has gone runs on:

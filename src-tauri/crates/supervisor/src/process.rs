@@ -546,6 +546,7 @@ mod tests {
                 placement: Placement::Resident,
                 lines: Vec::new(),
                 context_tokens: 4096,
+                kind: tierbar_core::TierKind::Generative,
             },
         };
         change(&mut spec);

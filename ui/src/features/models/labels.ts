@@ -6,6 +6,7 @@ import type {
   Keeper,
   LineKind,
   Modality,
+  ModelKind,
   OfferedFile,
   OfferedProjector,
   Paging,
@@ -20,6 +21,13 @@ export const KEEPER: Record<Keeper, string> = {
   lm_studio: 'LM Studio',
   ollama: 'Ollama',
   hugging_face: 'Hugging Face',
+};
+
+/** Where models go that do not chat, and the labels of the button for it. */
+export const SLOT: Record<ModelKind, { tier: string; use: string; stop: string } | null> = {
+  chat: null,
+  embedding: { tier: 'embedder', use: 'Use as Embedder', stop: 'Stop Using as Embedder' },
+  reranking: { tier: 'reranker', use: 'Use as Reranker', stop: 'Stop Using as Reranker' },
 };
 
 export const LINE: Record<LineKind, string> = {

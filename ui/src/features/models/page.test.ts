@@ -5,7 +5,16 @@ import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
-import { catalogModel, download, GIB, localModel, offered, refused, verdict } from '../../testing/models';
+import {
+  account,
+  catalogModel,
+  download,
+  GIB,
+  localModel,
+  offered,
+  refused,
+  verdict,
+} from '../../testing/models';
 import Root from '../settings/Root.svelte';
 
 let network: Network;
@@ -272,6 +281,33 @@ describe('installed models', () => {
     await fireEvent.click(screen.getByTestId('use-fast'));
     expect((await within(local('smol')).findByRole('alert')).textContent).toBe('It does not fit.');
     expect(within(local('gemma')).queryByRole('alert')).toBeNull();
+  });
+
+  it.each([
+    ['embedding', 'embedder', 'Use as Embedder', 'Stop Using as Embedder'],
+    ['reranking', 'reranker', 'Use as Reranker', 'Stop Using as Reranker'],
+  ] as const)('for %s are used with one click, and no longer with another', async (kind, tier, use, stop) => {
+    const model = (tiers: string[]) =>
+      localModel('nomic', {
+        account: account({ kind }),
+        tiers,
+        fit: verdict({ summary: 'Loads beside a chat model: it needs 251 MiB.' }),
+      });
+    models = [model([])];
+    await open();
+    const button = () => within(local('nomic')).getByTestId('model-slot');
+    expect(within(local('nomic')).queryByTestId('model-use')).toBeNull();
+    expect(button().textContent).toBe(use);
+    expect(local('nomic').textContent).toContain('Loads beside a chat model: it needs 251 MiB.');
+    models = [model([tier])];
+    await fireEvent.click(button());
+    await until(() => button().textContent === stop);
+    await fireEvent.click(button());
+    await until(() => bodies('PATCH', '/tierbar/v1/config').length === 2);
+    expect(bodies('PATCH', '/tierbar/v1/config')).toEqual([
+      { tiers: { [tier]: { model: 'nomic' } } },
+      { tiers: { [tier]: { model: '' } } },
+    ]);
   });
 
   it('move to the Trash after confirmation', async () => {

@@ -40,7 +40,7 @@ function paged(placement: TierPaging['placement']): PagingStatus {
 
 function status(placement: TierPaging['placement']): Status {
   const [fast, primary] = STATUS.tiers as [TierStatus, TierStatus];
-  const plan = { placement, context_tokens: 8192, lines: [] };
+  const plan = { placement, context_tokens: 8192, kind: 'generative' as const, lines: [] };
   return { ...STATUS, tiers: [fast, { ...primary, plan }] };
 }
 

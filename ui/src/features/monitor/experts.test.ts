@@ -34,7 +34,11 @@ describe('what is in memory', () => {
   it('is reported by loaded tiers that page themselves', () => {
     const primary = STATUS.tiers[1] as TierStatus;
     const placed = (placement: TierPaging['placement'], state: TierStatus['state'] = 'ready') =>
-      reportsExperts({ ...primary, state, plan: { placement, context_tokens: 1, lines: [] } });
+      reportsExperts({
+        ...primary,
+        state,
+        plan: { placement, context_tokens: 1, kind: 'generative', lines: [] },
+      });
     expect(['cache', 'advise', 'stream', 'mmap', 'resident'].map((name) => placed(name as never))).toEqual([
       true,
       true,

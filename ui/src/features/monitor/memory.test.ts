@@ -51,7 +51,10 @@ describe('the memory bar', () => {
 
   it('leaves what stays on disk out of the sum', () => {
     const lines = [...(primary.plan?.lines ?? []), { what: 'paged_experts' as const, bytes: 40 * GB }];
-    const paging: TierStatus = { ...primary, plan: { placement: 'mmap', context_tokens: 1, lines } };
+    const paging: TierStatus = {
+      ...primary,
+      plan: { placement: 'mmap', context_tokens: 1, kind: 'generative', lines },
+    };
     expect(plannedBytes(paging)).toBe(2 * GB);
     expect(of([paging]).tiers).toEqual(of([primary]).tiers);
   });
@@ -68,7 +71,12 @@ describe('the memory bar', () => {
       ...primary,
       id,
       footprint_bytes: 2 * GB,
-      plan: { placement: 'resident', context_tokens: 1, lines: [{ what: 'dense_weights', bytes: 6 * GB }] },
+      plan: {
+        placement: 'resident',
+        context_tokens: 1,
+        kind: 'generative',
+        lines: [{ what: 'dense_weights', bytes: 6 * GB }],
+      },
     });
     // 10 of others, 4 held, and 2 left for the 8 that are planned.
     const tight = of([large('fast'), large('heavy')], 2 * GB);

@@ -147,7 +147,7 @@ async function open() {
   });
   render(Root, { app });
   await until(() => network.eventStreams.length === 1);
-  const plan: LoadPlan = { placement, lines: [], context_tokens: 4096 };
+  const plan: LoadPlan = { placement, lines: [], context_tokens: 4096, kind: 'generative' };
   const tiers = STATUS.tiers.map((tier) => (tier.id === 'fast' ? { ...tier, plan } : tier));
   network.eventStreams[0]?.event('snapshot', { ...STATUS, tiers });
   await screen.findByTestId('settings-tier-fast-measure');

@@ -36,7 +36,7 @@ pub enum LineKind {
     Projector,
     /// The memory that the user has declared for a command.
     Command,
-    /// Memory kept free for a small embedding model.
+    /// Memory left to the embedder's slot.
     Embedder,
     /// Tierbar's own windows.
     App,

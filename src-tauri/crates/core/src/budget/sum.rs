@@ -1,18 +1,18 @@
 //! The one sum of a load, line by line.
 
-use super::{Budget, CHECKPOINT_BYTES, Line, LineKind, LoadPlan, MIB, Placement, SLOTS};
+use super::{
+    Budget, CHECKPOINT_BYTES, EMBEDDER, EMBEDDER_SLOT, Line, LineKind, LoadPlan, MIB, Placement,
+    SLOTS,
+};
 use crate::{
-    model::ModelAccount,
+    model::{ModelAccount, ModelKind},
     run::{KvCache, Paging},
+    tier::TierKind,
 };
 
 /// The app with its tray and no window, proportional set size on Linux as the README has it. A window's pages are drawn
 /// by the system's own web engine, and are there only while it is open.
 const APP: u64 = 96 * MIB;
-/// Room for one small embedding model beside the generative one: nomic-embed-text v1.5 in Q8_0 (146,146,432 bytes), which
-/// keeps no cache, and 32 MiB for its buffers.
-const EMBEDDER: u64 = 146_146_432 + 32 * MIB;
-
 /// What a model needs when nothing of it is left on the disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Needs {
@@ -30,12 +30,19 @@ pub(crate) struct Needs {
     feed_forward: u64,
     least_layers: u64,
     context: u32,
+    /// The embedder's slot and the app's windows.
+    embedder: u64,
+    app: u64,
+    kind: TierKind,
 }
 
 /// The context is capped at what the model was trained for, as the engine does.
+///
+/// A model for embeddings or reranking that fits the slot is planned without the lines that a generative one leaves to others.
 pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32) -> Needs {
     let context = context.min(model.context_train.max(1));
-    Needs {
+    let generates = model.kind == ModelKind::Chat;
+    let needs = Needs {
         dense: model.dense_bytes,
         embeddings: model
             .embedding_bytes
@@ -43,8 +50,12 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32)
         row_read: model.row_read_bytes(),
         experts: model.expert_bytes,
         kv: model.kv.bytes_in_batches(context, kv, batch),
-        compute: compute_bytes(model, context, batch),
-        checkpoints: if model.kv.forgets() {
+        compute: if generates {
+            compute_bytes(model, context, batch)
+        } else {
+            pooling_bytes(model, context.max(batch))
+        },
+        checkpoints: if generates && model.kv.forgets() {
             CHECKPOINT_BYTES
         } else {
             0
@@ -53,7 +64,19 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32)
         feed_forward: model.feed_forward_bytes.min(model.dense_bytes),
         least_layers: two_layers(model, model.feed_forward_bytes),
         context,
+        embedder: EMBEDDER,
+        app: APP,
+        kind: TierKind::Generative,
+    };
+    if !generates && needs.engine_bytes() <= EMBEDDER_SLOT {
+        return Needs {
+            embedder: 0,
+            app: 0,
+            kind: TierKind::Embedder,
+            ..needs
+        };
     }
+    needs
 }
 
 /// What one token uses of all layers, which a smaller cache would never hold; and two layers, of which one is computed with
@@ -75,7 +98,19 @@ impl Needs {
     pub(crate) fn total_bytes(&self) -> u64 {
         self.engine_bytes()
             .saturating_add(self.checkpoints)
-            .saturating_add(EMBEDDER + APP)
+            .saturating_add(self.embedder)
+            .saturating_add(self.app)
+    }
+
+    /// The same where a generative model leaves as much to the embedder's slot as this budget says.
+    pub(super) fn within(self, budget: &Budget) -> Self {
+        match self.kind {
+            TierKind::Embedder => self,
+            TierKind::Generative => Self {
+                embedder: budget.embedder_bytes,
+                ..self
+            },
+        }
     }
 
     /// What llama.cpp allocates of it, on the GPU if it can.
@@ -150,14 +185,20 @@ impl Needs {
             (LineKind::KvCache, self.kv),
             (LineKind::ComputeBuffers, self.compute),
             (LineKind::Checkpoints, self.checkpoints),
-            (LineKind::Embedder, EMBEDDER),
-            (LineKind::App, APP),
+            (LineKind::Embedder, self.embedder),
+            (LineKind::App, self.app),
         ];
         let lines = lines.into_iter().filter(|(_, bytes)| *bytes > 0);
         LoadPlan {
             placement,
             lines: lines.map(|(what, bytes)| Line { what, bytes }).collect(),
             context_tokens: self.context,
+            // What is partly on the disk reads from it as it computes, as large models do.
+            kind: if placement == Placement::Resident {
+                self.kind
+            } else {
+                TierKind::Generative
+            },
         }
     }
 }
@@ -176,5 +217,24 @@ fn compute_bytes(model: &ModelAccount, context: u32, batch: u32) -> u64 {
         .saturating_mul(16)
         .saturating_add(logits)
         .saturating_add(mask)
+        .saturating_add(16 * MIB)
+}
+
+/// The same for a model that pools the outputs of a text's tokens, of which it may evaluate `tokens` at once: all of them are
+/// outputs.
+///
+/// llama.cpp keeps a row of embeddings for each output, and one of logits, which the worker gives back unless the model computes
+/// them: an encoder has no cache and no logits. Encoders of 22 to 350 million parameters allocated 4 to 8 activations of the
+/// stream's width for the graph, and 12 are counted.
+fn pooling_bytes(model: &ModelAccount, tokens: u32) -> u64 {
+    let tokens = u64::from(tokens);
+    let width = u64::from(model.embedding);
+    let graph = (tokens * width * 4).saturating_mul(12);
+    let reads_logits = model.kv.full_elements_per_token > 0;
+    let logits = u64::from(model.vocabulary) * u64::from(reads_logits);
+    let outputs = (tokens * 4).saturating_mul(logits.saturating_add(width));
+    graph
+        .saturating_add(outputs)
+        .saturating_add(tokens * tokens * 4)
         .saturating_add(16 * MIB)
 }

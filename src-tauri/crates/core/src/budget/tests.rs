@@ -122,6 +122,7 @@ fn row_embeddings_may_stay_on_disk_on_any_machine() {
             total_bytes: needs(&model, 512, KvCache::F16, MICRO_BATCH).total_bytes() - over,
             max_loaded: 1,
             paging: crate::run::Paging::Mmap,
+            embedder_bytes: EMBEDDER,
         };
         let plan = place(&model, 512, KvCache::F16, MICRO_BATCH, &budget);
         (plan.placement, plan.bytes(LineKind::PagedWeights))
@@ -144,6 +145,7 @@ fn at_least_some_experts_must_fit() {
             total_bytes,
             max_loaded: 1,
             paging: crate::run::Paging::Mmap,
+            embedder_bytes: EMBEDDER,
         };
         place(&model, 512, KvCache::F16, MICRO_BATCH, &budget)
     };
@@ -163,6 +165,7 @@ fn a_refusal_has_the_need_and_a_context_that_fits() {
         total_bytes,
         max_loaded: 1,
         paging: crate::run::Paging::Mmap,
+        embedder_bytes: EMBEDDER,
     };
     let needed = |context| needs(&model, context, KvCache::F16, MICRO_BATCH).total_bytes();
     // What its overcommit allows comes on top.
@@ -264,6 +267,7 @@ fn a_cache_below_two_layers_or_a_token_is_none() {
             total_bytes: others + cache,
             max_loaded: 1,
             paging: Paging::Cache,
+            embedder_bytes: EMBEDDER,
         };
         place(&model, 4096, KvCache::Q4_0, MICRO_BATCH, &budget).placement
     };
@@ -309,4 +313,69 @@ fn a_large_dense_model_is_streamed_only_where_that_is_asked_for() {
     let budget = Machine::mac(8 * GIB).paging(Paging::Stream).budget();
     let plan = place(&large, 4096, KvCache::F16, MICRO_BATCH, &budget);
     assert_eq!(plan.placement, Placement::Refused);
+}
+
+/// all-MiniLM-L6-v2 in 32-bit floats.
+fn minilm() -> ModelAccount {
+    ModelAccount {
+        kind: crate::ModelKind::Embedding,
+        file_bytes: 90_900_000,
+        dense_bytes: 43_383_000,
+        embedding_bytes: 46_881_792,
+        per_layer_embedding_bytes: 0,
+        layers: 6,
+        embedding: 384,
+        vocabulary: 30_522,
+        context_train: 512,
+        kv: crate::model::KvAccount {
+            full_elements_per_token: 0,
+            sliding_elements_per_cell: 0,
+            window: 0,
+            state_bytes: 0,
+        },
+        ..accounts::smollm2_135m()
+    }
+}
+
+#[test]
+fn a_small_embedding_model_is_planned_for_the_slot() {
+    let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
+    let plan = |model: &ModelAccount| place(model, 4096, KvCache::F16, MICRO_BATCH, &budget);
+    let small = plan(&minilm());
+    assert_eq!(small.kind, TierKind::Embedder);
+    assert_eq!(
+        small.bytes(LineKind::Embedder) + small.bytes(LineKind::App),
+        0
+    );
+    // As the worker reports it for 512 tokens at once.
+    assert!(small.bytes(LineKind::ComputeBuffers) > 7_647_232);
+    let causal = ModelAccount {
+        kv: accounts::smollm2_135m().kv,
+        ..minilm()
+    };
+    let logits = 4096 * 30_522 * 4;
+    let causal = plan(&ModelAccount {
+        context_train: 4096,
+        ..causal
+    });
+    assert!(causal.bytes(LineKind::ComputeBuffers) > logits);
+    let large = ModelAccount {
+        dense_bytes: 480 * MIB,
+        ..minilm()
+    };
+    let large = plan(&large);
+    assert_eq!(large.kind, TierKind::Generative);
+    assert_eq!(large.bytes(LineKind::Embedder), EMBEDDER);
+}
+
+#[test]
+fn generative_plans_leave_as_much_as_the_embedder_needs() {
+    let budget = Budget {
+        embedder_bytes: 300 * MIB,
+        ..Budget::of_machine(16 * GIB, MaxLoaded::Auto)
+    };
+    let model = accounts::smollm2_135m();
+    let plan = place(&model, 4096, KvCache::F16, MICRO_BATCH, &budget);
+    assert_eq!(plan.bytes(LineKind::Embedder), 300 * MIB);
+    assert_eq!(plan.kind, TierKind::Generative);
 }

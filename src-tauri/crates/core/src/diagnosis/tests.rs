@@ -23,6 +23,8 @@ fn tier(name: &str) -> TierStatus {
         state: TierState::Ready,
         engine: EngineKind::Embedded,
         model: Some(ModelId("/home/secret/secret-7b".to_owned())),
+        aliases: Vec::new(),
+        kind: crate::ModelKind::Chat,
         pid: Some(1),
         footprint_bytes: Some(GIB),
         plan: Some(LoadPlan {
@@ -32,6 +34,7 @@ fn tier(name: &str) -> TierStatus {
                 bytes: 2 * GIB,
             }],
             context_tokens: 4096,
+            kind: crate::TierKind::Generative,
         }),
         context_tokens: 4096,
         kv_cache: KvCache::F16,

@@ -4,8 +4,9 @@ use super::{Machine, gpu};
 use crate::{
     budget::{Budget, Placement, place},
     config::{Choice, TierConfig},
-    model::ModelAccount,
+    model::{ModelAccount, ModelKind},
     run::{KvCache, MICRO_BATCH, Profile},
+    tier::TierKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ const SHARE: u64 = 8;
 const USEFUL: u32 = 16_384;
 /// What coding agents ask for.
 const AGENT: u32 = 32_768;
+/// Texts to embed or to rank, in tokens.
+const TEXT_MOST: u32 = 8192;
+const TEXT_LEAST: u32 = 2048;
 /// From the most precise.
 const CACHES: [KvCache; 3] = [KvCache::F16, KvCache::Q8_0, KvCache::Q4_0];
 
@@ -183,6 +187,9 @@ impl Search<'_> {
     }
 
     fn settings(&self, profile: Profile) -> ContextSettings {
+        if self.model.kind != ModelKind::Chat {
+            return self.of_texts();
+        }
         // Of the least context in the smallest cache: the best that this model can have.
         let (least, smallest) = (self.contexts().last(), self.caches.last());
         let (Some(least), Some(&smallest)) = (least, smallest) else {
@@ -229,6 +236,24 @@ impl Search<'_> {
         let kv_cache = kv_cache.unwrap_or(smallest);
         ContextSettings {
             context: longest(kv_cache),
+            kv_cache,
+        }
+    }
+
+    /// Embedding and reranking models read one text at a time and keep no cache: the longest text that the slot beside the chat
+    /// model has room for, or else a short one.
+    fn of_texts(&self) -> ContextSettings {
+        let kv_cache = self.caches.first().copied().unwrap_or_default();
+        let in_slot = |context: &u32| {
+            let plan = place(self.model, *context, kv_cache, self.batch, &self.budget);
+            self.context.is_some() || *context <= TEXT_MOST && plan.kind == TierKind::Embedder
+        };
+        let trained = self.model.context_train.max(1);
+        ContextSettings {
+            context: self
+                .contexts()
+                .find(in_slot)
+                .unwrap_or_else(|| trained.min(TEXT_LEAST)),
             kv_cache,
         }
     }

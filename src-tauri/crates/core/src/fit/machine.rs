@@ -1,7 +1,7 @@
 //! The machine that a verdict is for.
 
 use crate::{
-    budget::{Budget, GIB},
+    budget::{Budget, EMBEDDER, GIB},
     config::MaxLoaded,
     run::Paging,
 };
@@ -16,6 +16,8 @@ pub struct Machine {
     /// The bytes that may be placed on the GPU; `None` without a GPU that shares the memory.
     pub gpu_limit: Option<u64>,
     pub max_loaded: MaxLoaded,
+    /// What the plan of each generative model leaves to the embedder's slot.
+    pub embedder_bytes: u64,
     /// How this machine pages a model that exceeds its memory, unless a tier says otherwise.
     pub paging: Paging,
     pub memory_bandwidth: Option<u64>,
@@ -42,6 +44,7 @@ impl Machine {
             ram_bytes,
             gpu_limit: working_set.map(|bytes| bytes.saturating_sub(GPU_MARGIN).min(budget)),
             max_loaded: MaxLoaded::Auto,
+            embedder_bytes: EMBEDDER,
             paging: Paging::Mmap,
             memory_bandwidth: None,
             disk_bandwidth: None,
@@ -71,6 +74,7 @@ impl Machine {
     pub fn budget(&self) -> Budget {
         Budget {
             paging: self.paging,
+            embedder_bytes: self.embedder_bytes,
             ..Budget::of_machine(self.ram_bytes, self.max_loaded)
         }
     }

@@ -2,14 +2,18 @@
 
 use super::{GpuShare, LineKind};
 use crate::{
-    budget::{Budget, GIB, LoadPlan, Placement, gib},
-    model::ModelAccount,
+    budget::{Budget, EMBEDDER_SLOT, GIB, LoadPlan, Placement, gib},
+    model::{ModelAccount, ModelKind},
+    tier::TierKind,
 };
 
 /// Such as "Runs fully in memory: 11.3 of 12.0 GiB."
 pub(super) fn summary(plan: &LoadPlan, budget: &Budget, largest: Option<u32>) -> String {
     let (needed, allowed) = pair(needed_bytes(plan), budget.total_bytes);
     match plan.placement {
+        Placement::Resident if plan.kind == TierKind::Embedder => {
+            format!("Loads beside a chat model: it needs {needed}.")
+        }
         Placement::Resident => match needed.strip_suffix(" GiB") {
             Some(figure) if allowed.ends_with(" GiB") => {
                 format!("Runs fully in memory: {figure} of {allowed}.")
@@ -50,6 +54,12 @@ pub(super) fn warning(
         sentences.push(format!(
             "It was trained for a context of {} tokens, so the tier uses that.",
             plan.context_tokens
+        ));
+    }
+    if model.kind != ModelKind::Chat && plan.kind == TierKind::Generative {
+        sentences.push(format!(
+            "It takes turns with chat models, because it needs more than the {} that are reserved beside them.",
+            gib(EMBEDDER_SLOT)
         ));
     }
     let experts = plan.bytes(LineKind::PagedExperts);

@@ -1,7 +1,7 @@
 //! What the policy's owner does by itself: when to call the policy again, and which tiers to request.
 
 use super::{Alarm, Phase, Stance, State, TierView, Waiting};
-use crate::TierId;
+use crate::{TierId, TierKind};
 use std::time::Duration;
 
 /// Returns the next time at which [`super::plan`] may have steps without another event; `None` if there is none.
@@ -28,7 +28,9 @@ pub fn returning(state: &State) -> Option<TierId> {
     let mut tiers = state.tiers.iter().filter(|tier| may(tier));
     let is_home = |tier: &&TierView| Some(&tier.id) == state.home.as_ref();
     let away = || {
-        let empty = state.tiers.iter().all(|tier| tier.phase == Phase::Stopped);
+        let generative = |tier: &TierView| tier.kind == TierKind::Generative;
+        let mut loaded = state.tiers.iter();
+        let empty = loaded.all(|tier| tier.phase == Phase::Stopped || !generative(tier));
         let others = state.tiers.iter().filter(|tier| !is_home(tier));
         empty && state.queue.is_empty() && others.into_iter().any(|tier| tier.idled_out)
     };

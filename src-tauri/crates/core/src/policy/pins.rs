@@ -1,5 +1,6 @@
 //! Which tiers can be pinned together.
 
+use super::{Holding, Holdings};
 use crate::{TierId, budget::Budget};
 
 /// What several pinned tiers need together.
@@ -13,26 +14,25 @@ pub struct Pins {
     pub total_bytes: u64,
 }
 
-/// Returns which of these tiers, with their plans' bytes, fit together, in the given order.
+/// Returns which of these tiers fit together, in the given order.
 #[must_use]
-pub fn pins(budget: &Budget, tiers: &[(TierId, u64)]) -> Pins {
-    let sum = |all: &[(TierId, u64)]| {
-        all.iter()
-            .fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes))
-    };
-    let (mut held, mut left_out): (Vec<(TierId, u64)>, _) = (Vec::new(), Vec::new());
-    for (tier, bytes) in tiers {
-        let fits = sum(&held).saturating_add(*bytes) <= budget.total_bytes;
-        if fits && held.len() < budget.max_loaded {
-            held.push((tier.clone(), *bytes));
+pub fn pins(budget: &Budget, tiers: &[(TierId, Holding)]) -> Pins {
+    let mut together = Holdings::default();
+    let (mut held, mut left_out) = (Vec::new(), Vec::new());
+    for (tier, holding) in tiers {
+        let with = together.with(*holding);
+        if with.fit(budget) {
+            together = with;
+            held.push(tier.clone());
         } else {
             left_out.push(tier.clone());
         }
     }
+    let all: Holdings = tiers.iter().map(|(_, holding)| *holding).collect();
     Pins {
-        held: held.into_iter().map(|(tier, _)| tier).collect(),
+        held,
         left_out,
-        total_bytes: sum(tiers),
+        total_bytes: all.total_bytes(),
     }
 }
 
@@ -43,13 +43,20 @@ mod tests {
     #[test]
     fn pinned_tiers_are_held_as_far_as_they_fit_together() {
         let of = |max_loaded, sizes: &[u64]| {
-            let named =
-                |(at, &bytes): (usize, &u64)| (TierId::new(format!("t{at}")).unwrap(), bytes);
+            let named = |(at, &bytes): (usize, &u64)| {
+                let holding = Holding {
+                    kind: crate::TierKind::Generative,
+                    bytes,
+                    reserved_bytes: 0,
+                };
+                (TierId::new(format!("t{at}")).unwrap(), holding)
+            };
             let tiers: Vec<_> = sizes.iter().enumerate().map(named).collect();
             let budget = Budget {
                 total_bytes: 10,
                 max_loaded,
                 paging: crate::run::Paging::Mmap,
+                embedder_bytes: 0,
             };
             let Pins {
                 held,

@@ -1,6 +1,7 @@
 //! The policy's rules one by one, and its properties on a simulated machine.
 
 mod alarms;
+mod embedders;
 mod missing;
 mod patience;
 mod residence;
@@ -16,7 +17,9 @@ fn tier(name: &str, phase: Phase, plan_bytes: u64) -> TierView {
     TierView {
         id: id(name),
         phase,
+        kind: TierKind::Generative,
         plan_bytes: Some(plan_bytes),
+        reserved_bytes: 0,
         leases: 0,
         last_used: 0,
         idle_since: None,
@@ -66,6 +69,7 @@ fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
             total_bytes: 10,
             max_loaded,
             paging: crate::run::Paging::Mmap,
+            embedder_bytes: 0,
         },
         tiers,
         queue: (1..).zip(queue).map(waiting).collect(),
@@ -255,6 +259,7 @@ fn a_tier_fits_a_budget_of_its_size_for_at_least_one_tier() {
             total_bytes,
             max_loaded,
             paging: crate::run::Paging::Mmap,
+            embedder_bytes: 0,
         };
         fits_alone(&budget, 5)
     };

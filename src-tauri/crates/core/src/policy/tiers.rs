@@ -1,10 +1,11 @@
 //! The tiers, with what one call of the policy has decided about them.
 
 use super::{
-    Alarm, Missing, Phase, Refusal, Stance, State, Step, StopRequest, TierView, Waiting, Why,
-    fits_alone,
+    Alarm, Holding, Holdings, Missing, Phase, Refusal, Stance, State, Step, StopRequest, TierView,
+    Waiting, Why, fits_alone,
 };
-use crate::TierId;
+use crate::{TierId, TierKind};
+use std::time::Duration;
 
 struct Tier<'a> {
     view: &'a TierView,
@@ -34,8 +35,16 @@ impl Tier<'_> {
         self.leases == 0 && !self.wanted
     }
 
-    fn bytes(&self) -> u64 {
-        self.view.plan_bytes.unwrap_or(0)
+    fn is_embedder(&self) -> bool {
+        self.view.kind == TierKind::Embedder
+    }
+
+    fn stays(&self) -> bool {
+        self.holds_memory() && !self.leaving()
+    }
+
+    fn holding(&self) -> Holding {
+        Holding::from(self.view)
     }
 }
 
@@ -51,8 +60,9 @@ enum Claim {
 pub(super) struct Tiers<'a> {
     state: &'a State,
     tiers: Vec<Tier<'a>>,
-    /// Set once an older waiter needs memory: newer ones may use loaded tiers, but load nothing.
-    memory_claimed: bool,
+    /// The tiers for which older waiters need memory: newer ones may use loaded tiers, but load nothing, except
+    /// generative tiers past embedders, and embedders that fit beside all.
+    claims: Vec<usize>,
     pub(super) steps: Vec<Step>,
 }
 
@@ -74,7 +84,7 @@ impl<'a> Tiers<'a> {
         Self {
             state,
             tiers: state.tiers.iter().map(tier).collect(),
-            memory_claimed: false,
+            claims: Vec::new(),
             steps: Vec::new(),
         }
     }
@@ -91,52 +101,84 @@ impl<'a> Tiers<'a> {
 
     pub(super) fn heed_alarm(&mut self) {
         let alarm = self.state.alarm;
-        if alarm < Alarm::Unload {
-            return;
-        }
         for index in 0..self.tiers.len() {
             let leased = self.tiers[index].leases > 0;
-            if self.lives(index) && (!leased || alarm == Alarm::Critical) {
+            let unloads = if self.tiers[index].is_embedder() {
+                Alarm::Hold
+            } else {
+                Alarm::Unload
+            };
+            let ends = alarm >= if leased { Alarm::Critical } else { unloads };
+            if self.lives(index) && ends {
                 self.stop(index, leased, Why::Alarm(alarm));
             }
         }
     }
 
     pub(super) fn end_idle(&mut self) {
-        for index in 0..self.tiers.len() {
-            let Tier {
-                view,
-                phase,
-                leases,
-                expected,
-                ..
-            } = self.tiers[index];
-            let paused = self.state.stance == Stance::Paused;
-            if leases > 0 || !self.lives(index) || expected && !paused {
-                continue;
-            }
-            let idle = view.idle_since.map(|at| self.state.now.saturating_sub(at));
-            let keeps = view.keep.filter(|_| !view.pinned);
-            match (idle, self.state.keep_of(view)) {
-                _ if paused && phase == Phase::Starting => {
-                    self.stop(index, false, Why::Stance(Stance::Paused));
-                }
-                (Some(idle), Some(keep)) if phase == Phase::Ready && idle >= keep => {
-                    let of_itself = keeps.is_some_and(|keeps| idle >= keeps);
-                    let why = if of_itself {
-                        Why::Idle(idle)
-                    } else {
-                        Why::Stance(self.state.stance)
-                    };
-                    self.stop(index, false, why);
-                }
-                _ => {}
-            }
+        let mut ends: Vec<(usize, Why)> = (0..self.tiers.len())
+            .filter_map(|index| Some((index, self.ends_idle(index)?)))
+            .collect();
+        // An embedder does not outlast the tiers that it was loaded beside.
+        let idles_out = |(index, why): &(usize, Why)| {
+            matches!(why, Why::Idle(_)) && !self.tiers[*index].is_embedder()
+        };
+        if ends.iter().any(idles_out) {
+            let mut follow: Vec<_> = (0..self.tiers.len())
+                .filter(|index| !ends.iter().any(|(ends, _)| ends == index))
+                .filter_map(|index| Some((index, Why::Idle(self.idle_embedder(index)?))))
+                .collect();
+            follow.append(&mut ends);
+            ends = follow;
+        }
+        for (index, why) in ends {
+            self.stop(index, false, why);
         }
     }
 
+    /// Returns since how long an embedder that may end has been idle.
+    fn idle_embedder(&self, index: usize) -> Option<Duration> {
+        let tier = &self.tiers[index];
+        let ends = tier.is_embedder() && tier.phase == Phase::Ready && !tier.expected;
+        let keeps = self.state.keep_of(tier.view);
+        tier.view
+            .idle_since
+            .filter(|_| ends && tier.leases == 0 && keeps.is_some())
+            .map(|at| self.state.now.saturating_sub(at))
+    }
+
+    /// Returns why the tier ends if it has been idle for too long.
+    fn ends_idle(&self, index: usize) -> Option<Why> {
+        let Tier {
+            view,
+            phase,
+            leases,
+            expected,
+            ..
+        } = self.tiers[index];
+        let paused = self.state.stance == Stance::Paused;
+        if leases > 0 || !self.lives(index) || expected && !paused {
+            return None;
+        }
+        if paused && phase == Phase::Starting {
+            return Some(Why::Stance(Stance::Paused));
+        }
+        let idle = self.state.now.saturating_sub(view.idle_since?);
+        let keep = self.state.keep_of(view)?;
+        if phase != Phase::Ready || idle < keep {
+            return None;
+        }
+        let keeps = view.keep.filter(|_| !view.pinned);
+        let of_itself = keeps.is_some_and(|keeps| idle >= keeps);
+        Some(if of_itself {
+            Why::Idle(idle)
+        } else {
+            Why::Stance(self.state.stance)
+        })
+    }
+
     pub(super) fn end_excess(&mut self) {
-        self.make_room(0, 0, Claim::All, &Why::Budget);
+        self.make_room(None, Claim::All, &Why::Budget);
     }
 
     /// Plans what can be done for a waiter now.
@@ -150,24 +192,24 @@ impl<'a> Tiers<'a> {
             Phase::Stopped if tier.view.stop.is_some() => {}
             Phase::Stopped => match tier.view.plan_bytes {
                 Some(bytes) if !fits_alone(&self.state.budget, bytes) => {}
-                Some(bytes) if !self.fits_beside_pinned(index, bytes) => {
-                    let why = Refusal::Pinned(self.pinned(index));
+                Some(_) if !self.fits_beside_kept(index) => {
+                    let why = self.kept_from(index);
                     self.refuse(waiting, why);
                 }
-                Some(bytes) if !self.memory_claimed => {
-                    self.memory_claimed = true;
+                Some(bytes) if self.may_load(index) => {
+                    self.claims.push(index);
                     let patient = self.state.now < self.state.patience_ends(waiting);
                     let claim = if patient { Claim::Idle } else { Claim::All };
                     if let Some(missing) = self.load(index, bytes, claim) {
-                        self.memory_claimed = false;
+                        self.claims.pop();
                         let why = Refusal::Missing(missing, bytes);
                         self.refuse(waiting, why);
                     }
                 }
-                _ => self.memory_claimed = true,
+                _ => self.claims.push(index),
             },
             // It needs memory again once it has ended.
-            _ if tier.leaving() => self.memory_claimed = true,
+            _ if tier.leaving() => self.claims.push(index),
             Phase::Ready => self.grant(index, waiting.request),
             Phase::Starting | Phase::Stopping => self.tiers[index].wanted = true,
         }
@@ -183,12 +225,12 @@ impl<'a> Tiers<'a> {
             (Phase::Ready, _) if !tier.leaving() => self.grant(index, waiting.request),
             (Phase::Stopped, Some(bytes))
                 if tier.view.stop.is_none()
-                    && !self.memory_claimed
+                    && self.may_load(index)
                     && self.state.stance == Stance::Open
                     && fits_alone(&self.state.budget, bytes)
-                    && self.fits_beside_pinned(index, bytes) =>
+                    && self.fits_beside_kept(index) =>
             {
-                self.memory_claimed = true;
+                self.claims.push(index);
                 self.load(index, bytes, Claim::Idle);
             }
             _ => {}
@@ -228,26 +270,49 @@ impl<'a> Tiers<'a> {
         matches!(self.tiers[index].phase, Phase::Starting | Phase::Ready)
     }
 
-    /// Returns the other pinned tiers that are loaded.
-    fn pinned(&self, but: usize) -> Vec<TierId> {
-        self.staying_pinned(but)
-            .map(|tier| tier.view.id.clone())
-            .collect()
+    /// Returns whether no older waiter needs the memory that the tier would take.
+    fn may_load(&self, index: usize) -> bool {
+        let own = &self.tiers[index];
+        let claims = || self.claims.iter().map(|claim| &self.tiers[*claim]);
+        // Otherwise it would have to end again before it has served anybody.
+        let beside_them = || {
+            let staying = self.tiers.iter().filter(|tier| tier.stays());
+            let all: Holdings = staying.chain(claims()).map(Tier::holding).collect();
+            all.with(own.holding()).fit(&self.state.budget)
+        };
+        let known = |tier: &Tier<'_>| !tier.is_embedder() && tier.view.plan_bytes.is_some();
+        if own.is_embedder() {
+            self.claims.is_empty() || (claims().all(known) && beside_them())
+        } else {
+            claims().all(Tier::is_embedder)
+        }
     }
 
-    fn fits_beside_pinned(&self, index: usize, bytes: u64) -> bool {
-        let sum = self
-            .staying_pinned(index)
-            .fold(bytes, |sum, tier| sum.saturating_add(tier.bytes()));
-        let count = self.staying_pinned(index).count() + 1;
-        sum <= self.state.budget.total_bytes && count <= self.state.budget.max_loaded
+    fn fits_beside_kept(&self, index: usize) -> bool {
+        let kept: Holdings = self.kept(index).map(Tier::holding).collect();
+        kept.with(self.tiers[index].holding())
+            .fit(&self.state.budget)
     }
 
-    fn staying_pinned(&self, but: usize) -> impl Iterator<Item = &Tier<'a>> {
+    /// Returns what the tier is refused for if it does not fit beside those that are kept.
+    fn kept_from(&self, index: usize) -> Refusal {
+        let ids = self.kept(index).map(|tier| tier.view.id.clone());
+        let ids = ids.collect();
+        if self.tiers[index].is_embedder() {
+            Refusal::Slot(ids)
+        } else {
+            Refusal::Pinned(ids)
+        }
+    }
+
+    /// The other tiers that stay loaded whatever this one needs: pinned ones, and beside an embedder the generative ones.
+    fn kept(&self, but: usize) -> impl Iterator<Item = &Tier<'a>> {
+        let for_embedder = self.tiers[but].is_embedder();
         let others = self.tiers.iter().enumerate();
         others
             .filter(move |(index, tier)| {
-                *index != but && tier.view.pinned && tier.holds_memory() && !tier.leaving()
+                let kept = tier.view.pinned || (for_embedder && !tier.is_embedder());
+                *index != but && kept && tier.stays()
             })
             .map(|(_, tier)| tier)
     }
@@ -255,38 +320,44 @@ impl<'a> Tiers<'a> {
     /// Returns the missing memory if there would be room without it.
     fn load(&mut self, index: usize, bytes: u64, claim: Claim) -> Option<Missing> {
         let why = Why::RoomFor(self.tiers[index].view.id.clone());
-        self.make_room(bytes, 1, claim, &why);
-        if !self.is_settled_for(bytes) {
+        self.make_room(Some(index), claim, &why);
+        if !self.is_settled_for(index) {
             return None;
         }
         let missing = self.missing_for(bytes);
         if missing.is_none() {
             self.tiers[index].phase = Phase::Starting;
+            self.tiers[index].wanted = true;
             let tier = self.tiers[index].view.id.clone();
             self.steps.push(Step::Start(tier));
         }
         missing
     }
 
-    /// Ends idle tiers, and claims leased ones if it may, until `bytes` in `slots` tiers more would fit.
-    fn make_room(&mut self, bytes: u64, slots: usize, claim: Claim, why: &Why) {
+    /// Ends idle tiers, and claims leased ones if it may, until the tier would fit too.
+    fn make_room(&mut self, load: Option<usize>, claim: Claim, why: &Why) {
         let budget = self.state.budget;
+        let loaded = load.map(|index| self.tiers[index].holding());
         let fits = |tiers: &[Tier<'_>], without: &[usize]| {
-            let stays = |(index, tier): &(usize, &Tier<'_>)| {
-                tier.holds_memory() && !tier.leaving() && !without.contains(index)
-            };
-            let staying = || tiers.iter().enumerate().filter(stays);
-            let sum = staying().fold(bytes, |sum, (_, tier)| sum.saturating_add(tier.bytes()));
-            sum <= budget.total_bytes && staying().count() + slots <= budget.max_loaded
+            let stays =
+                |(index, tier): &(usize, &Tier<'_>)| tier.stays() && !without.contains(index);
+            let staying = tiers.iter().enumerate().filter(stays);
+            let staying = staying.map(|(_, tier)| tier.holding());
+            staying.chain(loaded).collect::<Holdings>().fit(&budget)
         };
-        let mut order: Vec<usize> = (0..self.tiers.len()).collect();
+        // No generative tier ends for an embedder.
+        let of_embedder = loaded.is_some_and(|load| load.kind == TierKind::Embedder);
+        let mut order: Vec<usize> = (0..self.tiers.len())
+            .filter(|index| !of_embedder || self.tiers[*index].is_embedder())
+            .collect();
         order.sort_by_key(|&index| {
             let tier = &self.tiers[index];
             // Waiters count only for idle tiers: the draining tier must not change with each new one.
             let free = tier.idle() && !tier.queued;
             let pinned = tier.view.pinned;
+            let use_order = (!tier.is_embedder(), tier.view.last_used, index);
             // Whoever is served fits beside the pinned ones: only a lowered budget gets as far as them.
-            (pinned, !free, !tier.idle(), tier.view.last_used, index)
+            (pinned, !free, !tier.idle(), use_order)
         });
 
         let mut victims = Vec::new();
@@ -334,15 +405,13 @@ impl<'a> Tiers<'a> {
         self.steps.push(Step::Refuse { request, why });
     }
 
-    /// Returns whether no process is starting or ending, and the plan fits beside what is loaded.
-    fn is_settled_for(&self, bytes: u64) -> bool {
-        let settled = self
-            .tiers
-            .iter()
-            .all(|tier| matches!(tier.phase, Phase::Stopped | Phase::Ready));
-        let held = || self.tiers.iter().filter(|tier| tier.holds_memory());
-        let sum = held().fold(bytes, |sum, tier| sum.saturating_add(tier.bytes()));
-        let budget = &self.state.budget;
-        settled && sum <= budget.total_bytes && held().count() < budget.max_loaded
+    /// Returns whether no process is starting or ending, and the tier fits beside what is loaded.
+    fn is_settled_for(&self, index: usize) -> bool {
+        let mut tiers = self.tiers.iter();
+        let settled = tiers.all(|tier| matches!(tier.phase, Phase::Stopped | Phase::Ready));
+        let held = self.tiers.iter().filter(|tier| tier.holds_memory());
+        let held: Holdings = held.map(Tier::holding).collect();
+        let with = held.with(self.tiers[index].holding());
+        settled && with.fit(&self.state.budget)
     }
 }

@@ -1,4 +1,4 @@
-//! Embeddings: their normalization, and the engine thread of an embedding model.
+//! Embeddings: their normalization, and the engine thread of a model for embeddings or reranking.
 
 use super::{Event, Generations, Goal, Job, count};
 use crate::{
@@ -35,6 +35,17 @@ pub(super) fn normalised(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
     Ok(shortened.map(|each| each as f32).collect())
 }
 
+/// Returns the score, as a vector of one number.
+///
+/// # Errors
+/// [`Code::Internal`] for what is no number.
+fn scored(score: Option<f32>) -> Result<Vec<f32>, Error> {
+    match score.filter(|score| score.is_finite()) {
+        Some(score) => Ok(vec![score]),
+        None => Err(Error::new(Code::Internal, "the model gave no score")),
+    }
+}
+
 /// Embeds prompts until all senders are dropped, as many per evaluation as fit. Nothing is cached.
 pub(crate) fn run_pooled(
     model: &Model,
@@ -49,6 +60,7 @@ pub(crate) fn run_pooled(
         interrupt: context.interrupt(),
         interruptible: model.is_interruptible(),
         context,
+        largest: 0,
         waiting: VecDeque::new(),
         batch: Batch::default(),
         pause,
@@ -76,6 +88,8 @@ struct Embedder<'a> {
     context: Context,
     interrupt: Arc<Interrupt>,
     interruptible: bool,
+    /// The tokens of the largest batch so far.
+    largest: usize,
     /// The next one first.
     waiting: VecDeque<Job>,
     batch: Batch,
@@ -163,7 +177,12 @@ impl Embedder<'_> {
             for (sequence, job) in (0..).zip(jobs) {
                 self.push(sequence, &job.prompt, piece);
             }
+            let tokens = self.batch.len();
             match self.context.decode(&mut self.batch)? {
+                Decoded::Done if self.pooling.takes_whole() && tokens > self.largest => {
+                    self.context.release_logits(tokens);
+                    self.largest = tokens;
+                }
                 Decoded::Done => {}
                 Decoded::Aborted => return Ok(None),
                 Decoded::NoRoom => {
@@ -172,7 +191,10 @@ impl Embedder<'_> {
                 }
             }
         }
-        let pooled = |(sequence, _)| normalised(self.context.pooled(sequence));
+        let pooled = |(sequence, _)| match self.pooling {
+            Pooling::Rank => scored(self.context.score(sequence)),
+            _ => normalised(self.context.pooled(sequence)),
+        };
         Ok(Some((0..).zip(jobs).map(pooled).collect()))
     }
 

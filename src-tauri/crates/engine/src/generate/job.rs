@@ -45,7 +45,7 @@ pub(crate) enum Goal {
     Save(Draft),
     /// To write the most recent conversation to a file. There is no prompt.
     SaveLatest(Draft),
-    /// To return its embedding.
+    /// To return its embedding, or its score by a reranking model.
     Embed,
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum Event {
     Done(Summary),
     /// A state was written; with figures if a prompt was evaluated for it.
     Saved(Written, Option<Timings>),
-    /// The embedding of a prompt, of length 1.
+    /// The embedding of a prompt, of length 1, or its score alone.
     Embedded(Vec<f32>),
     Failed(Error),
 }

@@ -518,6 +518,29 @@ impl Context {
         self.vector(embedding)
     }
 
+    /// Gives back the memory of the logits of the last batch, of so many tokens, in a model that pools the outputs of an
+    /// encoder. llama.cpp allocates and clears a row for each token, as wide as the vocabulary, and never uses them. It
+    /// allocates again only for a larger batch.
+    pub(crate) fn release_logits(&mut self, tokens: usize) {
+        // SAFETY: the context is live; it has at least as many rows as its last batch has tokens, and nobody reads them.
+        unsafe {
+            let logits = sys::llama_get_logits(self.raw.as_ptr());
+            let bytes = tokens * self.model.vocabulary() * size_of::<f32>();
+            if !logits.is_null() {
+                crate::platform::release(std::ptr::slice_from_raw_parts_mut(logits.cast(), bytes));
+            }
+        }
+    }
+
+    /// Returns the score of the sequence's tokens in the last batch, by a model that pools with [`Pooling::Rank`].
+    pub(crate) fn score(&mut self, sequence: Sequence) -> Option<f32> {
+        // SAFETY: the context is live; with this pooling there is a float at least, until the next decode, which needs `&mut`.
+        unsafe {
+            let scores = sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence.into());
+            (!scores.is_null()).then(|| *scores)
+        }
+    }
+
     fn vector(&self, embedding: *const f32) -> Option<&[f32]> {
         // SAFETY: an embedding has as many floats as the model says.
         (!embedding.is_null())

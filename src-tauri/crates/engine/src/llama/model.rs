@@ -112,7 +112,7 @@ unsafe extern "C" fn advanced(share: f32, data: *mut c_void) -> bool {
     true
 }
 
-/// How an embedding model pools its tokens' outputs into one vector.
+/// How a model pools its tokens' outputs into one vector, or a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pooling {
     Mean,
@@ -122,6 +122,8 @@ pub(crate) enum Pooling {
     Last,
     /// The last token's output, in a model whose tokens attend to each other.
     LastOfWhole,
+    /// A classifier's score of the first token's output, or of the last one's in a causal model.
+    Rank,
 }
 
 impl Pooling {
@@ -130,6 +132,7 @@ impl Pooling {
             Self::Mean => sys::LLAMA_POOLING_TYPE_MEAN,
             Self::First => sys::LLAMA_POOLING_TYPE_CLS,
             Self::Last | Self::LastOfWhole => sys::LLAMA_POOLING_TYPE_LAST,
+            Self::Rank => sys::LLAMA_POOLING_TYPE_RANK,
         }
     }
 
@@ -324,31 +327,52 @@ impl Model {
         Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
     }
 
-    /// Returns how an embedding model pools; `None` for a generative model.
-    ///
-    /// # Errors
-    /// [`Code::ModelUnsupported`] for a model that ranks texts.
-    pub(crate) fn pooling(&self) -> Result<Option<Pooling>, Error> {
+    /// Returns how an embedding or reranking model pools; `None` for a generative model.
+    pub(crate) fn pooling(&self) -> Option<Pooling> {
         let architecture = self.header("general.architecture").unwrap_or_default();
         let own = |key: &str| self.header(&format!("{architecture}.{key}"));
         let causal = own("attention.causal").is_none_or(|causal| causal != "false");
         let named = own("pooling_type").and_then(|kind| kind.parse().ok());
         let encodes = architecture.contains("bert") || architecture.ends_with("-embedding");
-        Ok(match named.unwrap_or(sys::LLAMA_POOLING_TYPE_NONE) {
+        match named.unwrap_or(sys::LLAMA_POOLING_TYPE_NONE) {
             sys::LLAMA_POOLING_TYPE_MEAN => Some(Pooling::Mean),
             sys::LLAMA_POOLING_TYPE_CLS => Some(Pooling::First),
             sys::LLAMA_POOLING_TYPE_LAST if causal && !encodes => Some(Pooling::Last),
             sys::LLAMA_POOLING_TYPE_LAST => Some(Pooling::LastOfWhole),
-            sys::LLAMA_POOLING_TYPE_RANK => {
-                let message =
-                    "this is a reranking model, which produces neither text nor embeddings";
-                return Err(Error::new(Code::ModelUnsupported, message)
-                    .hint("choose a model for chat or for embeddings"));
-            }
+            sys::LLAMA_POOLING_TYPE_RANK => Some(Pooling::Rank),
             // The usual pooling of such models, if the file does not name one.
             _ if encodes || !causal => Some(Pooling::Mean),
             _ => None,
-        })
+        }
+    }
+
+    /// Returns the template in which a reranking model reads a query and a document, if it has one.
+    pub(crate) fn rerank_template(&self) -> Option<String> {
+        self.template(Some(c"rerank"))
+    }
+
+    /// Returns the tokens of a query and a document for a model without a template for them, as llama-server puts them
+    /// together: `[BOS] query [EOS] [SEP] document [EOS]`, without those that the vocabulary does not add.
+    pub(crate) fn pair(&self, query: &[Token], document: &[Token]) -> Vec<Token> {
+        let vocab = self.vocab();
+        // SAFETY: the vocabulary lives as long as the model.
+        let (begin, end, separator) = unsafe {
+            let separator = sys::llama_vocab_sep(vocab);
+            let end = sys::llama_vocab_eos(vocab);
+            let end = if end < 0 { separator } else { end };
+            let added = |token, adds: bool| Some(token).filter(|_| adds);
+            (
+                added(
+                    sys::llama_vocab_bos(vocab),
+                    sys::llama_vocab_get_add_bos(vocab),
+                ),
+                added(end, sys::llama_vocab_get_add_eos(vocab)),
+                added(separator, sys::llama_vocab_get_add_sep(vocab)),
+            )
+        };
+        let query = begin.into_iter().chain(query.iter().copied());
+        let document = separator.into_iter().chain(document.iter().copied());
+        query.chain(end).chain(document).chain(end).collect()
     }
 
     /// Sliding window in tokens; 0 if the model has none.
@@ -390,13 +414,15 @@ impl Model {
 
     /// Returns the model's own template; empty without one.
     pub(crate) fn chat_template(&self) -> String {
-        // SAFETY: `raw` is a live model; the text lives as long, and is NUL-terminated.
+        self.template(None).unwrap_or_default()
+    }
+
+    fn template(&self, name: Option<&CStr>) -> Option<String> {
+        let name = name.map_or(ptr::null(), CStr::as_ptr);
+        // SAFETY: `raw` is a live model, the name NUL-terminated; the text lives as long, and is NUL-terminated.
         unsafe {
-            let text = sys::llama_model_chat_template(self.raw.as_ptr(), ptr::null());
-            if text.is_null() {
-                return String::new();
-            }
-            CStr::from_ptr(text).to_string_lossy().into_owned()
+            let text = sys::llama_model_chat_template(self.raw.as_ptr(), name);
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
         }
     }
 

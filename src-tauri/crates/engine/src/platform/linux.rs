@@ -3,6 +3,9 @@
 use rustix::param::clock_ticks_per_second;
 use std::{collections::BTreeSet, fs, time::Duration};
 
+/// Frees the pages, which read as zeros afterwards.
+pub(super) const RELEASE: libc::c_int = libc::MADV_DONTNEED;
+
 #[cfg(target_env = "gnu")]
 #[expect(unsafe_code, reason = "libc")]
 pub(super) fn return_memory() {

@@ -3,7 +3,7 @@
 use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
 use crate::{
     generate::{Event, Goal},
-    llama::Token,
+    llama::{Pooling, Token},
     request::PromptInput,
 };
 use axum::{Json, body::Bytes, extract::State};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
 /// OpenAI's limit.
-const MOST_INPUTS: usize = 2048;
+pub(super) const MOST_INPUTS: usize = 2048;
 /// The most floats in an answer, about 45 MB of text.
 const MOST_FLOATS: usize = 2 << 20;
 /// Jobs of one request in the queue of a model that only embeds.
@@ -60,6 +60,12 @@ impl Input {
 }
 
 pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+    if engine.pooling == Some(Pooling::Rank) {
+        let message = "this model ranks documents and produces no embeddings";
+        return Err(Error::new(Code::BadRequest, message)
+            .hint("choose an embedding model for this tier, or name another tier")
+            .into());
+    }
     let request: Request = read(&body)?;
     check_dimensions(request.dimensions, engine.model.dimensions())?;
     let prompts = request.input.into_prompts();
@@ -130,32 +136,41 @@ impl Engine {
                 let message = format!("text {index} of `input` is empty");
                 return Err(Error::new(Code::BadRequest, message));
             }
-            let (length, room) = (tokens.len(), self.context_tokens as usize);
-            if length > room {
-                return Err(Error::new(
-                    Code::ContextExceeded,
-                    format!(
-                        "text {index} of `input` has {length} tokens and this tier's context holds {room}"
-                    ),
-                )
-                .hint("send the text in parts, or set a larger context for the tier")
-                .detail("index", index)
-                .detail("prompt_tokens", length)
-                .detail("context_tokens", room));
-            }
+            self.check_length(&format!("text {index} of `input`"), index, tokens.len())?;
             lists.push(tokens);
         }
         Ok(lists)
     }
+
+    pub(super) fn check_length(
+        &self,
+        what: &str,
+        index: usize,
+        length: usize,
+    ) -> Result<(), Error> {
+        let room = self.context_tokens as usize;
+        if length <= room {
+            return Ok(());
+        }
+        let message = format!("{what} has {length} tokens and this tier's context holds {room}");
+        Err(Error::new(Code::ContextExceeded, message)
+            .hint("send the text in parts, or set a larger context for the tier")
+            .detail("index", index)
+            .detail("prompt_tokens", length)
+            .detail("context_tokens", room))
+    }
 }
 
-/// Embeds the prompts, some at a time.
-async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f32>>, Error> {
+/// Embeds the prompts, or scores them, some at a time.
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    prompts: Vec<Vec<Token>>,
+) -> Result<Vec<Vec<f32>>, Error> {
     let (source, mut running) = Running::begin(engine, 0);
     let mut source = Some(source);
     let mut vectors = vec![Vec::new(); prompts.len()];
     // A generative model has few slots, with conversations in them.
-    let at_once = if engine.only_embeds { AT_ONCE } else { 1 };
+    let at_once = if engine.pooling.is_some() { AT_ONCE } else { 1 };
     let mut rest = prompts.into_iter().enumerate().peekable();
     loop {
         while running.left < at_once

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Running generations continue.
 pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> {
     // An embedding model keeps nothing.
-    let checkpoints = if engine.only_embeds {
+    let checkpoints = if engine.pooling.is_some() {
         0
     } else {
         let trimmed = engine.trims.request();

@@ -316,6 +316,7 @@ fn smallest(path: &Path, paging: Paging, line: LineKind) -> u64 {
             total_bytes: mib << 20,
             max_loaded: 1,
             paging,
+            embedder_bytes: 0,
         };
         let plan = plan_load(&account, 2048, KvCache::F16, MICRO_BATCH, &budget).ok()?;
         let bytes = plan.bytes(line);

@@ -14,6 +14,7 @@ mod memory;
 mod mrope;
 mod oracle;
 mod process;
+mod rerank;
 mod sound;
 mod speculation;
 mod support;

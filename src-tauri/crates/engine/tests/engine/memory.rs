@@ -60,6 +60,7 @@ async fn plans_match_measured_memory() {
         total_bytes: 64 << 30,
         max_loaded: 1,
         paging: tierbar_core::config::Paging::Mmap,
+        embedder_bytes: 0,
     };
     for name in [SMOLLM, GEMMA] {
         let file = model(name);
@@ -123,6 +124,7 @@ async fn a_custom_batch_stays_within_its_plan() {
         total_bytes: 64 << 30,
         max_loaded: 1,
         paging: tierbar_core::config::Paging::Mmap,
+        embedder_bytes: 0,
     };
     let prompt = "The sea is wide and the harbour lies quiet. ".repeat(60);
     for name in [SMOLLM, GEMMA] {

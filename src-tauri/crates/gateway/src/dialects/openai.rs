@@ -10,11 +10,12 @@ use crate::{
         routes::routes,
         schema::{Errors, Queued, RequestHeaders},
     },
-    inference::{CHAT, EMBEDDINGS, Inference, TEXT, dispatch, hints::Hints},
+    inference::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT, dispatch, hints::Hints},
 };
 use axum::{body::Body, extract::State, response::Response};
 use schema::{
-    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, TextCompletion, TextRequest,
+    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, RerankRequest, Reranked,
+    TextCompletion, TextRequest,
 };
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
@@ -26,6 +27,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
         .routes(routes!(chat))
         .routes(routes!(complete))
         .routes(routes!(embed))
+        .routes(routes!(rerank))
         .merge(responses::routes())
 }
 
@@ -117,4 +119,34 @@ async fn embed(
     body: Body,
 ) -> Result<Response, Failure> {
     dispatch::answer(inference, EMBEDDINGS, hints, body).await
+}
+
+/// Ranks documents by how well they answer a query, as Jina's and Cohere's APIs do.
+#[utoipa::path(
+    post,
+    path = RERANK,
+    tag = "openai",
+    operation_id = "rerank",
+    params(RequestHeaders),
+    request_body = RerankRequest,
+    responses(
+        (
+            status = 200,
+            description = "The documents' places in the request and their scores, the best first",
+            body = Reranked,
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn rerank(
+    State(inference): State<Arc<Inference>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    dispatch::answer(inference, RERANK, hints, body).await
 }

@@ -1,15 +1,15 @@
 //! How many answers a request asks for.
 
-use super::{CHAT, EMBEDDINGS, TEXT};
+use super::{CHAT, EMBEDDINGS, RERANK, TEXT};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
 
 /// The most answers to one prompt, as in OpenAI's API; an engine may give fewer.
 const MOST_EACH: u64 = 128;
-/// The most answers to one request, and the most texts that are embedded.
+/// The most answers to one request, and the most texts that are embedded or ranked.
 const MOST: u64 = 2048;
 
-/// Returns how many answers a request asks for: so many of each prompt, or a vector for each text.
+/// Returns how many answers a request asks for: so many of each prompt, or a vector or score for each text.
 ///
 /// # Errors
 /// `BadRequest` for more than any server gives.
@@ -25,6 +25,7 @@ pub(crate) fn asked(path: &str, request: &Value) -> Result<u64, Error> {
     let several = match path {
         TEXT => texts(&request["prompt"]),
         EMBEDDINGS => texts(&request["input"]),
+        RERANK => texts(&request["documents"]),
         _ => 1,
     };
     let all = each.saturating_mul(several);
@@ -63,6 +64,7 @@ mod tests {
             (EMBEDDINGS, json!({"input": "a"}), 1),
             (EMBEDDINGS, json!({"input": ["a", "b"], "n": 3}), 2),
             (EMBEDDINGS, json!({"input": texts}), 2048),
+            (RERANK, json!({"documents": ["a", "b"]}), 2),
         ] {
             assert_eq!(asked(path, &request).unwrap(), count, "{path} {request}");
         }

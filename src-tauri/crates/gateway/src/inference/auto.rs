@@ -73,7 +73,7 @@ pub(crate) async fn route(
             return Ok(Routed { tier, why });
         }
     }
-    let tier = route::resolve(wanted, tiers)?;
+    let tier = route::resolve_for(route::kind_of(path), wanted, tiers)?;
     Ok(Routed { tier, why: None })
 }
 

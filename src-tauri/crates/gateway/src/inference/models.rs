@@ -2,16 +2,14 @@
 
 use crate::inference::Inference;
 use std::collections::{BTreeMap, BTreeSet};
-use tierbar_core::{
-    Code, Error, Modality, ModelId, TierId, config::ChainConfig, status::TierStatus,
-};
+use tierbar_core::{Code, Error, ModelId, TierId, config::ChainConfig, status::TierStatus};
 
 /// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has.
 pub(crate) async fn explained(inference: &Inference, wanted: Option<&str>, error: Error) -> Error {
     let Some(name) = wanted.filter(|_| error.code == Code::ModelUnknown) else {
         return error;
     };
-    let installed = installed(inference).await.into_keys().collect();
+    let installed = installed(inference).await;
     unseated(name, &installed, error)
 }
 
@@ -24,33 +22,31 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
         error.code,
         format!("{id} is installed, but no tier uses it"),
     );
-    let rendered = rendered.hint("assign it to a tier in Settings or in config.toml");
+    let hint =
+        format!("choose it for a tier in Settings > Models, or run `tierbar models use {id} TIER`");
+    let rendered = rendered.hint(hint);
     Error {
         details: error.details,
         ..rendered
     }
 }
 
-/// The models that are here and can be loaded, with what they take; none if the folder cannot be read, since tiers are listed
-/// all the same.
-pub(crate) async fn installed(inference: &Inference) -> BTreeMap<ModelId, Vec<Modality>> {
+/// The models that are here and can be loaded; none if the folder cannot be read.
+async fn installed(inference: &Inference) -> BTreeSet<ModelId> {
     let listed = inference.models.list().await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();
     let loadable = models.into_iter().filter(|model| model.error.is_none());
-    loadable
-        .map(|model| (model.id, model.input_modalities))
-        .collect()
+    loadable.map(|model| model.id).collect()
 }
 
-/// The models that can be asked for by their own names, of those that are here and those that tiers have: a name is a tier's or
-/// a chain's before it is a model's.
+/// The models that can be asked for by their own names, which are those that tiers have: a name is a tier's or a chain's
+/// before it is a model's.
 pub(crate) fn askable(
     tiers: &[TierStatus],
     chains: &BTreeMap<TierId, ChainConfig>,
-    installed: BTreeSet<ModelId>,
 ) -> BTreeSet<ModelId> {
-    let mut models = installed;
-    models.extend(tiers.iter().filter_map(|tier| tier.model.clone()));
+    let models = tiers.iter().filter_map(|tier| tier.model.clone());
+    let mut models: BTreeSet<_> = models.collect();
     let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
     models.retain(|model| !names.clone().any(|name| name.as_str() == model.as_str()));
     models

@@ -1,13 +1,57 @@
 //! Which tier a request's `model` means.
 
-use super::{TOKENS, content::Content};
+use super::{EMBEDDINGS, RERANK, TOKENS, content::Content};
 use tierbar_core::{
-    Code, Error, ModelId, TierId, TierState,
+    Code, Error, ModelId, ModelKind, TierId, TierState,
     status::{EngineKind, TierStatus},
 };
 
-/// `wanted` is a tier's name, a model's id or `auto`, which is also what an absent one means. `tiers` are in
-/// reading order, so the smallest comes first.
+/// What Ollama's clients add to a name without a tag.
+pub(crate) const LATEST: &str = ":latest";
+/// A name that is less similar to another was not meant.
+const SIMILAR: f64 = 0.8;
+
+/// What a model must be for to answer at a path.
+pub(crate) fn kind_of(path: &str) -> ModelKind {
+    match path {
+        EMBEDDINGS => ModelKind::Embedding,
+        RERANK => ModelKind::Reranking,
+        _ => ModelKind::Chat,
+    }
+}
+
+/// As [`resolve`], of a request for text, vectors or scores: where it leaves the choice, the tier with a model for that. A chat
+/// model embeds if there is no other.
+///
+/// # Errors
+/// As [`resolve`]; `BadRequest` if no tier can rank documents.
+pub(crate) fn resolve_for(
+    kind: ModelKind,
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+) -> Result<TierId, Error> {
+    let own = |tier: &&TierStatus| tier.kind == kind;
+    let among = |tiers: &mut dyn Iterator<Item = &TierStatus>| {
+        best(tiers, |tier| {
+            let named = [TierId::EMBEDDER, TierId::RERANKER].contains(&tier.id.as_str());
+            !named
+        })
+    };
+    match wanted {
+        None | Some("" | TierId::AUTO) if kind == ModelKind::Embedding => {
+            let found = among(&mut tiers.iter().filter(own));
+            found.map_or_else(|| resolve(None, tiers), Ok)
+        }
+        None | Some("" | TierId::AUTO) if kind == ModelKind::Reranking => {
+            among(&mut tiers.iter().filter(own))
+                .ok_or_else(|| no_reranker("no tier has a reranking model"))
+        }
+        _ => resolve(wanted, tiers),
+    }
+}
+
+/// `wanted` is a tier's name, a model's id or `auto`, which is also what an absent one means: a tier with a chat model. `tiers`
+/// are in reading order, so the smallest comes first.
 ///
 /// The states only choose among tiers. Whether the chosen one answers is decided by its owner.
 ///
@@ -28,18 +72,15 @@ pub(crate) fn resolve_by<D: Ord>(
 ) -> Result<TierId, Error> {
     let best = |among: &mut dyn Iterator<Item = &TierStatus>| best(among, &drawback);
     let found = match wanted {
-        None | Some("" | TierId::AUTO) => return best(&mut tiers.iter()).ok_or_else(no_model),
+        None | Some("" | TierId::AUTO) => {
+            let mut chats = tiers.iter().filter(|tier| tier.kind == ModelKind::Chat);
+            return best(&mut chats).ok_or_else(no_model);
+        }
         Some(name) => tiers
             .iter()
             .find(|tier| tier.id.as_str() == name)
             .map(|tier| tier.id.clone())
-            .or_else(|| {
-                let of_model = |tier: &&TierStatus| {
-                    let model = tier.model.as_ref();
-                    model.is_some_and(|model| is(model, name))
-                };
-                best(&mut tiers.iter().filter(of_model))
-            }),
+            .or_else(|| best(&mut tiers.iter().filter(|tier| is(tier, name)))),
     };
     found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
 }
@@ -66,7 +107,7 @@ pub(crate) fn smaller(
     (holds && !content.has_media()).then(|| smaller.id.clone())
 }
 
-/// Contexts are saved by our own engine alone, and tokens counted by it and by endpoints of Anthropic's dialect, which
+/// Scores are a reranking model's. Contexts are saved by our own engine alone, and tokens counted by it and by endpoints of Anthropic's dialect, which
 /// the call of an endpoint knows; what another server would make of such a request is unknown.
 ///
 /// # Errors
@@ -76,6 +117,14 @@ pub(crate) fn check_engine(id: &TierId, tiers: &[TierStatus], path: &str) -> Res
         return Ok(());
     };
     match tier.engine {
+        EngineKind::Embedded if path == RERANK && tier.kind != ModelKind::Reranking => {
+            let model = tier.model.as_ref().map(ModelId::as_str);
+            let what = match model {
+                Some(model) => format!("{model}, the model of {id}, does not rank documents"),
+                None => format!("{id} has no model yet"),
+            };
+            Err(no_reranker(&what))
+        }
         EngineKind::Command if path == TOKENS => Err(not_counted(id.as_str())),
         EngineKind::Command | EngineKind::Endpoint if path.starts_with("/v1/context/") => {
             Err(only_ours(id.as_str(), "contexts are saved"))
@@ -116,8 +165,27 @@ fn best<'a, D: Ord>(
         .map(|tier| tier.id.clone())
 }
 
-fn is(model: &ModelId, name: &str) -> bool {
-    model.as_str() == name.strip_suffix(".gguf").unwrap_or(name)
+/// Whether it is the name of the tier's model: its id, or another one, as in Ollama's library. `:latest` is the tag of a name
+/// without one.
+fn is(tier: &TierStatus, name: &str) -> bool {
+    let Some(model) = &tier.model else {
+        return false;
+    };
+    let plain = name.strip_suffix(LATEST).unwrap_or(name);
+    let id = model.as_str();
+    id == name
+        || id == plain.strip_suffix(".gguf").unwrap_or(plain)
+        || tier
+            .aliases
+            .iter()
+            .any(|alias| alias.eq_ignore_ascii_case(plain))
+}
+
+fn no_reranker(what: &str) -> Error {
+    Error::new(Code::BadRequest, what).hint(
+        "download a reranking model, such as gpustack/bge-reranker-v2-m3-GGUF, then choose Use as Reranker in Settings > Models, \
+         or run `tierbar models use MODEL`",
+    )
 }
 
 fn no_model() -> Error {
@@ -137,12 +205,30 @@ pub(crate) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
     models.dedup();
     names.append(&mut models);
     let shown: String = wanted.chars().take(100).collect();
+    let use_one = format!("use one of: {}", names.join(", "));
+    let aliases = tiers.iter().flat_map(|tier| &tier.aliases);
+    let hint = match nearest(&shown, names.iter().chain(aliases)) {
+        Some(name) => format!("did you mean {name}? {use_one}"),
+        None => use_one,
+    };
     Error::new(
         Code::ModelUnknown,
         format!("there is no model or tier \"{shown}\""),
     )
-    .hint(format!("use one of: {}", names.join(", ")))
+    .hint(hint)
     .detail("available", names)
+}
+
+fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a String>) -> Option<&'a String> {
+    let wanted = wanted.strip_suffix(LATEST).unwrap_or(wanted).to_lowercase();
+    let similar = names.map(|name| {
+        let similarity = strsim::jaro_winkler(&wanted, &name.to_lowercase());
+        (similarity, name)
+    });
+    let nearest = similar.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    nearest
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -243,6 +329,62 @@ mod tests {
     }
 
     #[test]
+    fn a_request_goes_to_a_model_for_its_kind() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("search", Some("vectors"), TierState::Ready),
+            tier("embedder", Some("other-vectors"), TierState::Stopped),
+            tier("reranker", Some("scores"), TierState::Stopped),
+        ];
+        tiers[1].kind = ModelKind::Embedding;
+        tiers[2].kind = ModelKind::Embedding;
+        tiers[3].kind = ModelKind::Reranking;
+        let resolved = |kind, wanted, tiers: &[TierStatus]| {
+            let found = resolve_for(kind, wanted, tiers);
+            found.map(|id| id.to_string()).map_err(|error| error.code)
+        };
+        for leaves_the_choice in [None, Some(""), Some("auto")] {
+            for (kind, id) in [
+                (ModelKind::Chat, "fast"),
+                (ModelKind::Embedding, "embedder"),
+                (ModelKind::Reranking, "reranker"),
+            ] {
+                let found = resolved(kind, leaves_the_choice, &tiers);
+                assert_eq!(found, Ok(id.into()), "{leaves_the_choice:?}");
+            }
+        }
+        let embedding = ModelKind::Embedding;
+        assert_eq!(resolved(embedding, Some("fast"), &tiers), Ok("fast".into()));
+        assert_eq!(resolved(embedding, None, &tiers[..2]), Ok("search".into()));
+        assert_eq!(resolved(embedding, None, &tiers[..1]), Ok("fast".into()));
+        assert_eq!(
+            resolved(ModelKind::Reranking, None, &tiers[..3]),
+            Err(Code::BadRequest)
+        );
+        assert_eq!(
+            resolved(ModelKind::Chat, None, &tiers[1..]),
+            Err(Code::ModelMissing)
+        );
+    }
+
+    #[test]
+    fn only_a_reranking_model_ranks() {
+        let mut tiers = [tier("fast", Some("small"), TierState::Ready)];
+        let fast = tiers[0].id.clone();
+        let error = check_engine(&fast, &tiers, RERANK).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest);
+        assert_eq!(
+            error.message,
+            "small, the model of fast, does not rank documents"
+        );
+        tiers[0].kind = ModelKind::Reranking;
+        assert!(check_engine(&fast, &tiers, RERANK).is_ok());
+        tiers[0].kind = ModelKind::Chat;
+        tiers[0].engine = EngineKind::Endpoint;
+        assert!(check_engine(&fast, &tiers, RERANK).is_ok(), "it knows");
+    }
+
+    #[test]
     fn only_our_engine_saves_contexts() {
         let mut tiers = [tier("fast", Some("small"), TierState::Ready)];
         let fast = tiers[0].id.clone();
@@ -259,6 +401,55 @@ mod tests {
             );
             assert!(check_engine(&fast, &tiers, "/v1/completions").is_ok());
         }
+    }
+
+    #[test]
+    fn a_model_is_found_by_its_other_names() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("primary", Some("gemma-4-E4B-it-Q4_K_M"), TierState::Ready),
+            tier("far", Some("llama3:latest"), TierState::Ready),
+        ];
+        tiers[1].aliases = ["gemma-4-e4b", "gemma4:e4b", "gemma4"]
+            .map(str::to_owned)
+            .into();
+        for name in [
+            "gemma4",
+            "gemma4:latest",
+            "gemma4:e4b",
+            "Gemma4:E4B",
+            "gemma-4-e4b",
+            "gemma-4-E4B-it-Q4_K_M",
+            "gemma-4-E4B-it-Q4_K_M.gguf",
+            "gemma-4-E4B-it-Q4_K_M:latest",
+        ] {
+            assert_eq!(resolved(Some(name), &tiers), Ok("primary".into()), "{name}");
+        }
+        assert_eq!(resolved(Some("llama3:latest"), &tiers), Ok("far".into()));
+        assert_eq!(
+            resolved(Some("gemma4:26b"), &tiers),
+            Err(Code::ModelUnknown)
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let mut tiers = [tier(
+            "primary",
+            Some("gemma-4-E4B-it-Q4_K_M"),
+            TierState::Ready,
+        )];
+        tiers[0].aliases = vec!["gemma4:e4b".to_owned()];
+        let hint = |name| resolve(Some(name), &tiers).unwrap_err().hint.unwrap();
+        for (name, nearest) in [
+            ("primery", "primary"),
+            ("gemma4:4b", "gemma4:e4b"),
+            ("gemma-4-e4b-it-q4_k_s", "gemma-4-E4B-it-Q4_K_M"),
+        ] {
+            let begins = format!("did you mean {nearest}? use one of: auto, ");
+            assert!(hint(name).starts_with(&begins), "{}", hint(name));
+        }
+        assert!(hint("gpt-5").starts_with("use one of"), "{}", hint("gpt-5"));
     }
 
     #[test]

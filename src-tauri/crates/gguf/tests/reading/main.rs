@@ -5,6 +5,7 @@ mod aborts;
 mod architectures;
 mod classes;
 mod damage;
+mod kinds;
 mod lies;
 mod parts;
 mod projector;

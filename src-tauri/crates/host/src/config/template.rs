@@ -130,6 +130,11 @@ model = ""
 [tiers.heavy]
 model = ""
 
+# A small model for embeddings, up to 512 MiB, loads beside the chat model; so does one that ranks documents, in
+# [tiers.reranker]. An example, to use without the leading #:
+# [tiers.embedder]
+# model = "nomic-embed-text-v1.5.Q8_0.gguf"
+
 # A schedule runs a task at a time of day: "brief" (of JSON lines) or "summarize", over a file, the changed files of a folder, or a
 # URL; the result goes to a file or a webhook. See docs/tasks.md. An example, to use without the leading #:
 # [schedules.nightly]

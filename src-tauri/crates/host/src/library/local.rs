@@ -196,7 +196,11 @@ impl LocalModels {
             let machine = Arc::clone(&self.machine);
             tokio::spawn(async move { machine.look_again().await });
         }
-        Machine { decode, ..machine }
+        Machine {
+            decode,
+            embedder_bytes: self.models.embedder_bytes(),
+            ..machine
+        }
     }
 
     /// Returns the best rate of the models that have answered.

@@ -3,8 +3,8 @@
 use crate::worker;
 use std::path::PathBuf;
 use tierbar_core::{
-    Code, Config, Error, ModelId, TierId,
-    budget::{LoadPlan, Placement},
+    Code, Config, Error, ModelId, ModelKind, TierId, TierKind,
+    budget::{EMBEDDER_SLOT, LoadPlan, Placement},
     config::{CommandEngine, Engine, TierConfig},
     fit::{Line, LineKind},
 };
@@ -17,10 +17,13 @@ pub(super) fn load(tier: &TierId, config: &TierConfig) -> Option<Result<LoadSpec
         let what = format!("nothing is loaded for {tier}: it is an endpoint");
         return Some(Err(Error::new(Code::Internal, what)));
     };
-    Some(worker::process_guard().map(|guard| spec(config, engine, remote_model, model, guard)))
+    Some(
+        worker::process_guard().map(|guard| spec(tier, config, engine, remote_model, model, guard)),
+    )
 }
 
 fn spec(
+    tier: &TierId,
     config: &TierConfig,
     engine: &CommandEngine,
     remote_model: Option<String>,
@@ -40,12 +43,26 @@ fn spec(
                 bytes: engine.memory.0,
             }],
             context_tokens: config.context_tokens(),
+            kind: if kind(tier) != ModelKind::Chat && engine.memory.0 <= EMBEDDER_SLOT {
+                TierKind::Embedder
+            } else {
+                TierKind::Generative
+            },
         },
         command: Some(Box::new(ForeignCommand {
             engine: engine.clone(),
             remote_model,
             process_guard,
         })),
+    }
+}
+
+/// What the model of a server is for is known by the tier's name alone.
+pub(super) fn kind(tier: &TierId) -> ModelKind {
+    match tier.as_str() {
+        TierId::EMBEDDER => ModelKind::Embedding,
+        TierId::RERANKER => ModelKind::Reranking,
+        _ => ModelKind::Chat,
     }
 }
 
@@ -102,7 +119,14 @@ mod tests {
         else {
             panic!("no command");
         };
-        let spec = spec(tier, engine, remote, model, "/guard".into());
+        let spec = spec(
+            &TierId::new("fast").unwrap(),
+            tier,
+            engine,
+            remote,
+            model,
+            "/guard".into(),
+        );
         assert_eq!(spec.plan.total_bytes(), 6 << 30);
         assert_eq!(spec.command.unwrap().engine, *engine);
         let (_home, models) = models(COMMAND);

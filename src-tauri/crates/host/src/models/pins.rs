@@ -3,10 +3,10 @@
 use super::{Current, Models, load, options};
 use std::sync::Arc;
 use tierbar_core::{
-    Code, Config, Error, TierId,
+    Code, Config, Error, TierId, TierKind,
     budget::{Budget, gib},
     fit::Machine,
-    policy::{Pins, pins},
+    policy::{Holding, Pins, pins},
 };
 use tierbar_library::Library;
 
@@ -43,9 +43,14 @@ impl Models {
 pub(super) fn of(config: &Config, library: &Library, machine: &Machine) -> Pins {
     let pinned = config.tier_order().into_iter().filter_map(|id| {
         let tier = config.tiers.get(id).filter(|tier| tier.pinned)?;
+        let unread = Holding {
+            kind: TierKind::Generative,
+            bytes: 0,
+            reserved_bytes: 0,
+        };
         let spec = load(id, tier, library, machine).ok();
-        let bytes = spec.map_or(0, |spec| spec.plan.total_bytes());
-        Some((id.clone(), bytes))
+        let holding = spec.map_or(unread, |spec| Holding::from(&spec.plan));
+        Some((id.clone(), holding))
     });
     pins(&machine.budget(), &pinned.collect::<Vec<_>>())
 }
@@ -123,6 +128,7 @@ mod tests {
             total_bytes: 12 << 30,
             max_loaded: 3,
             paging: tierbar_core::config::Paging::Mmap,
+            embedder_bytes: 0,
         };
         let message = too_many(&pins, &budget).unwrap().message;
         let sum = "heavy cannot be pinned beside fast, primary: together the pinned tiers need 14.0 GiB, the budget for models is \

@@ -365,3 +365,13 @@ fn row(text: &mut String, machine: u64, file: &OfferedFile) {
         },
     );
 }
+
+#[test]
+fn a_file_is_called_by_its_models_names() {
+    let names = |file: &str| catalog().names_of(&tierbar_core::ModelId(file.to_owned()));
+    assert_eq!(
+        names("gemma-4-E4B-it-UD-Q4_K_XL"),
+        ["gemma-4-e4b", "gemma4:e4b", "gemma4"]
+    );
+    assert!(names("gemma-4-e4b").is_empty(), "no file");
+}

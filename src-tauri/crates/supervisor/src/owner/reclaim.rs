@@ -69,7 +69,8 @@ impl Supervisor {
         self.queue.iter().filter(requests).find_map(|waiter| {
             let mut tiers = self.tiers.iter();
             let tier = tiers.find(|tier| tier.spec.id == waiter.tier)?;
-            tier.next_bytes().filter(|_| tier.living().is_none())
+            let holding = tier.next_holding()?;
+            tier.living().is_none().then_some(holding.bytes)
         })
     }
 }

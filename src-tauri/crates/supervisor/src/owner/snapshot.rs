@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tierbar_core::{
     TierId,
     budget::Placement,
-    policy::{Alarm, Phase, State},
+    policy::{Alarm, Holdings, Phase, State},
     status::{BudgetStatus, TierStatus},
 };
 
@@ -24,9 +24,10 @@ impl Supervisor {
                 ..tier.status(&self.queue_of(tier), &self.loads)
             })
             .collect();
+        let held: Holdings = self.tiers.iter().filter_map(Tier::holding).collect();
         let budget = BudgetStatus {
             total_bytes: self.options.budget.total_bytes,
-            planned_bytes: self.tiers.iter().filter_map(Tier::held_bytes).sum(),
+            planned_bytes: held.total_bytes(),
         };
         self.tiers_seen
             .send_if_modified(|seen| replace(seen, tiers));

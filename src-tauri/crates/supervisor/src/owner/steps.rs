@@ -205,10 +205,14 @@ impl Supervisor {
         ));
         self.log_load(id);
         self.missing = None;
-        self.nothing_idled_out();
+        self.not_for_disuse(id);
     }
 
-    fn nothing_idled_out(&mut self) {
+    /// A tier is loaded, or ended for another reason than disuse. An embedder changes nothing for the generative tiers.
+    fn not_for_disuse(&mut self, id: &TierId) {
+        if self.tier(id).is_some_and(|tier| tier.is_embedder()) {
+            return;
+        }
         for tier in &mut self.tiers {
             tier.idled_out = false;
         }
@@ -216,13 +220,13 @@ impl Supervisor {
 
     fn stop_worker(&mut self, id: &TierId, force: bool, why: &Why) {
         if !why.is_disuse() {
-            self.nothing_idled_out();
+            self.not_for_disuse(id);
         }
         // Short memory does not wait for conversations to be saved; an ending host does.
         let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
         let sentence = words::ended(why, force, &self.causes);
         let Some(tier) = self.tier(id) else { return };
-        tier.idled_out = why.is_disuse();
+        tier.idled_out = why.is_disuse() && !tier.is_embedder();
         let why = match (tier.stop_reason(), why) {
             (Some(error), _) => error.message.clone(),
             (None, Why::Requested) => words::CHANGED.to_owned(),
@@ -254,7 +258,7 @@ impl Supervisor {
             tier.view(now, &self.loads).plan_bytes
         };
         let others = match why {
-            Refusal::Pinned(by) => by.iter().filter_map(plan).sum(),
+            Refusal::Pinned(by) | Refusal::Slot(by) => by.iter().filter_map(plan).sum(),
             Refusal::Alarm(_) | Refusal::Missing(..) | Refusal::Paused => 0,
         };
         Room {

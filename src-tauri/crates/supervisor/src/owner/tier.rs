@@ -10,11 +10,11 @@ use crate::{
 };
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
-    Code, Error, Modality, TierId, TierState,
+    Code, Error, Modality, TierId, TierKind, TierState,
     budget::gib,
     journal::Kind,
     lease::{Endpoint, KeepAlive},
-    policy::{Phase, StopRequest, TierView},
+    policy::{Holding, Phase, StopRequest, TierView},
     reclaim::{Missing, PATIENCE},
     status::{EngineKind, TierStatus},
 };
@@ -421,21 +421,28 @@ impl Tier {
         self.back()
     }
 
-    /// Returns the planned bytes of its next worker, once known.
-    pub(super) fn next_bytes(&self) -> Option<u64> {
+    /// Whether it is loaded into the embedder's slot.
+    pub(super) fn is_embedder(&self) -> bool {
+        let holding = self.holding();
+        holding.is_some_and(|holding| holding.kind == TierKind::Embedder)
+    }
+
+    /// Returns what its next worker will hold, once that is known.
+    pub(super) fn next_holding(&self) -> Option<Holding> {
         match &self.preparation {
-            Preparation::Done(spec) => Some(spec.plan.total_bytes()),
+            Preparation::Done(spec) => Some(Holding::from(&spec.plan)),
             Preparation::None | Preparation::Pending(_) => None,
         }
     }
 
-    pub(super) fn held_bytes(&self) -> Option<u64> {
-        Some(self.worker.as_ref()?.load.plan.total_bytes())
+    pub(super) fn holding(&self) -> Option<Holding> {
+        Some(Holding::from(&self.worker.as_ref()?.load.plan))
     }
 
     pub(super) fn view(&self, now: Duration, loads: &Loads) -> TierView {
         let worker = self.worker.as_ref();
-        let prepared = self.next_bytes();
+        let prepared = self.next_holding();
+        let holding = self.holding().or(prepared);
         // A stale worker ends once its successor is known to be loadable.
         let outdated = (self.stale() && prepared.is_some()).then_some(StopRequest::Drain);
         let late = self.drain_until.is_some_and(|until| until <= now);
@@ -443,7 +450,9 @@ impl Tier {
         TierView {
             id: self.spec.id.clone(),
             phase: worker.map_or(Phase::Stopped, |worker| worker.phase),
-            plan_bytes: self.held_bytes().or(prepared),
+            kind: holding.map(|holding| holding.kind).unwrap_or_default(),
+            plan_bytes: holding.map(|holding| holding.bytes),
+            reserved_bytes: holding.map_or(0, |holding| holding.reserved_bytes),
             leases: worker.map_or(0, |worker| worker.leases),
             last_used: self.last_used,
             idle_since: worker.and_then(|worker| worker.idle_since),
@@ -493,6 +502,8 @@ impl Tier {
             state,
             engine: EngineKind::from(&self.spec.engine),
             model: self.spec.model.clone(),
+            aliases: self.spec.aliases.clone(),
+            kind: self.spec.kind,
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
             plan: worker.map(|worker| worker.load.plan.clone()),

@@ -109,6 +109,18 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
             );
             Error::new(Code::OverBudget, what).hint(format!("unpin {names}, or use a loaded tier"))
         }
+        Refusal::Slot(by) => {
+            let names: Vec<_> = by.iter().map(TierId::as_str).collect();
+            let names = names.join(" and ");
+            let [needed, others, total] =
+                [room.needed, room.others, room.budget.total_bytes].map(gib);
+            let what = format!(
+                "{tier} does not fit beside {names}: it needs {needed}, and the plan for {names} takes {others} of the {total} budget"
+            );
+            Error::new(Code::OverBudget, what).hint(format!(
+                "unload {names}: its next load leaves room for {tier}; or choose a smaller model for {tier}"
+            ))
+        }
         Refusal::Missing(policy::Missing { of, memory }, needed) => {
             let part = figure(memory).unwrap_or_else(|| "some".to_owned());
             let what = format!(

@@ -6,6 +6,7 @@ use crate::{ModelAccount, fit::Offer, model::KvAccount, sampling::Sampling};
 fn blank() -> ModelAccount {
     ModelAccount {
         architecture: String::new(),
+        kind: crate::ModelKind::Chat,
         name: None,
         quant: String::new(),
         file_bytes: 0,
@@ -42,6 +43,7 @@ fn blank() -> ModelAccount {
 pub(crate) fn smollm2_135m() -> ModelAccount {
     ModelAccount {
         architecture: "llama".to_owned(),
+        kind: crate::ModelKind::Chat,
         quant: "Q4_1".to_owned(),
         file_bytes: 98_300_000,
         dense_bytes: 66_000_000,
@@ -65,6 +67,7 @@ pub(crate) fn smollm2_135m() -> ModelAccount {
 pub(crate) fn gemma3_270m() -> ModelAccount {
     ModelAccount {
         architecture: "gemma3".to_owned(),
+        kind: crate::ModelKind::Chat,
         quant: "Q4_K_M".to_owned(),
         file_bytes: 253_000_000,
         dense_bytes: 70_000_000,
@@ -93,6 +96,7 @@ pub(crate) fn qwen35_35b(file_bytes: u64) -> ModelAccount {
     let dense_bytes = of_elements(34_660_610_688 - 32_212_254_720 - 248_320 * 2048);
     ModelAccount {
         architecture: "qwen35moe".to_owned(),
+        kind: crate::ModelKind::Chat,
         file_bytes,
         dense_bytes,
         embedding_bytes,
@@ -141,6 +145,7 @@ pub(crate) fn qwen35_9b(file_bytes: u64) -> ModelAccount {
     let embedding_bytes = file_bytes / 1000 * 113;
     ModelAccount {
         architecture: "qwen35".to_owned(),
+        kind: crate::ModelKind::Chat,
         file_bytes,
         dense_bytes: file_bytes - embedding_bytes,
         embedding_bytes,

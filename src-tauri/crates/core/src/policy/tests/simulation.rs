@@ -44,6 +44,18 @@ struct Tier {
     exited: bool,
 }
 
+impl Tier {
+    fn holding(&self) -> Holding {
+        Holding {
+            bytes: self.bytes,
+            ..Holding::from(&self.view)
+        }
+    }
+}
+
+/// A plan's bytes, those left to the slot, the kind, whether it is pinned, and how many seconds it is kept.
+type Shape = (u64, u64, TierKind, bool, Option<u64>);
+
 struct Machine {
     now: Duration,
     budget: Budget,
@@ -66,10 +78,12 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(max_loaded: usize, patience: Duration, tiers: &[(u64, bool, Option<u64>)]) -> Self {
-        let tier = |(index, &(bytes, pinned, keep)): (usize, &(u64, bool, Option<u64>))| Tier {
+    fn new(max_loaded: usize, patience: Duration, tiers: &[Shape]) -> Self {
+        let tier = |(index, &(bytes, reserved, kind, pinned, keep)): (usize, &Shape)| Tier {
             view: TierView {
+                kind,
                 plan_bytes: None,
+                reserved_bytes: reserved,
                 pinned,
                 keep: keep.map(Duration::from_secs),
                 ..super::tier(&format!("t{index}"), Stopped, 0)
@@ -84,6 +98,7 @@ impl Machine {
                 total_bytes: 10,
                 max_loaded,
                 paging: crate::run::Paging::Mmap,
+                embedder_bytes: 0,
             },
             patience,
             alarm: Alarm::None,
@@ -170,6 +185,7 @@ impl Machine {
                     total_bytes,
                     max_loaded,
                     paging: crate::run::Paging::Mmap,
+                    embedder_bytes: 0,
                 };
                 self.budget_moved = true;
             }
@@ -239,7 +255,8 @@ impl Machine {
             view.rests |= view.phase != Stopping || view.stop.is_some();
             view.phase = Stopping;
             view.idle_since = None;
-            view.idled_out = why.take().is_some_and(|why| why.is_disuse());
+            let disused = why.take().is_some_and(|why| why.is_disuse());
+            view.idled_out = disused && view.kind == TierKind::Generative;
             *exited = true;
         }
     }
@@ -321,6 +338,12 @@ impl Machine {
         let spared = view.pinned && matches!(why, Why::RoomFor(_) | Why::Idle(_));
         assert!(!spared, "a pinned tier was ended: {why:?}");
         view.phase = Stopping;
+        let kind = view.kind;
+        if let Why::RoomFor(by) = why
+            && self.tiers[self.index(by)].view.kind == TierKind::Embedder
+        {
+            assert_eq!(kind, TierKind::Embedder, "ended for an embedder");
+        }
         self.tiers[at].why = Some(why.clone());
     }
 
@@ -329,14 +352,15 @@ impl Machine {
         let at = self.queue.iter().position(of).expect("it waits");
         let waiting = self.queue.remove(at);
         match why {
-            Refusal::Pinned(by) => {
-                let pinned: Vec<_> = by.iter().map(|id| &self.tiers[self.index(id)]).collect();
-                let bytes = self.tiers[self.index(&waiting.tier)].bytes;
-                let sum: u64 = pinned.iter().map(|tier| tier.bytes).sum();
-                let fits =
-                    sum + bytes <= self.budget.total_bytes && pinned.len() < self.budget.max_loaded;
-                assert!(!fits, "it would have fitted");
-                assert!(pinned.iter().all(|tier| tier.view.pinned));
+            Refusal::Pinned(by) | Refusal::Slot(by) => {
+                let kept = || by.iter().map(|id| &self.tiers[self.index(id)]);
+                let own = &self.tiers[self.index(&waiting.tier)];
+                let all: Holdings = kept().chain([own]).map(Tier::holding).collect();
+                assert!(!all.fit(&self.budget), "it would have fitted");
+                let embeds = own.view.kind == TierKind::Embedder;
+                assert_eq!(embeds, matches!(why, Refusal::Slot(_)));
+                let generates = |tier: &Tier| embeds && tier.view.kind == TierKind::Generative;
+                assert!(kept().all(|tier| tier.view.pinned || generates(tier)));
             }
             Refusal::Paused => assert_eq!(self.stance, Stance::Paused),
             Refusal::Missing(missing, bytes) => {
@@ -383,8 +407,10 @@ impl Machine {
         );
         tier.view.phase = Starting;
         tier.exited = false;
-        for tier in &mut self.tiers {
-            tier.view.idled_out = false;
+        if tier.view.kind == TierKind::Generative {
+            for tier in &mut self.tiers {
+                tier.view.idled_out = false;
+            }
         }
         self.check_budget();
     }
@@ -412,8 +438,16 @@ impl Machine {
 
     fn check_budget(&self) {
         let held = || self.tiers.iter().filter(|tier| tier.view.phase != Stopped);
-        assert!(held().map(|tier| tier.bytes).sum::<u64>() <= self.budget.total_bytes);
-        assert!(held().count() <= self.budget.max_loaded);
+        let sum = |kind, of: fn(&Tier) -> u64| {
+            let those = held().filter(|tier| tier.view.kind == kind);
+            those.map(of).sum::<u64>()
+        };
+        let left = sum(TierKind::Generative, |tier| tier.view.reserved_bytes);
+        let embedders = sum(TierKind::Embedder, |tier| tier.bytes);
+        let generative = sum(TierKind::Generative, |tier| tier.bytes);
+        assert!(generative + embedders.saturating_sub(left) <= self.budget.total_bytes);
+        let those = held().filter(|tier| tier.view.kind == TierKind::Generative);
+        assert!(those.count() <= self.budget.max_loaded);
     }
 
     /// Delivers all pending events except the ends of leases, until there are none.
@@ -498,11 +532,17 @@ fn event_or_budget() -> impl Strategy<Value = Event> {
     prop_oneof![12 => event(), 1 => budget]
 }
 
-/// Up to four tiers, of which most fit a budget of 10, alone or together, and some never do; a few are pinned, and most are
-/// ended when they have been idle for a while.
+/// Up to four tiers, of which most fit a budget of 10, alone or together, and some never do; some are embedders, a few are
+/// pinned, and most are ended when they have been idle for a while.
 fn machine() -> impl Strategy<Value = Machine> {
     let pinned = prop::bool::weighted(0.1);
-    let tier = (1..12_u64, pinned, prop::option::of(0..40_u64));
+    let generative = (1..12_u64, 0..3_u64).prop_map(|(bytes, left)| (bytes, left.min(bytes)));
+    let generative = generative.prop_map(|(bytes, left)| (bytes, left, TierKind::Generative));
+    let embedder = (1..4_u64).prop_map(|bytes| (bytes, 0, TierKind::Embedder));
+    let plan = prop_oneof![2 => generative, 1 => embedder];
+    let tier = (plan, pinned, prop::option::of(0..40_u64));
+    let tier =
+        tier.prop_map(|((bytes, left, kind), pinned, keep)| (bytes, left, kind, pinned, keep));
     let tiers = prop::collection::vec(tier, 1..5);
     (1..4_usize, 0..30_u64, tiers).prop_map(|(max_loaded, patience, tiers)| {
         Machine::new(max_loaded, Duration::from_secs(patience), &tiers)
@@ -511,8 +551,8 @@ fn machine() -> impl Strategy<Value = Machine> {
 
 impl std::fmt::Debug for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sizes: Vec<_> = self.tiers.iter().map(|tier| tier.bytes).collect();
-        write!(f, "{sizes:?} in {:?}", self.budget)
+        let plans: Vec<_> = self.tiers.iter().map(Tier::holding).collect();
+        write!(f, "{plans:?} in {:?}", self.budget)
     }
 }
 

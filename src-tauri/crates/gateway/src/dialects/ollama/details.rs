@@ -4,8 +4,8 @@ use crate::{blocking::blocking, inference::Inference};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeSet, fs};
-use tierbar_core::{Modality, ModelId, fit::LibraryModel, status::TierStatus};
+use std::fs;
+use tierbar_core::{Modality, ModelId, ModelKind, fit::LibraryModel, status::TierStatus};
 
 /// The models that are here.
 #[derive(Debug, Default)]
@@ -30,12 +30,6 @@ impl Library {
             Some(_) => with_model.find_map(|tier| self.of_tier(tier)),
             None => named(),
         }
-    }
-
-    /// Those that a tier could load.
-    pub(super) fn loadable(&self) -> BTreeSet<ModelId> {
-        let loadable = self.0.iter().filter(|model| model.error.is_none());
-        loadable.map(|model| model.id.clone()).collect()
     }
 
     /// Whether it is here under this name, or was fetched by it.
@@ -72,8 +66,11 @@ pub(super) fn capabilities(model: Option<&LibraryModel>) -> Vec<&'static str> {
     else {
         return vec!["completion"];
     };
-    if makes_vectors(&account.architecture) {
-        return vec!["embedding"];
+    match account.kind {
+        ModelKind::Chat => {}
+        ModelKind::Embedding => return vec!["embedding"],
+        // Ollama has no word for it.
+        ModelKind::Reranking => return Vec::new(),
     }
     let takes = |modality| model.input_modalities.contains(&modality);
     let rendered = [
@@ -85,13 +82,6 @@ pub(super) fn capabilities(model: Option<&LibraryModel>) -> Vec<&'static str> {
     ];
     let has = rendered.into_iter().filter(|(_, has)| *has);
     has.map(|(name, _)| name).collect()
-}
-
-/// llama.cpp's encoders, which make no text.
-fn makes_vectors(architecture: &str) -> bool {
-    ["bert", "embedding"]
-        .iter()
-        .any(|part| architecture.contains(part))
 }
 
 /// The file's sha256 if it has been hashed; else a hash of what distinguishes the file, since clients show a part of it.

@@ -151,7 +151,7 @@ impl Embed {
         if texts.is_empty() {
             let hinted = hints.tier.as_deref();
             let hinted = hinted.filter(|_| self.model() == TierId::AUTO);
-            let tier = name::tier(hinted.unwrap_or(self.model()), &tiers)?;
+            let tier = name::embedder(hinted.unwrap_or(self.model()), &tiers)?;
             let keep = load::keep(self.keep_alive.as_ref())?;
             load::settle(&inference, &tier, keep).await?;
             return Ok((Vec::new(), 0));

@@ -18,7 +18,7 @@ use tierbar_core::{
 /// As far ahead as Ollama itself says, for a tier that stays or answers.
 const FOREVER: &str = "2318-01-01T00:00:00Z";
 
-/// Lists what a request can name: `auto`, each tier with a model, each chain, and each model.
+/// Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier.
 #[utoipa::path(
     get,
     path = "/api/tags",
@@ -33,7 +33,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
     let with_model = with_model.map(|tier| (tier.id.as_str(), library.of_tier(tier)));
     let config = inference.services.config();
     let chains = &config.chains;
-    let models = askable(&tiers, chains, library.loadable());
+    let models = askable(&tiers, chains);
     let chains = chains.keys().map(|name| (name.as_str(), None));
     let models = models
         .iter()

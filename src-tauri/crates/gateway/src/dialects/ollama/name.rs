@@ -1,12 +1,9 @@
 //! Models' names, as Ollama's clients write them.
 
-use crate::inference::route;
+use crate::inference::route::{self, LATEST};
 use serde::Deserialize;
-use tierbar_core::{Code, Error, TierId, status::TierStatus};
+use tierbar_core::{Code, Error, ModelKind, TierId, status::TierStatus};
 use utoipa::ToSchema;
-
-/// What many clients add to a name without a tag.
-const LATEST: &str = ":latest";
 
 /// The name as we know it. Another server's model may be known by a name with that tag.
 pub(super) fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
@@ -24,6 +21,14 @@ pub(super) fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
 /// Those of [`route::resolve`].
 pub(super) fn tier(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
     route::resolve(Some(plain(name, tiers)), tiers)
+}
+
+/// As [`tier`], of a request for embeddings.
+///
+/// # Errors
+/// Those of [`route::resolve_for`].
+pub(super) fn embedder(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    route::resolve_for(ModelKind::Embedding, Some(plain(name, tiers)), tiers)
 }
 
 /// A request about a model.

@@ -3,11 +3,7 @@
 use super::schema::{Model, Models};
 use crate::{
     http::{error::Failure, path::Id, schema::Errors},
-    inference::{
-        Inference,
-        models::{askable, installed},
-        route,
-    },
+    inference::{Inference, models::askable, route},
 };
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
@@ -17,7 +13,7 @@ use std::{
 };
 use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
 
-/// Lists what a request can name: `auto`, each tier, each chain, and each model.
+/// Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier.
 #[utoipa::path(
     get,
     path = "/v1/models",
@@ -26,9 +22,8 @@ use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierS
     responses((status = 200, description = "The list", body = Models), Errors),
 )]
 pub(crate) async fn list(State(inference): State<Arc<Inference>>) -> Json<Value> {
-    let installed = installed(&inference).await;
     let config = inference.services.config();
-    let data = entries(&inference.tiers.snapshot(), &config.chains, &installed);
+    let data = entries(&inference.tiers.snapshot(), &config.chains);
     Json(json!({"object": "list", "data": data}))
 }
 
@@ -46,19 +41,14 @@ pub(crate) async fn one(
     Id(id): Id,
 ) -> Result<Json<Value>, Failure> {
     let tiers = inference.tiers.snapshot();
-    let installed = installed(&inference).await;
     let config = inference.services.config();
-    let mut entries = entries(&tiers, &config.chains, &installed).into_iter();
+    let mut entries = entries(&tiers, &config.chains).into_iter();
     let found = entries.find(|entry| entry["id"] == *id);
     Ok(Json(found.ok_or_else(|| route::unknown(&id, &tiers))?))
 }
 
-/// `auto`, each tier, each chain, and each model that a tier names or that is here.
-fn entries(
-    tiers: &[TierStatus],
-    chains: &BTreeMap<TierId, ChainConfig>,
-    installed: &BTreeMap<ModelId, Vec<Modality>>,
-) -> Vec<Value> {
+/// What answers: `auto`, each tier with a model, each chain, and each model of a tier.
+fn entries(tiers: &[TierStatus], chains: &BTreeMap<TierId, ChainConfig>) -> Vec<Value> {
     let tier = |tier: &TierStatus| {
         json!({
             "kind": "tier",
@@ -78,23 +68,21 @@ fn entries(
         let its_tiers = tiers
             .iter()
             .filter(|tier| tier.model.as_ref() == Some(model));
-        let modalities = match installed.get(model) {
-            Some(modalities) => modalities.iter().copied().collect(),
-            None => any_of(&|tier| tier.model.as_ref() == Some(model)),
-        };
+        let modalities = any_of(&|tier| tier.model.as_ref() == Some(model));
         json!({
             "kind": "model",
             "tiers": its_tiers.map(|tier| &tier.id).collect::<Vec<_>>(),
             "input_modalities": modalities,
         })
     };
-    let models = askable(tiers, chains, installed.keys().cloned().collect());
+    let models = askable(tiers, chains);
     let all = any_of(&|_| true);
     let router = json!({"kind": "router", "input_modalities": all});
     let mut entries = vec![entry(TierId::AUTO, router)];
     entries.extend(
         tiers
             .iter()
+            .filter(|tier| tier.model.is_some())
             .map(|status| entry(status.id.as_str(), tier(status))),
     );
     entries.extend(chains.iter().map(|(name, chain)| {
@@ -160,21 +148,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_is_listed_with_the_tiers_that_have_it() {
+    fn a_model_is_listed_with_the_tiers_that_have_it() {
         let tiers = [
             tier("fast", Some("small"), TierState::Stopped),
             tier("primary", Some("small"), TierState::Stopped),
-            tier("cloud", Some("large"), TierState::Ready),
+            tier("cloud", Some("work"), TierState::Ready),
+            tier("empty", None, TierState::Stopped),
         ];
         let mut tiers = tiers;
         tiers[1].input_modalities = vec![Modality::Text, Modality::Image];
-        let here = ["small", "new", "cloud", "work"].map(|id| {
-            let modalities = vec![Modality::Text, Modality::Audio];
-            (ModelId(id.to_owned()), modalities)
-        });
         let chain = serde_json::from_value(json!({"steps": ["cloud", "fast", "queue"]})).unwrap();
         let chains = BTreeMap::from([(TierId::new("work").unwrap(), chain)]);
-        let entries = entries(&tiers, &chains, &BTreeMap::from(here));
+        let entries = entries(&tiers, &chains);
+        assert!(entries.iter().all(|entry| entry["id"] != "empty"));
         let named: Vec<_> = entries
             .iter()
             .filter(|entry| entry["id"] == "work")
@@ -190,20 +176,13 @@ mod tests {
         };
         assert_eq!(takes("auto"), json!(["text", "image"]));
         assert_eq!(takes("primary"), json!(["text", "image"]));
-        assert_eq!(takes("small"), json!(["text", "audio"]));
+        assert_eq!(takes("small"), json!(["text", "image"]));
         assert_eq!(takes("large"), json!([]));
         let models: Vec<_> = entries
             .into_iter()
             .filter(|entry| entry["tierbar"]["kind"] == "model")
             .map(|entry| (entry["id"].clone(), entry["tierbar"]["tiers"].clone()))
             .collect();
-        assert_eq!(
-            models,
-            [
-                (json!("large"), json!(["cloud"])),
-                (json!("new"), json!([])),
-                (json!("small"), json!(["fast", "primary"])),
-            ]
-        );
+        assert_eq!(models, [(json!("small"), json!(["fast", "primary"]))]);
     }
 }

@@ -162,7 +162,7 @@ enum TextOrTokens {
 /// Texts to embed, in OpenAI's form.
 #[derive(ToSchema)]
 pub(super) struct EmbeddingsRequest {
-    /// A tier, a chain, a model's id, or `auto`, which is the default.
+    /// A tier, a model's id, or `auto`, which is the default: the tier with an embedding model, else one with a chat model.
     #[schema(examples("auto"))]
     model: Option<String>,
     /// Up to 2048 texts. Each must fit into the context; none is cut.
@@ -179,6 +179,61 @@ pub(super) struct EmbeddingsRequest {
 enum EncodingFormat {
     Float,
     Base64,
+}
+
+/// Documents to rank, in the form of Jina's and Cohere's APIs.
+#[derive(ToSchema)]
+pub(super) struct RerankRequest {
+    /// A tier, a model's id, or `auto`, which is the default: the tier with a reranking model.
+    #[schema(examples("auto"))]
+    model: Option<String>,
+    query: String,
+    /// Up to 2048 documents. Each must fit into the context together with the query; none is cut.
+    #[schema(inline)]
+    documents: Vec<Document>,
+    /// The most results.
+    #[schema(minimum = 1)]
+    top_n: Option<i64>,
+    /// Whether the results have the documents' texts.
+    #[schema(required = false)]
+    return_documents: bool,
+    keep_alive: Option<KeepAlive>,
+}
+
+#[derive(ToSchema)]
+#[serde(untagged)]
+enum Document {
+    Text(String),
+    Object(#[schema(inline)] DocumentText),
+}
+
+#[derive(ToSchema)]
+struct DocumentText {
+    text: String,
+}
+
+/// The results, the best first.
+#[derive(ToSchema)]
+pub(super) struct Reranked {
+    #[schema(inline)]
+    object: ListObject,
+    /// The model that answered.
+    #[schema(required = false)]
+    model: String,
+    #[schema(inline)]
+    results: Vec<RerankResult>,
+    #[schema(required = false)]
+    usage: Usage,
+}
+
+#[derive(ToSchema)]
+struct RerankResult {
+    /// The document's place in the request.
+    index: i64,
+    /// The model's own score, higher for a better answer. Its range depends on the model.
+    relevance_score: f64,
+    #[schema(inline)]
+    document: Option<DocumentText>,
 }
 
 /// A chat's answer.

@@ -272,7 +272,7 @@ async fn another_sites_page_can_start_nothing() {
     }
     for site in ["same-origin", "none"] {
         let headers = [host, ("sec-fetch-site", site), mode];
-        assert_eq!(status(&bench, "/v1/models", &headers).await, 200, "{site}");
+        assert_eq!(status(&bench, "/api/tags", &headers).await, 200, "{site}");
     }
     // Only the allowed lists of models were requested.
     assert_eq!(bench.asked.take(), ["list"; 2]);

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Error, Modality, ModelId, TierId, TierState,
+    Error, Modality, ModelId, ModelKind, TierId, TierState,
     lease::Lease,
     routing::{Candidate, Traits},
     status::{EngineKind, TierStatus},
@@ -52,7 +52,7 @@ pub(crate) async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dy
     Ok(lease)
 }
 
-/// Those with a model, in reading order.
+/// Those with a chat model, in reading order.
 pub(super) async fn of(
     inference: &Inference,
     tiers: &[TierStatus],
@@ -84,7 +84,8 @@ pub(super) async fn of(
             under_way: inference.speed.under_way(model) + inference.metrics.waits(&tier.id),
         })
     };
-    tiers.iter().filter_map(candidate).collect()
+    let chats = tiers.iter().filter(|tier| tier.kind == ModelKind::Chat);
+    chats.filter_map(candidate).collect()
 }
 
 /// Whether its model takes the images and sound of the request.

@@ -45,7 +45,7 @@ async fn what_can_be_asked_for_is_listed_with_what_is_known_of_it() {
 }
 
 #[tokio::test]
-async fn chains_and_models_without_a_tier_are_listed() {
+async fn chains_are_listed_and_models_without_a_tier_explained() {
     let bench = bench().await;
     let mut new = small();
     new.id = tierbar_core::ModelId("new".to_owned());
@@ -57,7 +57,7 @@ async fn chains_and_models_without_a_tier_are_listed() {
     let tags = json(bench.get("/api/tags").await).await;
     let models = tags["models"].as_array().unwrap();
     let names: Vec<_> = models.iter().map(|model| &model["name"]).collect();
-    assert_eq!(names, ["auto", "fast", "work", "new", "small"]);
+    assert_eq!(names, ["auto", "fast", "work", "small"]);
     assert_eq!(models[3]["size"], 98_000_000);
     let chat = json!({"model": "new", "messages": [{"role": "user", "content": "Hi"}]});
     for (path, ask) in [("/api/chat", chat), ("/api/show", json!({"model": "new"}))] {
