@@ -467,7 +467,7 @@ const EDGE: [&str; 8] = [
     "origin",
     "keys",
 ];
-const ADMIN: [&str; 24] = [
+const ADMIN: [&str; 25] = [
     "models",
     "tiers",
     "events",
@@ -490,6 +490,7 @@ const ADMIN: [&str; 24] = [
     "schedules",
     "secrets",
     "session",
+    "setup",
     "status",
     "turns",
 ];

@@ -969,6 +969,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/setup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Proposes a model for each tier of this machine. Download each with its `reference` and `tier`. */
+        get: operations["planSetup"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/status": {
         parameters: {
             query?: never;
@@ -3894,10 +3911,13 @@ export interface components {
         Pull: {
             /** @description Also if it cannot run on this machine. */
             anyway?: boolean;
+            /** @description A folder on another disk, such as `/Volumes/Models`, instead of the models folder. It is added to the library's folders. */
+            folder?: string | null;
             /** @description With `projector`, `reference` may also be the id of an installed model that Tierbar downloaded. */
             include?: components["schemas"]["Include"];
             priority?: components["schemas"]["Priority"];
             reference: string;
+            tier?: components["schemas"]["TierId"] | null;
         };
         /** @description The queue of requests to answer later. */
         QueueConfig: {
@@ -4372,6 +4392,51 @@ export interface components {
              */
             threads: number;
         };
+        SetupMachine: {
+            /**
+             * Format: int64
+             * @description What models may use of it.
+             */
+            budget_bytes: number;
+            /**
+             * Format: int64
+             * @description How fast the disk with the models is read.
+             */
+            disk_bytes_per_second: number | null;
+            /** Format: int64 */
+            disk_free_bytes: number | null;
+            /**
+             * Format: int64
+             * @description The bytes that may be placed on the GPU; `null` without one that shares the memory.
+             */
+            gpu_bytes: number | null;
+            /** Format: int64 */
+            memory_bytes_per_second: number | null;
+            /**
+             * Format: int64
+             * @description What other programs use now; `null` for a machine that is only given by its memory.
+             */
+            others_bytes: number | null;
+            /** Format: int64 */
+            ram_bytes: number;
+        };
+        /** @description The machine, a model for each tier, and the room that they need. All sizes in bytes. */
+        SetupPlan: {
+            /**
+             * Format: int64
+             * @description What all of it still has to download.
+             */
+            download_bytes: number;
+            machine: components["schemas"]["SetupMachine"];
+            /** @description The folder of the models. */
+            models_dir: string;
+            /** @description What stands in the way or should be known, each with what to do. */
+            notes: string[];
+            /** @description Nothing that can be known in advance stands in the way. */
+            ready: boolean;
+            /** @description In order of use, which is the order of the downloads. */
+            tiers: components["schemas"]["TierPlan"][];
+        };
         /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
         Size: string;
         /** @description `"90s"`, `"10m"`, `"2h"`, `"1d"`: a whole number and one unit, at most a week. */
@@ -4831,6 +4896,31 @@ export interface components {
              * @description The time that computing has waited for the disk, if that is known.
              */
             wait_ms: number;
+        };
+        /** @description The model proposed for a tier. */
+        TierPlan: {
+            /** @description What it is good for, in one sentence. */
+            about: string;
+            /**
+             * Format: int64
+             * @description What still has to be downloaded: 0 if it is installed.
+             */
+            download_bytes: number;
+            fit: components["schemas"]["Verdict"];
+            /** @description Whether the tier has this model already. */
+            in_use: boolean;
+            /** @description The installed model, if it is here. */
+            installed: string | null;
+            /** @description The name for people, such as `Gemma 4 E2B`. */
+            name: string;
+            quant: string;
+            /** @description Why this model and this quant. */
+            reason: string;
+            /** @description The reference to download it by. */
+            reference: string;
+            /** Format: int64 */
+            size_bytes: number;
+            tier: components["schemas"]["TierId"];
         };
         /**
          * @description `stopped → starting → ready ⇄ busy → stopping → stopped`, and `failed`, which the next request leaves.
@@ -5402,6 +5492,8 @@ export type SecretSource = components['schemas']['SecretSource'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type ServerConfig = components['schemas']['ServerConfig'];
 export type Settings = components['schemas']['Settings'];
+export type SetupMachine = components['schemas']['SetupMachine'];
+export type SetupPlan = components['schemas']['SetupPlan'];
 export type Size = components['schemas']['Size'];
 export type Span = components['schemas']['Span'];
 export type Speed = components['schemas']['Speed'];
@@ -5433,6 +5525,7 @@ export type TierFigures = components['schemas']['TierFigures'];
 export type TierId = components['schemas']['TierId'];
 export type TierKind = components['schemas']['TierKind'];
 export type TierPaging = components['schemas']['TierPaging'];
+export type TierPlan = components['schemas']['TierPlan'];
 export type TierState = components['schemas']['TierState'];
 export type TierStatus = components['schemas']['TierStatus'];
 export type TimeOfDay = components['schemas']['TimeOfDay'];
@@ -7110,6 +7203,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    planSetup: {
+        parameters: {
+            query?: {
+                /** @description RAM of a Mac to plan for, such as `16GiB`; without it, this machine. */
+                ram?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The plan */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetupPlan"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

@@ -21,6 +21,7 @@ mod secret;
 mod serve;
 mod service;
 mod sessions;
+mod setup;
 mod shell;
 mod status;
 mod task;
@@ -52,6 +53,8 @@ enum Command {
     /// Run Tierbar in the background, from login on
     #[command(subcommand)]
     Service(service::Command),
+    /// Choose and download a model for each tier of this machine
+    Setup(setup::Args),
     /// Show memory, speed and tiers
     Status(status::Args),
     /// Show the event log
@@ -133,6 +136,7 @@ async fn run(args: Args) -> Result<(), Error> {
     match args.command {
         Command::Serve(args) => serve::run(home, args).await,
         Command::Service(command) => service::run(home, command).await,
+        Command::Setup(args) => setup::run(home, args).await,
         Command::Status(args) => status::run(home, &args).await,
         Command::Log(args) => log::run(home, args).await,
         Command::Models(args) => models::run(home, args).await,

@@ -2,7 +2,7 @@
 
 mod fit;
 mod list;
-mod pull;
+pub(crate) mod pull;
 mod refresh;
 mod remove;
 mod search;

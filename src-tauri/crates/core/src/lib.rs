@@ -31,6 +31,7 @@ pub mod routing;
 pub mod run;
 pub mod sampling;
 pub mod schedule;
+pub mod setup;
 pub mod stance;
 pub mod status;
 pub mod tasks;

@@ -21,6 +21,7 @@ mod route;
 mod schedules;
 mod secrets;
 mod session;
+mod setup;
 mod status;
 mod tiers;
 mod turns;
@@ -70,6 +71,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(models::import))
         .routes(routes!(models::remove))
         .routes(routes!(models::verify))
+        .routes(routes!(setup::plan))
         .routes(routes!(hub::catalog))
         .routes(routes!(hub::refresh))
         .routes(routes!(hub::search))

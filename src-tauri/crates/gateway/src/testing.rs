@@ -35,6 +35,7 @@ use tierbar_core::{
     paging::PagingStatus,
     policy::Stance,
     schedule::ScheduleStatus,
+    setup::SetupPlan,
     status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
 use tierbar_fetch::Remote;
@@ -283,6 +284,9 @@ impl Models for Asked {
     }
     fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>> {
         self.refuse("refresh catalog".to_owned())
+    }
+    fn plan_setup(&self, ram: Option<String>) -> BoxFuture<'_, Result<SetupPlan, Error>> {
+        self.refuse(format!("plan setup {ram:?}"))
     }
     fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {
         self.refuse(format!("search {words}"))

@@ -111,6 +111,11 @@ impl Folder {
         self.0.join("catalog.json")
     }
 
+    /// The tiers that wait for a download.
+    pub(crate) fn assignments(&self) -> PathBuf {
+        self.0.join("assignments.json")
+    }
+
     /// The list of downloads.
     pub(crate) fn downloads(&self) -> PathBuf {
         self.0.join("downloads.json")

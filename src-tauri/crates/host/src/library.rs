@@ -1,10 +1,13 @@
 //! Models: those on this machine, those to download, and the downloads.
 
+mod assignments;
 mod downloads;
 mod list;
 mod local;
 mod offers;
+mod setup;
 
+pub(crate) use assignments::Assignments;
 pub(crate) use downloads::{Downloads, on_complete};
 pub(crate) use list::CatalogList;
 pub(crate) use local::{LocalModels, Measure, projector_bytes};
@@ -17,6 +20,7 @@ use tierbar_core::{
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
+    setup::SetupPlan,
 };
 use tierbar_gateway::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 
@@ -25,6 +29,16 @@ pub(crate) struct ModelService {
     pub(crate) local: Arc<LocalModels>,
     pub(crate) offers: Arc<Offers>,
     pub(crate) downloads: Downloads,
+}
+
+impl ModelService {
+    /// What gives tiers their models once they are downloaded, and what it needs.
+    pub(crate) fn assigning(&self) -> (Arc<Assignments>, Arc<LocalModels>) {
+        (
+            Arc::clone(&self.downloads.assignments),
+            Arc::clone(&self.local),
+        )
+    }
 }
 
 impl fmt::Debug for ModelService {
@@ -60,6 +74,10 @@ impl Models for ModelService {
 
     fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>> {
         Box::pin(self.offers.refresh_catalog())
+    }
+
+    fn plan_setup(&self, ram: Option<String>) -> BoxFuture<'_, Result<SetupPlan, Error>> {
+        Box::pin(self.offers.plan_setup(ram))
     }
 
     fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {

@@ -9,7 +9,7 @@ use crate::{
     Host, HostKind, HostOptions, awake,
     figures::Figures,
     history::PastReadings,
-    library::{CatalogList, Downloads, LocalModels, ModelService, Offers},
+    library::{Assignments, CatalogList, Downloads, LocalModels, ModelService, Offers},
     live_config::LiveConfig,
     measure::{HostParts, Measuring},
     measured,
@@ -192,6 +192,7 @@ fn models(
         local: Arc::clone(&local),
         offers: Arc::clone(&offers),
         queue: fetching.queue.clone(),
+        assignments: Arc::new(Assignments::open(data.folder.assignments())),
     };
     Arc::new(ModelService {
         local,
@@ -351,6 +352,8 @@ impl Assembly {
             Arc::clone(&self.workers.memory_guard),
             closing.clone(),
         ));
+        let (assignments, local) = self.models.assigning();
+        tokio::spawn(assignments.follow(local, self.fetching.queue.clone(), closing.clone()));
         if let Some(watching) = self.data.watching.take() {
             let (config, closing) = (Arc::clone(&self.config), closing.clone());
             tokio::spawn(async move { config.follow_file(watching, closing).await });

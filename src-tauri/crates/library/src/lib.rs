@@ -18,6 +18,7 @@ mod records;
 pub mod reference;
 pub mod remote;
 mod resolve;
+pub mod setup;
 mod trash;
 mod watch;
 

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, TierId,
     download::{DownloadState, DownloadStatus, Include},
     fit::Verdict,
     units::file_size,
@@ -45,9 +45,21 @@ pub(crate) struct Args {
     /// Download only the projector for images and sound of an installed model
     #[arg(long)]
     only_media: bool,
+    /// Use the model in this tier once it is downloaded
+    #[arg(long, value_name = "TIER")]
+    tier: Option<String>,
+    /// Folder on another disk, instead of the models folder
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
 }
 
 impl Args {
+    /// The host runs in another folder.
+    fn folder(&self) -> Result<Option<PathBuf>, Error> {
+        let absolute = self.to.as_ref().map(std::path::absolute).transpose();
+        absolute.map_err(|error| Error::new(Code::BadRequest, format!("--to: {error}")))
+    }
+
     fn include(&self) -> Include {
         match (self.no_media, self.only_media) {
             (true, _) => Include::Model,
@@ -57,16 +69,44 @@ impl Args {
     }
 }
 
-/// Downloads to the end, even if the host quits first, such as one that another command started.
+/// Follows the download of a tier's model to the end, starting or resuming it if it has to be.
+pub(crate) async fn follow(
+    client: &mut Client,
+    home: Option<&PathBuf>,
+    reference: &str,
+    tier: &TierId,
+    to: Option<&PathBuf>,
+) -> Result<(), Error> {
+    let args = Args {
+        model: reference.to_owned(),
+        priority: "normal".to_owned(),
+        anyway: false,
+        no_media: false,
+        only_media: false,
+        tier: Some(tier.to_string()),
+        to: to.cloned(),
+    };
+    to_the_end(client, home, &args, true).await
+}
+
 pub(super) async fn run(
     client: &mut Client,
     home: Option<&PathBuf>,
     args: &Args,
 ) -> Result<(), Error> {
+    to_the_end(client, home, args, false).await
+}
+
+/// Downloads even if the host quits first, such as one that another command started.
+async fn to_the_end(
+    client: &mut Client,
+    home: Option<&PathBuf>,
+    args: &Args,
+    mut announced: bool,
+) -> Result<(), Error> {
     // Installed before the download starts: from here on, Ctrl-C pauses.
     let mut interrupted = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
         .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))?;
-    let mut announced = false;
     let outcome = loop {
         let (id, display) = (OnceCell::new(), ProgressDisplay::new());
         let outcome = {
@@ -122,6 +162,8 @@ async fn download(
         "priority": args.priority,
         "anyway": args.anyway,
         "include": args.include(),
+        "tier": args.tier,
+        "folder": args.folder()?,
     });
     let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &body).await?)?;
     id.get_or_init(|| begun.id.clone());

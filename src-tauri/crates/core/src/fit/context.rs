@@ -205,7 +205,11 @@ impl Search<'_> {
                 kv_cache: smallest,
             };
         }
-        let keeps = |context, kv| self.rank(context, kv) == best;
+        // A layer less on the GPU costs less than a context that is of no use.
+        let keeps = |context: u32, kv| {
+            let (placement, off_gpu) = self.rank(context, kv);
+            placement == best.0 && (off_gpu == best.1 || context <= USEFUL)
+        };
         let share = self.budget.total_bytes / SHARE;
         let allowed = |context: u32, kv| {
             keeps(context, kv)

@@ -15,6 +15,8 @@ const MEMORY_LOW: f64 = 0.4;
 const MEMORY_HIGH: f64 = 0.9;
 /// A mixture reads many small matrices, which keep the memory less busy: Gemma 4 26B-A4B 0.37 on an M3 Max.
 const MEMORY_LOW_EXPERTS: f64 = 0.25;
+/// What conversations usually have, in tokens, where the context holds many more.
+const TYPICAL: u32 = 4096;
 /// What a model reads per second in memory, in parts of what a smaller one was measured to: context, quants and the fixed
 /// work of a layer differ.
 const MEASURED_LOW: f64 = 0.8;
@@ -92,7 +94,7 @@ pub(super) fn estimate(
     })
 }
 
-/// Bytes that one token reads at half the context.
+/// Bytes that one token reads at half the context, or in a usual conversation.
 struct Read {
     active: u64,
     /// Of them, from the disk: weights that all tokens read, and experts if their places were drawn by chance.
@@ -102,7 +104,7 @@ struct Read {
 
 impl Read {
     fn of(model: &ModelAccount, plan: &LoadPlan, kv: KvCache) -> Self {
-        let cache = model.kv.bytes(plan.context_tokens / 2, kv);
+        let cache = model.kv.bytes((plan.context_tokens / 2).min(TYPICAL), kv);
         Self {
             active: weights_per_token(model).saturating_add(cache),
             paged_weights: plan

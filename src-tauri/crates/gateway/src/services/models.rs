@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf};
 use tierbar_core::{
-    Error,
+    Error, TierId,
     catalog::{CatalogModel, CatalogRefresh, HubModel, HubRepository},
     download::{DownloadState, DownloadStatus, Include, Priority},
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
+    setup::SetupPlan,
 };
 
 /// The host's models. Owned by the host; no call blocks.
@@ -46,6 +47,12 @@ pub trait Models: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Unreachable` and the like if no repository could be read; `Storage`.
     fn refresh_catalog(&self) -> BoxFuture<'_, Result<CatalogRefresh, Error>>;
+
+    /// Proposes a model for each tier, of this machine or of a Mac with as much RAM, such as `16GiB`. Needs no network.
+    ///
+    /// # Errors
+    /// `BadRequest` for RAM that cannot be.
+    fn plan_setup(&self, ram: Option<String>) -> BoxFuture<'_, Result<SetupPlan, Error>>;
 
     /// # Errors
     /// `Unreachable` and the like.
@@ -137,6 +144,12 @@ pub struct Pull {
     /// With `projector`, `reference` may also be the id of an installed model that Tierbar downloaded.
     #[serde(default)]
     pub include: Include,
+    /// The tier that gets the model once it is downloaded.
+    #[serde(default)]
+    pub tier: Option<TierId>,
+    /// A folder on another disk, such as `/Volumes/Models`, instead of the models folder. It is added to the library's folders.
+    #[serde(default)]
+    pub folder: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]

@@ -1,6 +1,7 @@
 //! Downloads of models: from a request to a download, and from a downloaded file to a model.
 
 use super::{
+    assignments::Assignments,
     local::{LocalModels, Measure},
     offers::{self, Offers},
 };
@@ -13,6 +14,7 @@ use std::{
 use tierbar_core::{
     Code, Error,
     budget::Placement,
+    config::TierConfig,
     download::{DownloadFile, DownloadState, DownloadStatus, Include},
     fit::{ContextChoice, Keeper, Verdict},
 };
@@ -29,6 +31,7 @@ pub(crate) struct Downloads {
     pub(crate) local: Arc<LocalModels>,
     pub(crate) offers: Arc<Offers>,
     pub(crate) queue: Queue,
+    pub(crate) assignments: Arc<Assignments>,
 }
 
 impl Downloads {
@@ -40,8 +43,36 @@ impl Downloads {
         self.queue.remove(&id).await
     }
 
-    /// Returns the download, and whether it is new.
-    pub(crate) async fn add(&self, mut pull: Pull) -> Result<(DownloadStatus, bool), Error> {
+    /// Returns the download, and whether it is new. A tier that is named gets the model at its end.
+    pub(crate) async fn add(&self, pull: Pull) -> Result<(DownloadStatus, bool), Error> {
+        let Some(tier) = pull.tier.clone() else {
+            return self.fetch(pull).await;
+        };
+        let config = self.local.models.config();
+        let known = config.tiers.get(&tier).map(TierConfig::foreign_model);
+        match known {
+            Some(None) => {}
+            Some(Some(_)) => {
+                let message = format!("{tier} has a server of its own and takes no model file");
+                return Err(Error::new(Code::BadRequest, message).hint("name another tier"));
+            }
+            None => {
+                let message = format!("there is no tier \"{tier}\"");
+                return Err(Error::new(Code::TierUnknown, message)
+                    .hint("name one of the tiers in Settings > Tiers"));
+            }
+        }
+        let (download, is_new) = self.fetch(pull).await?;
+        let (assignments, reference) = (Arc::clone(&self.assignments), download.reference.clone());
+        blocking("keeping the set-up", move || {
+            assignments.set(&reference, &tier);
+            Ok(())
+        })
+        .await?;
+        Ok((download, is_new))
+    }
+
+    async fn fetch(&self, mut pull: Pull) -> Result<(DownloadStatus, bool), Error> {
         let unknown = Error::new(
             Code::ModelUnknown,
             format!("\"{}\" is not in the catalog", shown(&pull.reference)),
@@ -71,9 +102,16 @@ impl Downloads {
             return self.again(known, &pull).await;
         }
         let warnings = warnings(&resolved, &suit, &pull)?;
-        let folder = match installed.and_then(|entry| entry.path.parent()) {
-            Some(folder) => folder.to_owned(),
-            None => library.models_dir().to_owned(),
+        let folder = match (
+            installed.and_then(|entry| entry.path.parent()),
+            &pull.folder,
+        ) {
+            (Some(folder), _) => folder.to_owned(),
+            (None, Some(folder)) => {
+                self.local.import(folder.clone()).await?;
+                PathBuf::from(folder)
+            }
+            (None, None) => library.models_dir().to_owned(),
         };
         let mut files = resolved.specs(&folder, pull.include);
         if pull.include == Include::All {

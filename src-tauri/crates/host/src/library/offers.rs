@@ -227,7 +227,7 @@ impl Offers {
     }
 
     /// Returns the readable models on this machine; without any, the offers are listed all the same.
-    async fn readable(&self) -> Vec<Entry> {
+    pub(super) async fn readable(&self) -> Vec<Entry> {
         let all = self.local.entries().await;
         all.map_or_else(|_| Vec::new(), |(_, entries)| entries)
     }
@@ -358,7 +358,7 @@ fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<Pinned, Erro
     })
 }
 
-fn another_machine(ram: &str) -> Result<Machine, Error> {
+pub(super) fn another_machine(ram: &str) -> Result<Machine, Error> {
     let bytes = parse_size(ram).map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
     Ok(Machine::mac(bytes))
 }

@@ -60,6 +60,8 @@ pub(super) async fn pull(
             priority: Priority::default(),
             anyway: false,
             include: Include::default(),
+            tier: None,
+            folder: None,
         };
         let (download, _) = inference.models.download(pull).await?;
         Following::Begun(Download {

@@ -177,7 +177,6 @@ mod tests {
         assert_eq!(takes("auto"), json!(["text", "image"]));
         assert_eq!(takes("primary"), json!(["text", "image"]));
         assert_eq!(takes("small"), json!(["text", "image"]));
-        assert_eq!(takes("large"), json!([]));
         let models: Vec<_> = entries
             .into_iter()
             .filter(|entry| entry["tierbar"]["kind"] == "model")

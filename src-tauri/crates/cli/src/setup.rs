@@ -1,0 +1,285 @@
+//! `tierbar setup`: proposes a model for each tier of this machine, downloads them, and has each answer one question.
+
+use crate::{
+    client::{Client, admin, read},
+    models::pull,
+    output,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead, IsTerminal},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Code, Error,
+    budget::gib,
+    setup::{SetupPlan, TierPlan},
+    units::file_size,
+};
+
+/// Short, and any model can answer it.
+const QUESTION: &str = "In one sentence: what can you help me with?";
+const ANSWER_TOKENS: u32 = 48;
+
+const ASSIGNED_WITHIN: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(200);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Download without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Show what would be downloaded, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
+    /// Print the plan, and the answers after a set-up, as JSON
+    #[arg(long)]
+    json: bool,
+    /// Set up these tiers alone [default: fast, primary and heavy]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    tiers: Vec<String>,
+    /// Put a tier's model into another folder, such as heavy=/Volumes/Models
+    #[arg(long, value_name = "TIER=DIR", value_parser = placed)]
+    to: Vec<(String, PathBuf)>,
+    /// RAM of the machine to plan for, such as 16GiB; implies --dry-run [default: this machine's]
+    #[arg(long, value_name = "SIZE")]
+    ram: Option<String>,
+}
+
+impl Args {
+    fn folder(&self, plan: &TierPlan) -> Option<&PathBuf> {
+        let mut to = self.to.iter();
+        let found = to.find(|(tier, _)| tier == plan.tier.as_str())?;
+        Some(&found.1)
+    }
+}
+
+fn placed(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((tier, folder)) if !tier.is_empty() && !folder.is_empty() => {
+            let folder = std::path::absolute(folder).map_err(|error| error.to_string())?;
+            Ok((tier.to_owned(), folder))
+        }
+        _ => Err("write it as TIER=DIR, such as heavy=/Volumes/Models".to_owned()),
+    }
+}
+
+/// How a tier answered at the end.
+#[derive(Debug, Serialize)]
+struct Answer {
+    tier: String,
+    model: String,
+    answer: String,
+    tokens_per_second: Option<f64>,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let mut client = Client::running_or_own(home.clone()).await?;
+    let outcome = set_up(&mut client, home.as_ref(), &args).await;
+    client.close().await;
+    outcome
+}
+
+async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Result<(), Error> {
+    let query: Vec<_> = args.ram.iter().map(|ram| ("ram", ram.as_str())).collect();
+    let mut plan: SetupPlan = read(client.get(&admin(&["setup"], &query)).await?)?;
+    choose(&mut plan, args)?;
+    let only_shown = args.dry_run || args.ram.is_some();
+    match (args.json, only_shown) {
+        (true, true) => output::line(&json!(plan).to_string()),
+        (true, false) => {}
+        (false, _) => output::write(&text(&plan)),
+    }
+    if only_shown {
+        return Ok(());
+    }
+    if !plan.ready {
+        return Err(Error::new(Code::Storage, plan.notes.join(" ")));
+    }
+    if !args.yes && !agreed()? {
+        return Err(Error::new(Code::Cancelled, "nothing was changed"));
+    }
+    // All are queued first, in order of use: they go on if this command is interrupted.
+    for tier in &plan.tiers {
+        begin(client, tier, args).await?;
+    }
+    let mut answers = Vec::new();
+    for tier in &plan.tiers {
+        if tier.installed.is_none() {
+            let to = args.folder(tier);
+            pull::follow(client, home, &tier.reference, &tier.tier, to).await?;
+        }
+        in_use(client, tier).await?;
+        let answer = ask(client, tier).await?;
+        if !args.json {
+            output::line(&shown(&answer));
+        }
+        answers.push(answer);
+    }
+    if args.json {
+        output::line(&json!({"plan": plan, "answers": answers}).to_string());
+    }
+    Ok(())
+}
+
+/// Keeps the tiers that are wanted.
+fn choose(plan: &mut SetupPlan, args: &Args) -> Result<(), Error> {
+    let known = |name: &str| plan.tiers.iter().any(|tier| tier.tier.as_str() == name);
+    let named = args
+        .tiers
+        .iter()
+        .chain(args.to.iter().map(|(tier, _)| tier));
+    if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
+        let names: Vec<_> = plan.tiers.iter().map(|tier| tier.tier.as_str()).collect();
+        return Err(Error::new(
+            Code::TierUnknown,
+            format!("no model is proposed for \"{unknown}\""),
+        )
+        .hint(format!("name {}", names.join(", "))));
+    }
+    if !args.tiers.is_empty() {
+        plan.tiers
+            .retain(|tier| args.tiers.iter().any(|name| name == tier.tier.as_str()));
+        plan.download_bytes = plan.tiers.iter().map(|tier| tier.download_bytes).sum();
+    }
+    Ok(())
+}
+
+fn text(plan: &SetupPlan) -> String {
+    let machine = &plan.machine;
+    let mut text = format!(
+        "This machine has {} of memory, {} of it for models",
+        gib(machine.ram_bytes),
+        gib(machine.budget_bytes)
+    );
+    if let Some(free) = machine.disk_free_bytes {
+        text += &format!(", and {} free on disk", file_size(free));
+    }
+    text += ".\n";
+    if let Some(others) = machine.others_bytes {
+        text += &format!("Other programs use {} now.\n", gib(others));
+    }
+    for tier in &plan.tiers {
+        text += &of_tier(tier);
+    }
+    text += "\n";
+    for note in &plan.notes {
+        text += &format!("{note}\n");
+    }
+    text += &match plan.download_bytes {
+        0 => "Nothing has to be downloaded.\n".to_owned(),
+        bytes => format!(
+            "To download: {}, to {}\n",
+            file_size(bytes),
+            plan.models_dir
+        ),
+    };
+    text
+}
+
+fn of_tier(tier: &TierPlan) -> String {
+    let fit = &tier.fit;
+    let state = match (tier.in_use, &tier.installed) {
+        (true, _) => "in use",
+        (false, Some(_)) => "installed",
+        (false, None) => "to download",
+    };
+    let mut text = format!(
+        "\n  {:<8} {} {}, {}, {state}\n           {}\n           {}\n           {} tokens of context in {}, {} of memory",
+        tier.tier.as_str(),
+        tier.name,
+        tier.quant,
+        file_size(tier.size_bytes),
+        tier.about,
+        tier.reason,
+        fit.context_tokens,
+        fit.kv_cache.as_str(),
+        gib(fit.total_bytes),
+    );
+    if let Some(speed) = fit.speed {
+        text += &format!(", {} expected", output::speeds(speed));
+    }
+    text + "\n"
+}
+
+fn agreed() -> Result<bool, Error> {
+    if !std::io::stdin().is_terminal() {
+        return Err(
+            Error::new(Code::BadRequest, "there is no terminal to ask on")
+                .hint("add --yes to download, or --dry-run to see the plan alone"),
+        );
+    }
+    output::prompt("\nSet up these models? [y/N] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Assigns an installed model to its tier, or queues its download, after which it is assigned.
+async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Error> {
+    if let Some(model) = &plan.installed {
+        if !plan.in_use {
+            let tiers = json!({"tiers": {plan.tier.as_str(): {"model": model}}});
+            client.patch(&admin(&["config"], &[]), &tiers).await?;
+        }
+        return Ok(());
+    }
+    let mut body = json!({"reference": plan.reference, "tier": plan.tier});
+    if let Some(folder) = args.folder(plan) {
+        body["folder"] = json!(folder);
+    }
+    client.post(&admin(&["downloads"], &[]), &body).await?;
+    Ok(())
+}
+
+/// Waits until the tier has its model, which it gets right after the download.
+async fn in_use(client: &Client, plan: &TierPlan) -> Result<(), Error> {
+    let begun = Instant::now();
+    while begun.elapsed() < ASSIGNED_WITHIN {
+        let now: SetupPlan = read(client.get(&admin(&["setup"], &[])).await?)?;
+        let has = |tier: &TierPlan| tier.tier == plan.tier && tier.in_use;
+        if now.tiers.iter().any(has) {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    let message = format!("{} did not get {} {}", plan.tier, plan.name, plan.quant);
+    Err(Error::new(Code::Internal, message)
+        .hint("choose it for the tier in Settings > Models, and read the event log"))
+}
+
+async fn ask(client: &Client, plan: &TierPlan) -> Result<Answer, Error> {
+    let request = json!({
+        "model": plan.tier,
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": ANSWER_TOKENS,
+    });
+    let answer = client.post("/v1/chat/completions", &request).await;
+    let answer: Value = answer.map_err(|error| Error {
+        message: format!(
+            "{} is set up but does not answer: {}",
+            plan.tier, error.message
+        ),
+        ..error
+    })?;
+    Ok(Answer {
+        tier: plan.tier.to_string(),
+        model: answer["model"].as_str().unwrap_or(&plan.name).to_owned(),
+        answer: answer["choices"][0]["message"]["content"]
+            .as_str()
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
+        tokens_per_second: answer["timings"]["predicted_per_second"].as_f64(),
+    })
+}
+
+fn shown(answer: &Answer) -> String {
+    let speed = answer
+        .tokens_per_second
+        .map(|speed| format!(" ({speed:.1} tok/s)"))
+        .unwrap_or_default();
+    format!("{} answers{speed}: {}", answer.tier, answer.answer)
+}
