@@ -28,6 +28,7 @@ mod pulls;
 mod queue;
 mod safety;
 mod secrets;
+mod setup;
 mod support;
 mod tasks;
 mod turns;

@@ -1,0 +1,158 @@
+//! `tierbar setup` from an empty data folder, against a hub that has small models under the catalog's names.
+
+use serde_json::Value;
+use std::{fs, path::Path};
+use tierbar_mixture::Random;
+use tierbar_tests::{
+    binaries,
+    hub::{HubFile, HubRepository, HubStandIn, Options, SMOLLM2},
+    serving::Data,
+};
+
+const QWEN_QUANTS: [&str; 5] = ["UD-IQ2_M", "UD-IQ3_XXS", "UD-IQ4_XS", "Q4_K_M", "Q8_0"];
+const GEMMA_QUANTS: [&str; 2] = ["Q4_K_M", "UD-Q4_K_XL"];
+
+/// The default models' repositories, with stand-ins of their architectures.
+async fn hub() -> HubStandIn {
+    let folder = tempfile::tempdir().unwrap();
+    let random = |kind: Random, name: &str| {
+        let path = folder.path().join(name);
+        kind.write(&binaries::model(SMOLLM2), &path).unwrap();
+        fs::read(path).unwrap()
+    };
+    let gemma = random(Random::Gemma4, "gemma.gguf");
+    let qwen = random(Random::Qwen35Moe, "qwen.gguf");
+    let repository = |id: &str, name: &str, quants: &[&str], bytes: &[u8]| {
+        let files = quants
+            .iter()
+            .map(|quant| HubFile::new(&format!("{name}-{quant}.gguf"), bytes));
+        HubRepository::new(id, files.collect())
+    };
+    HubStandIn::start(Options {
+        repositories: vec![
+            repository(
+                "unsloth/gemma-4-E2B-it-GGUF",
+                "gemma-4-E2B-it",
+                &GEMMA_QUANTS,
+                &gemma,
+            ),
+            repository(
+                "unsloth/gemma-4-E4B-it-GGUF",
+                "gemma-4-E4B-it",
+                &GEMMA_QUANTS,
+                &gemma,
+            ),
+            repository(
+                "unsloth/Qwen3.5-35B-A3B-GGUF",
+                "Qwen3.5-35B-A3B",
+                &QWEN_QUANTS,
+                &qwen,
+            ),
+        ],
+        ..Options::default()
+    })
+    .await
+}
+
+async fn run(data: &Data, arguments: &[&str]) -> (Option<i32>, Value, String) {
+    let (code, stdout, stderr) = data.run(arguments).await;
+    let document = stdout.lines().last().unwrap_or_default();
+    (
+        code,
+        serde_json::from_str(document).unwrap_or(Value::Null),
+        stderr,
+    )
+}
+
+/// The catalog has the files of the stand-ins from then on.
+async fn refreshed(hub: &HubStandIn, ram: &str) -> Data {
+    let data = Data::empty("[tiers.fast]\n[tiers.primary]\n[tiers.heavy]\n")
+        .with("HF_ENDPOINT", &hub.url())
+        .with("TIERBAR_SIMULATE_RAM", ram);
+    let (code, _, stderr) = data.run(&["models", "refresh"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    data
+}
+
+#[tokio::test]
+async fn a_set_up_ends_with_three_tiers_that_answer() {
+    let hub = hub().await;
+    for ram in ["8GiB", "16GiB", "24GiB", "32GiB", "64GiB"] {
+        let data = refreshed(&hub, ram).await;
+        let (code, done, stderr) = run(&data, &["setup", "--yes", "--json"]).await;
+        assert_eq!(code, Some(0), "{ram}: {stderr}");
+        let tiers = done["plan"]["tiers"].as_array().unwrap();
+        let names: Vec<_> = tiers.iter().map(|tier| &tier["tier"]).collect();
+        assert_eq!(names, ["fast", "primary", "heavy"], "{ram}");
+        for answer in done["answers"].as_array().unwrap() {
+            assert!(
+                answer["tokens_per_second"].as_f64() > Some(0.0),
+                "{ram}: {answer}"
+            );
+        }
+        let config = fs::read_to_string(data.path().join("config.toml")).unwrap();
+        for tier in tiers {
+            let file = tier["reference"]
+                .as_str()
+                .unwrap()
+                .rsplit_once(':')
+                .unwrap()
+                .1;
+            assert!(config.contains(&format!("-{file}\"")), "{ram}: {config}");
+        }
+        // Nothing is left to do, and the plan says so.
+        let (code, plan, _) = run(&data, &["setup", "--dry-run", "--json"]).await;
+        assert_eq!((code, &plan["download_bytes"]), (Some(0), &Value::from(0)));
+        assert!(
+            plan["tiers"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|tier| tier["in_use"] == true)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_set_up_of_some_tiers_puts_a_model_on_another_disk() {
+    let hub = hub().await;
+    let data = refreshed(&hub, "16GiB").await;
+    let other = data.path().join("other disk");
+    fs::create_dir(&other).unwrap();
+    let to = format!("heavy={}", other.display());
+    let arguments = ["setup", "--yes", "--json", "--tiers", "heavy", "--to", &to];
+    let (code, done, stderr) = run(&data, &arguments).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(done["answers"].as_array().unwrap().len(), 1);
+    let file = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap().flatten();
+        entries
+            .filter(|entry| entry.path().extension().is_some_and(|kind| kind == "gguf"))
+            .count()
+    };
+    assert_eq!((file(&other), file(&data.models())), (1, 0));
+}
+
+#[tokio::test]
+async fn a_set_up_without_a_network_shows_its_plan_and_changes_nothing() {
+    let data = Data::empty("[tiers.fast]\n[tiers.primary]\n[tiers.heavy]\n")
+        .with("HF_ENDPOINT", "http://127.0.0.1:9")
+        .with("TIERBAR_SIMULATE_RAM", "16GiB");
+    let config = fs::read(data.path().join("config.toml")).unwrap();
+    let (code, stdout, stderr) = data.run(&["setup", "--dry-run"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    for expected in [
+        "16.0 GiB of memory, 12.0 GiB of it for models",
+        "Gemma 4 E2B",
+        "To download: ",
+    ] {
+        assert!(stdout.contains(expected), "{stdout}");
+    }
+    let (code, _, stderr) = data.run(&["setup"]).await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("--yes"), "{stderr}");
+    let (code, _, stderr) = data.run(&["setup", "--yes"]).await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("127.0.0.1"), "{stderr}");
+    assert_eq!(fs::read(data.path().join("config.toml")).unwrap(), config);
+}
