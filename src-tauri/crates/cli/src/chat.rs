@@ -17,7 +17,7 @@ use tierbar_core::{
     Code, Error, TierId,
     chat::{
         Chat, ChatMessage, ChatSummary, ExpertReads, Role, TurnBegun, TurnEvent, branch,
-        context::{CHOICES, ContextUse},
+        context::{CHOICES, ContextUse, LeftOut},
     },
     units::file_size,
 };
@@ -289,15 +289,16 @@ impl Conversation<'_> {
             match event {
                 TurnEvent::Text { text, .. } => shown.add(&text),
                 TurnEvent::Finished { message } => {
+                    let left_out = message.answer.left_out.as_ref();
+                    let left_out = left_out.map(LeftOut::sentence);
+                    let nearly_full = message.answer.context.and_then(describe_nearly_full);
+                    for note in left_out.into_iter().chain(nearly_full) {
+                        shown.end_line();
+                        output::error_line(&note);
+                    }
                     let tier = message.answer.tier.unwrap_or_default();
                     if let Some(rate) = message.answer.decode_tokens_per_second {
                         show_speed(&tier, rate, message.answer.experts);
-                    }
-                    if let Some(left_out) = &message.answer.left_out {
-                        output::error_line(&left_out.sentence());
-                    }
-                    if let Some(used) = message.answer.context {
-                        show_nearly_full(&used);
                     }
                     return Ok(());
                 }
@@ -334,8 +335,8 @@ impl Shown {
         self.ends_within_a_line = !text.ends_with('\n');
     }
 
-    fn end_line(&self) {
-        if self.ends_within_a_line {
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.ends_within_a_line) {
             output::line("");
         }
     }
@@ -358,15 +359,15 @@ fn show_speed(tier: &str, rate: f64, experts: Option<ExpertReads>) {
     output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{experts}]"));
 }
 
-fn show_nearly_full(used: &ContextUse) {
-    if used.is_nearly_full() {
-        let tokens = used.prompt_tokens + used.answer_tokens;
-        output::error_line(&format!(
+fn describe_nearly_full(used: ContextUse) -> Option<String> {
+    let tokens = used.prompt_tokens + used.answer_tokens;
+    used.is_nearly_full().then(|| {
+        format!(
             "The context is nearly full: {tokens} of {} tokens ({} %).",
             used.context_tokens,
             used.percent()
-        ));
-    }
+        )
+    })
 }
 
 /// The host's hint names choices that this command has an option for.
