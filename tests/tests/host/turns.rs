@@ -234,6 +234,102 @@ async fn another_window_learns_at_once_of_a_turn_and_joins_it() {
     }
 }
 
+/// A chat that has outgrown a context of 512 tokens, but for its last question.
+async fn full_chat(host: &Serving) -> Chat<'_> {
+    let chat = Chat::new(host).await;
+    let messages = format!("{}/messages", chat.path);
+    for day in 1..=9 {
+        let told = format!(
+            "On day {day} the river rose by {day} centimetres, and the people of the town carried sand to the bridge. \
+             The mayor thanked them, and the baker brought them bread that was still warm from the oven. Remember this."
+        );
+        for (role, content) in [("user", told.as_str()), ("assistant", "I remember.")] {
+            let body = json!({"role": role, "content": content});
+            let (status, added) = host.ask(Method::POST, &messages, Some(body)).await;
+            assert_eq!(status, 201, "{added}");
+        }
+    }
+    chat
+}
+
+#[tokio::test]
+async fn a_chat_past_its_context_goes_on_without_its_oldest() {
+    let data = Data::new(&FAST.replace("2048", "512"));
+    let host = data.serve().await;
+    let chat = full_chat(&host).await;
+    let turns = format!("{}/turns", chat.path);
+    let refused = chat.begin("What did the baker bring?", short()).await;
+    let (_, last) = to_end(&mut chat.follow(&refused, 0).await).await;
+    assert_eq!(last["code"], "context_exceeded", "{last}");
+
+    // The question is there: it is answered with the choice.
+    let mut answers = Vec::new();
+    for choice in ["drop", "summarize"] {
+        let body = json!({"when_full": choice, "options": short()});
+        let (status, begun) = host.ask(Method::POST, &turns, Some(body)).await;
+        assert_eq!(status, 201, "{begun}");
+        assert_eq!(begun["chat"]["when_full"], choice);
+        let turn = format!("{turns}/{}", begun["id"].as_str().unwrap());
+        let (text, last) = to_end(&mut chat.follow(&turn, 0).await).await;
+        assert_eq!(last["type"], "finished", "{choice}: {last}");
+        assert!(!text.is_empty());
+        answers.push(last["message"].clone());
+    }
+    for answer in &answers {
+        let left = answer["left_out"]["messages"].as_u64().unwrap();
+        assert!(
+            (2..18).contains(&left) && left.is_multiple_of(2),
+            "{answer}"
+        );
+        let used = &answer["context"];
+        assert_eq!(used["context_tokens"], 512);
+        assert!(used["prompt_tokens"].as_u64() <= Some(448), "{answer}");
+    }
+    assert_eq!(answers[0]["left_out"]["summary"], Value::Null);
+    let summary = &answers[1]["left_out"]["summary"];
+    assert!(summary.as_str().is_some_and(|summary| !summary.is_empty()));
+
+    // The choice and the summary hold for the next question, and the chat is whole.
+    chat.begin("And when?", short()).await;
+    let whole = chat.whole().await;
+    let messages = whole["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 18 + 1 + 2 + 2);
+    let last = &messages[22]["left_out"];
+    assert!(last["summary"].is_string(), "{last}");
+
+    let too_long = "Tell me about the sea. ".repeat(100);
+    let turn = chat.begin(&too_long, short()).await;
+    let (_, last) = to_end(&mut chat.follow(&turn, 0).await).await;
+    assert_eq!(last["code"], "context_exceeded", "{last}");
+}
+
+#[tokio::test]
+async fn an_answer_says_how_full_its_context_is() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    let messages = json!([{"role": "user", "content": "Hello."}]);
+    let check = async |path: &str, body: Value, fields: &[&str]| {
+        let answer = host.send(Method::POST, path, Some(body)).await;
+        let header = answer.headers()["x-tierbar-context"].clone();
+        let answer: Value = answer.json().await.unwrap();
+        let tokens = fields.iter().map(|field| answer.pointer(field)?.as_u64());
+        let tokens = tokens.sum::<Option<u64>>().unwrap();
+        assert_eq!(header, format!("{tokens}/2048"), "{path}");
+    };
+    let chat = json!({"model": "fast", "messages": messages, "max_tokens": 4});
+    check(
+        "/v1/chat/completions",
+        chat.clone(),
+        &["/usage/prompt_tokens"],
+    )
+    .await;
+    let read = ["/usage/input_tokens", "/usage/cache_read_input_tokens"];
+    check("/v1/messages", chat.clone(), &read).await;
+    let mut ollama = chat;
+    ollama["stream"] = false.into();
+    check("/api/chat", ollama, &["/prompt_eval_count"]).await;
+}
+
 #[tokio::test]
 async fn ctrl_c_stops_the_turn_and_the_conversation_goes_on() {
     let data = Data::new(&FAST.replace("2048", "512"));

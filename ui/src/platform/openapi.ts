@@ -1522,6 +1522,8 @@ export interface components {
         Alarm: "none" | "hold" | "unload" | "critical";
         /** @description What is known of an answer; nothing for other messages. */
         AnswerFacts: {
+            /** @default null */
+            context: components["schemas"]["ContextUse"] | null;
             /**
              * Format: double
              * @default null
@@ -1536,6 +1538,8 @@ export interface components {
              * @default null
              */
             instead_of: string | null;
+            /** @default null */
+            left_out: components["schemas"]["LeftOut"] | null;
             /** @default null */
             model: string | null;
             /**
@@ -2074,6 +2078,8 @@ export interface components {
             model?: string | null;
             /** @default null */
             title?: string | null;
+            /** @default null */
+            when_full?: components["schemas"]["WhenFull"] | null;
         };
         /** @description All chats. */
         ChatList: {
@@ -2160,6 +2166,8 @@ export interface components {
             /** @description The id of the turn that is running, if one is. */
             turn: string | null;
             updated_at: string;
+            /** @description What happens once the context does not hold the chat. */
+            when_full: components["schemas"]["WhenFull"];
         };
         /** @description A program with OpenAI's API, started and ended like our worker. */
         CommandEngine: {
@@ -2336,6 +2344,21 @@ export interface components {
             /** @description An existing context of this name is replaced. */
             name: string;
             prompt?: string;
+        };
+        /** @description How much of its context an answer has used, in tokens. */
+        ContextUse: {
+            /**
+             * Format: int64
+             * @description Those of the answer, with its reasoning.
+             */
+            answer_tokens: number;
+            /**
+             * Format: int64
+             * @description What the context holds.
+             */
+            context_tokens: number;
+            /** Format: int64 */
+            prompt_tokens: number;
         };
         /** @description All saved contexts, newest first. */
         Contexts: {
@@ -2905,6 +2928,21 @@ export interface components {
         /** @description The latest tuning. */
         LastTune: {
             report: components["schemas"]["TuneReport"] | null;
+        };
+        /** @description What a prompt was without. */
+        LeftOut: {
+            /**
+             * Format: int32
+             * @description How many of the oldest messages.
+             */
+            messages: number;
+            /** @description The summary in their place. */
+            summary: string | null;
+            /**
+             * Format: int64
+             * @description The id of the last of them.
+             */
+            through: number;
         };
         /**
          * @description How hard a request is, which is also how large a tier is.
@@ -5115,7 +5153,10 @@ export interface components {
             stage: components["schemas"]["TurnStage"];
             /** @enum {string} */
             type: "progress";
-        } | {
+        } | (components["schemas"]["LeftOut"] & {
+            /** @enum {string} */
+            type: "left_out";
+        }) | {
             instead_of: string | null;
             model: string | null;
             tier: string | null;
@@ -5170,9 +5211,10 @@ export interface components {
              */
             parent?: number | null;
             text?: string | null;
+            when_full?: components["schemas"]["WhenFull"] | null;
         };
         /** @enum {string} */
-        TurnStage: "load" | "prefill";
+        TurnStage: "load" | "prefill" | "summarize";
         /** @description How many tokens the request took. */
         Usage: {
             /** Format: int64 */
@@ -5239,6 +5281,11 @@ export interface components {
         WebhookState: "pending" | "delivered" | "given_up";
         /** @enum {string} */
         Weekday: "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
+        /**
+         * @description What happens to a chat that its model's context does not hold.
+         * @enum {string}
+         */
+        WhenFull: "refuse" | "drop" | "summarize";
     };
     responses: {
         /** @description The request was refused or failed, in Anthropic's form. */
@@ -5334,6 +5381,7 @@ export type ConfigAnswer = components['schemas']['ConfigAnswer'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
 export type ContextName = components['schemas']['ContextName'];
 export type ContextSave = components['schemas']['ContextSave'];
+export type ContextUse = components['schemas']['ContextUse'];
 export type Contexts = components['schemas']['Contexts'];
 export type Costs = components['schemas']['Costs'];
 export type Day = components['schemas']['Day'];
@@ -5389,6 +5437,7 @@ export type KvAccount = components['schemas']['KvAccount'];
 export type KvCache = components['schemas']['KvCache'];
 export type LastBench = components['schemas']['LastBench'];
 export type LastTune = components['schemas']['LastTune'];
+export type LeftOut = components['schemas']['LeftOut'];
 export type Level = components['schemas']['Level'];
 export type LibraryConfig = components['schemas']['LibraryConfig'];
 export type LibraryModel = components['schemas']['LibraryModel'];
@@ -5546,6 +5595,7 @@ export type WebSource = components['schemas']['WebSource'];
 export type WebhookSecret = components['schemas']['WebhookSecret'];
 export type WebhookState = components['schemas']['WebhookState'];
 export type Weekday = components['schemas']['Weekday'];
+export type WhenFull = components['schemas']['WhenFull'];
 export type ResponseAnthropicRefusal = components['responses']['AnthropicRefusal'];
 export type ResponseOllamaRefusal = components['responses']['OllamaRefusal'];
 export type ResponseQueued = components['responses']['Queued'];
@@ -7508,6 +7558,8 @@ export interface operations {
             /** @description The answer, whole or as events */
             200: {
                 headers: {
+                    /** @description Tokens of the prompt, and of the context: `1200/4096`; not of streams */
+                    "x-tierbar-context"?: string;
                     /** @description The tier's model */
                     "x-tierbar-model"?: string;
                     /** @description The tier that answers */
@@ -7561,6 +7613,8 @@ export interface operations {
             /** @description The text, whole or as events */
             200: {
                 headers: {
+                    /** @description Tokens of the prompt, and of the context: `1200/4096`; not of streams */
+                    "x-tierbar-context"?: string;
                     /** @description The tier's model */
                     "x-tierbar-model"?: string;
                     /** @description The tier that answers */

@@ -4,10 +4,12 @@ import type {
   Chat,
   ChatMessage,
   ChatSummary,
+  ContextUse,
   Entry,
   ExpertReads,
   Finish,
   JobStatus,
+  LeftOut,
   PagingStatus,
   Status,
   TurnBegun,
@@ -80,6 +82,8 @@ export class RunningTurn {
   text = '';
   reasoning = '';
   experts: ExpertReads | null = null;
+  context: ContextUse | null = null;
+  leftOut: LeftOut | null = null;
   #tokens = 0;
   #chat: Chat;
   #question: ChatMessage;
@@ -162,6 +166,8 @@ export class RunningTurn {
       decode_tokens_per_second: tokensPerSecond,
       time_to_first_token_ms: 7,
       experts: this.experts,
+      context: this.context,
+      left_out: this.leftOut,
     };
   }
   /** Puts the whole answer in the place of the unfinished one, or removes that. */
@@ -284,6 +290,7 @@ export class Network {
         model: body.model,
         created_at: at,
         updated_at: at,
+        when_full: body.when_full ?? 'refuse',
         turn: null,
         leaf: null,
         messages: [],
@@ -312,10 +319,11 @@ export class Network {
   }
 
   #begin(chat: Chat, request: Sent): Response {
-    const { text, model, parent } = request.body;
+    const { text, model, parent, when_full } = request.body;
     if (chat.turn !== null) return refusal(409, 'conflict', 'This chat is answering another question.');
     this.#ids += 2;
     if (model) chat.model = model;
+    if (when_full) chat.when_full = when_full;
     let question: ChatMessage | undefined;
     if (text !== undefined) {
       question = message(this.#ids - 1, parent === undefined ? chat.leaf : parent, text);
@@ -348,6 +356,8 @@ function message(id: number, parent: number | null, text: string): ChatMessage {
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
     experts: null,
+    context: null,
+    left_out: null,
   };
 }
 

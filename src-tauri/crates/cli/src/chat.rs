@@ -15,7 +15,10 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, TierId,
-    chat::{Chat, ChatMessage, ChatSummary, ExpertReads, Role, TurnBegun, TurnEvent, branch},
+    chat::{
+        Chat, ChatMessage, ChatSummary, ExpertReads, Role, TurnBegun, TurnEvent, branch,
+        context::{CHOICES, ContextUse, LeftOut},
+    },
     units::file_size,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -31,6 +34,10 @@ pub(crate) struct Args {
     /// Continue the chat with this ID, and join its running answer
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     resume: Option<String>,
+    /// What happens, from now on, to a chat that its tier's context does not hold: an error, or an answer without its oldest messages
+    /// or with a summary of them [default: refuse, or what was chosen for the chat before]
+    #[arg(long, value_name = "CHOICE", value_parser = ["refuse", "drop", "summarize"], conflicts_with_all = ["once", "list"])]
+    when_full: Option<String>,
     /// List saved chats with their IDs
     #[arg(long)]
     list: bool,
@@ -44,7 +51,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else if let Some(prompt) = prompt {
         ask_once(&client, args.tier, prompt).await
     } else {
-        converse(&client, args.tier, args.resume).await
+        converse(&client, args.tier, args.when_full, args.resume).await
     };
     client.close().await;
     outcome
@@ -129,11 +136,13 @@ async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<(), 
 async fn converse(
     client: &Client,
     tier: Option<String>,
+    when_full: Option<String>,
     resume: Option<String>,
 ) -> Result<(), Error> {
     let mut conversation = Conversation {
         client,
         tier,
+        when_full,
         chat: None,
     };
     if let Some(id) = resume {
@@ -167,6 +176,7 @@ async fn converse(
 struct Conversation<'a> {
     client: &'a Client,
     tier: Option<String>,
+    when_full: Option<String>,
     /// The id of the chat; `None` until the first question.
     chat: Option<String>,
 }
@@ -222,7 +232,7 @@ impl Conversation<'_> {
         // From here on, a Ctrl-C does not end the command and leave the turn running.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
-        let question = json!({"text": text, "model": self.tier});
+        let question = json!({"text": text, "model": self.tier, "when_full": self.when_full});
         let turns = admin(&["chats", &chat, "turns"], &[]);
         let turn: TurnBegun = client::read(self.client.post(&turns, &question).await?)?;
         self.print(&chat, &turn.id, &mut interrupts).await
@@ -279,6 +289,13 @@ impl Conversation<'_> {
             match event {
                 TurnEvent::Text { text, .. } => shown.add(&text),
                 TurnEvent::Finished { message } => {
+                    let left_out = message.answer.left_out.as_ref();
+                    let left_out = left_out.map(LeftOut::sentence);
+                    let nearly_full = message.answer.context.and_then(describe_nearly_full);
+                    for note in left_out.into_iter().chain(nearly_full) {
+                        shown.end_line();
+                        output::error_line(&note);
+                    }
                     let tier = message.answer.tier.unwrap_or_default();
                     if let Some(rate) = message.answer.decode_tokens_per_second {
                         show_speed(&tier, rate, message.answer.experts);
@@ -293,9 +310,11 @@ impl Conversation<'_> {
                 } => {
                     let body = json!({"error": {"code": code, "message": message, "hint": hint}});
                     let error = Error::from_openai_body(&body);
-                    return Err(error.unwrap_or_else(|| broken_off(&message)));
+                    let error = error.unwrap_or_else(|| broken_off(&message));
+                    return Err(with_choices(error));
                 }
                 TurnEvent::Progress { .. }
+                | TurnEvent::LeftOut { .. }
                 | TurnEvent::Started { .. }
                 | TurnEvent::Reasoning { .. } => {}
             }
@@ -316,8 +335,8 @@ impl Shown {
         self.ends_within_a_line = !text.ends_with('\n');
     }
 
-    fn end_line(&self) {
-        if self.ends_within_a_line {
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.ends_within_a_line) {
             output::line("");
         }
     }
@@ -338,6 +357,27 @@ fn show_speed(tier: &str, rate: f64, experts: Option<ExpertReads>) {
     }
     let experts = experts.map_or_else(String::new, |reads| describe_reads(&reads));
     output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{experts}]"));
+}
+
+fn describe_nearly_full(used: ContextUse) -> Option<String> {
+    let tokens = used.prompt_tokens + used.answer_tokens;
+    used.is_nearly_full().then(|| {
+        format!(
+            "The context is nearly full: {tokens} of {} tokens ({} %).",
+            used.context_tokens,
+            used.percent()
+        )
+    })
+}
+
+/// The host's hint names choices that this command has an option for.
+fn with_choices(error: Error) -> Error {
+    if error.hint.as_deref() == Some(CHOICES) {
+        return error.hint(
+            "continue the chat with --when-full drop or --when-full summarize, or set a larger context for the tier",
+        );
+    }
+    error
 }
 
 /// As the chat window has it below an answer.

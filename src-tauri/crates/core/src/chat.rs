@@ -1,5 +1,8 @@
 //! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
 
+pub mod context;
+
+use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};
 
 /// A chat without its messages. Times are RFC 3339 in UTC.
@@ -11,6 +14,8 @@ pub struct ChatSummary {
     pub model: String,
     pub created_at: String,
     pub updated_at: String,
+    /// What happens once the context does not hold the chat.
+    pub when_full: WhenFull,
     /// The id of the turn that is running, if one is.
     #[serde(default)]
     #[schema(required = true)]
@@ -75,6 +80,12 @@ pub struct AnswerFacts {
     /// Of a mixture whose experts are read when they are chosen.
     #[schema(required = true)]
     pub experts: Option<ExpertReads>,
+    /// How much of its context the answer has used, where the engine says how much it holds.
+    #[schema(required = true)]
+    pub context: Option<ContextUse>,
+    /// The messages that its prompt was without.
+    #[schema(required = true)]
+    pub left_out: Option<LeftOut>,
 }
 
 /// What the experts of a mixture larger than memory have cost, for the prompt and the answer; or the layers of a dense model.
@@ -226,8 +237,13 @@ pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnEvent {
-    /// The answer waits: for its tier to load, or for its first token.
+    /// The answer waits: for its tier to load, for its first token, or for a summary of the oldest messages.
     Progress { stage: TurnStage },
+    /// The context does not hold the chat: the answer is written without its oldest messages. The last such event counts.
+    LeftOut {
+        #[serde(flatten)]
+        left_out: LeftOut,
+    },
     /// A tier has begun to answer.
     Started {
         #[schema(required = true)]
@@ -271,6 +287,7 @@ pub enum TurnEvent {
 pub enum TurnStage {
     Load,
     Prefill,
+    Summarize,
 }
 
 /// A turn that has begun: the answer of `POST /tierbar/v1/chats/{id}/turns`.

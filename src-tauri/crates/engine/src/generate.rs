@@ -498,7 +498,7 @@ impl<'a> Batching<'a> {
             match ended {
                 Ok((end, written)) => {
                     count(&self.generations.done);
-                    task.finish(end.reason(), written);
+                    task.finish(end.reason(), written, self.slots.capacity());
                 }
                 Err(error) => {
                     count(&self.generations.failed);

@@ -1,14 +1,18 @@
 //! The table of chats.
 
+use crate::word::Word;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
-use tierbar_core::{Code, Error, TierId, chat::ChatSummary};
+use tierbar_core::{
+    Code, Error, TierId,
+    chat::{ChatSummary, context::WhenFull},
+};
 use uuid::Uuid;
 
 const MAX_TITLE_CHARS: usize = 500;
 const MAX_MODEL_CHARS: usize = 500;
-const COLUMNS: &str = "id, title, model, created_at, updated_at";
+const COLUMNS: &str = "id, title, model, created_at, updated_at, when_full";
 
 /// What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
 /// `null` is not set.
@@ -20,6 +24,8 @@ pub struct ChatFields {
     pub model: Option<String>,
     /// The last message of the branch to show.
     pub leaf: Option<u64>,
+    /// What happens once the context does not hold the chat. Default: `refuse`.
+    pub when_full: Option<WhenFull>,
 }
 
 impl ChatFields {
@@ -75,18 +81,20 @@ pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::R
         model: fields.model.unwrap_or_else(|| TierId::AUTO.to_owned()),
         created_at: now.clone(),
         updated_at: now,
+        when_full: fields.when_full.unwrap_or_default(),
         turn: None,
     };
     connection
         .prepare_cached(&format!(
-            "INSERT INTO chats ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"
+            "INSERT INTO chats ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
         ))?
         .execute(params![
             chat.id,
             chat.title,
             chat.model,
             chat.created_at,
-            chat.updated_at
+            chat.updated_at,
+            Word(chat.when_full),
         ])?;
     Ok(chat)
 }
@@ -99,9 +107,16 @@ pub(crate) fn update(
     connection
         .prepare_cached(
             "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), leaf = coalesce(?4, leaf),
-             updated_at = ?5 WHERE id = ?1",
+             when_full = coalesce(?5, when_full), updated_at = ?6 WHERE id = ?1",
         )?
-        .execute(params![id, fields.title, fields.model, fields.leaf, now()])?;
+        .execute(params![
+            id,
+            fields.title,
+            fields.model,
+            fields.leaf,
+            fields.when_full.map(Word),
+            now(),
+        ])?;
     find(connection, id)
 }
 
@@ -155,6 +170,7 @@ fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
         model: row.get(2)?,
         created_at: row.get(3)?,
         updated_at: row.get(4)?,
+        when_full: row.get::<_, Word<WhenFull>>(5)?.0,
         turn: None,
     })
 }

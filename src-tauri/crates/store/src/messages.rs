@@ -11,7 +11,7 @@ use tierbar_core::{
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
 const CHAT_BYTES: u64 = 16 << 20;
 const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
-                       decode_tokens_per_second, time_to_first_token_ms, experts";
+                       decode_tokens_per_second, time_to_first_token_ms, experts, context, left_out";
 
 /// A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`.
 #[derive(Debug, Clone, PartialEq, Deserialize, utoipa::ToSchema)]
@@ -54,8 +54,8 @@ pub(crate) fn add(
     connection
         .prepare_cached(
             "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
-             decode_tokens_per_second, time_to_first_token_ms, turn, experts)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+             decode_tokens_per_second, time_to_first_token_ms, turn, experts, context, left_out)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             chat,
@@ -71,6 +71,8 @@ pub(crate) fn add(
             answer.time_to_first_token_ms,
             turn,
             answer.experts.map(|reads| json(&reads)).transpose()?,
+            answer.context.map(|used| json(&used)).transpose()?,
+            answer.left_out.as_ref().map(json).transpose()?,
         ])?;
     // SQLite's row ids begin at 1.
     let id = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
@@ -89,7 +91,7 @@ pub(crate) fn size_of_chat(connection: &Connection, chat: &str) -> rusqlite::Res
         .prepare_cached(
             "SELECT (SELECT coalesce(sum(octet_length(parts) + coalesce(octet_length(tier), 0)
                 + coalesce(octet_length(model), 0) + coalesce(octet_length(why), 0)
-                + coalesce(octet_length(instead_of), 0) + 512), 0) FROM messages WHERE chat_id = ?1)
+                + coalesce(octet_length(instead_of), 0) + coalesce(octet_length(left_out), 0) + 512), 0) FROM messages WHERE chat_id = ?1)
              + (SELECT coalesce(sum(octet_length(part)), 0) FROM answer_pieces
                 JOIN messages ON messages.id = message WHERE chat_id = ?1)",
         )?
@@ -212,7 +214,8 @@ pub(crate) fn write(
     connection
         .prepare_cached(
             "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
-             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10 WHERE id = ?1",
+             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12
+             WHERE id = ?1",
         )?
         .execute(params![
             id,
@@ -225,6 +228,8 @@ pub(crate) fn write(
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
             answer.experts.map(|reads| json(&reads)).transpose()?,
+            answer.context.map(|used| json(&used)).transpose()?,
+            answer.left_out.as_ref().map(json).transpose()?,
         ])?;
     answer_pieces::remove(connection, id)?;
     connection
@@ -304,7 +309,6 @@ fn json<T: serde::Serialize + ?Sized>(parts: &T) -> rusqlite::Result<String> {
 fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
     let parts: String = row.get(3)?;
     let parts = of_json(3, &parts)?;
-    let experts: Option<String> = row.get(11)?;
     Ok(ChatMessage {
         id: row.get(0)?,
         parent: row.get(1)?,
@@ -318,9 +322,17 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             finish: row.get::<_, Option<Word<Finish>>>(8)?.map(|word| word.0),
             decode_tokens_per_second: row.get(9)?,
             time_to_first_token_ms: row.get(10)?,
-            experts: experts.map(|reads| of_json(11, &reads)).transpose()?,
+            experts: facts(row, 11)?,
+            context: facts(row, 12)?,
+            left_out: facts(row, 13)?,
         },
     })
+}
+
+/// A column that may be empty.
+fn facts<T: DeserializeOwned>(row: &Row, column: usize) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| of_json(column, &text)).transpose()
 }
 
 fn of_json<T: DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {

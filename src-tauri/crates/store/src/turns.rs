@@ -5,7 +5,10 @@ use rusqlite::Transaction;
 use serde::{Deserialize, Deserializer};
 use tierbar_core::{
     Code, Error,
-    chat::{AnswerFacts, ChatMessage, ChatSummary, Part, Role, branch},
+    chat::{
+        AnswerFacts, ChatMessage, ChatSummary, Part, Role, branch,
+        context::{LeftOut, WhenFull},
+    },
 };
 
 /// The message that a turn starts from. As JSON, a number or `null` for [`Self::Root`].
@@ -37,6 +40,8 @@ pub struct NewTurn {
     pub parent: Parent,
     /// What answers from now on, if that changes.
     pub model: Option<String>,
+    /// What happens from now on once the context is full, if that changes.
+    pub when_full: Option<WhenFull>,
 }
 
 /// A turn that has begun.
@@ -45,6 +50,8 @@ pub struct OpenedTurn {
     pub chat: ChatSummary,
     /// From the chat's first message to the question.
     pub conversation: Vec<ChatMessage>,
+    /// The summaries that answers of this chat were written with, those of other branches too.
+    pub summaries: Vec<LeftOut>,
     /// The message that is going to be the answer.
     pub answer: u64,
 }
@@ -65,6 +72,7 @@ impl Store {
         }
         let fields = chats::ChatFields {
             model: turn.model.clone(),
+            when_full: turn.when_full,
             ..chats::ChatFields::default()
         };
         let fields = fields.checked()?;
@@ -193,12 +201,18 @@ fn open(
     let answer = messages::add(change, chat, Some(question), draft, Some(&turn.id))?.id;
     chats::set_leaf(change, chat, answer)?;
     let conversation = branch(&all, question).into_iter().cloned().collect();
+    let summaries = all
+        .iter()
+        .filter_map(|message| message.answer.left_out.clone())
+        .filter(|left| left.summary.is_some());
+    let summaries = summaries.collect();
     let Some(chat) = chats::find(change, chat)? else {
         return Ok(Err(no_chat(chat)));
     };
     Ok(Ok(OpenedTurn {
         chat,
         conversation,
+        summaries,
         answer,
     }))
 }

@@ -1,5 +1,13 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
-import type { Chat, ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/openapi';
+import type {
+  Chat,
+  ChatMessage,
+  ChatSummary,
+  LeftOut,
+  TurnBegun,
+  TurnEvent,
+  WhenFull,
+} from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
 import { followTurn } from './follow';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
@@ -17,6 +25,10 @@ export interface LiveAnswer {
   insteadOf: string | null;
   /** The tier is loading. */
   loading: boolean;
+  /** The oldest messages are being summarized. */
+  summarizing: boolean;
+  /** The messages that its prompt is without. */
+  leftOut: LeftOut | null;
   /** Measured by the host. */
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
@@ -36,6 +48,8 @@ export class Conversation {
   /** `null` until the first message is sent. */
   id = $state<string | null>(null);
   model = $state(AUTO);
+  /** What happens once the context does not hold the chat. */
+  whenFull = $state<WhenFull>('refuse');
   draft = $state('');
   /** All branches, oldest first; a question on its way to the host is the last. */
   messages = $state.raw<Message[]>([]);
@@ -48,6 +62,8 @@ export class Conversation {
   /** The messages are being fetched. */
   opening = $state(false);
   turns = $derived(turnsOf(this.messages, this.leaf));
+  /** How much of its context the last answer has used. */
+  context = $derived(this.turns.findLast(({ shown }) => shown?.context)?.shown?.context ?? null);
 
   #around: Surroundings;
   /** The turn that is being followed. */
@@ -108,6 +124,16 @@ export class Conversation {
     }
   }
 
+  /** Decides, from now on, what happens once the context does not hold the chat. */
+  async chooseWhenFull(whenFull: WhenFull): Promise<void> {
+    if (this.id === null) return;
+    try {
+      this.#note(await this.#patch({ when_full: whenFull }));
+    } catch (cause) {
+      this.problem = asApiError(cause);
+    }
+  }
+
   /** Shows another answer to a question, with what follows from it. */
   async show(answer: Message): Promise<void> {
     if (answer.id === null || this.busy) return;
@@ -127,13 +153,13 @@ export class Conversation {
     await this.answer();
   }
 
-  /** Answers the last question: for the first time, after an error, or once more. */
-  async answer(): Promise<void> {
+  /** Answers the last question: for the first time, after an error, or once more. `whenFull` holds for the chat from then on. */
+  async answer(whenFull?: WhenFull): Promise<void> {
     if (this.busy) return;
     const sent = performance.now();
     this.#begin();
     try {
-      const begun = await this.#ask();
+      const begun = await this.#ask(whenFull);
       if (begun === null) return;
       if (this.#stopped) await this.#cancel();
       await this.#follow(begun.id, sent);
@@ -169,6 +195,8 @@ export class Conversation {
       why: null,
       insteadOf: null,
       loading: false,
+      summarizing: false,
+      leftOut: null,
       tokensPerSecond: null,
       firstTokenMs: null,
     };
@@ -215,6 +243,7 @@ export class Conversation {
 
   #take(chat: Chat): void {
     this.model = chat.model;
+    this.whenFull = chat.when_full;
     const { leaf, messages, ...summary } = chat;
     this.#summary = summary;
     const { turn } = summary;
@@ -242,7 +271,7 @@ export class Conversation {
   }
 
   /** Begins a turn; `null` if it was stopped before. */
-  async #ask(): Promise<TurnBegun | null> {
+  async #ask(whenFull?: WhenFull): Promise<TurnBegun | null> {
     const { api } = this.#around;
     if (this.id === null) {
       const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model } });
@@ -251,11 +280,12 @@ export class Conversation {
     }
     if (this.#stopped) return null;
     const question = this.messages.find(({ id }) => id === null);
+    const choice = whenFull ? { when_full: whenFull } : {};
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path: { id: this.id },
       body: question
-        ? { text: question.content, model: this.model, parent: question.parent }
-        : { model: this.model, parent: this.leaf },
+        ? { ...choice, text: question.content, model: this.model, parent: question.parent }
+        : { ...choice, model: this.model, parent: this.leaf },
     });
     this.#turn = begun.id;
     this.#note(begun.chat);
@@ -321,10 +351,11 @@ export class Conversation {
 
   #note(summary: ChatSummary): void {
     this.#summary = summary;
+    this.whenFull = summary.when_full;
     this.#around.onSummary(summary);
   }
 
-  #patch(body: { model: string } | { leaf: number | null }): Promise<ChatSummary> {
+  #patch(body: { model: string } | { leaf: number | null } | { when_full: WhenFull }): Promise<ChatSummary> {
     return this.#around.api.patch('/tierbar/v1/chats/{id}', { path: { id: this.id ?? '' }, body });
   }
 }
@@ -336,7 +367,11 @@ type Running = Exclude<TurnEvent, Ending>;
 function advance(live: LiveAnswer, event: Running, sent: number | null, now: number): LiveAnswer {
   switch (event.type) {
     case 'progress':
-      return { ...live, loading: event.stage === 'load' };
+      return { ...live, loading: event.stage === 'load', summarizing: event.stage === 'summarize' };
+    case 'left_out': {
+      const { type: _type, ...leftOut } = event;
+      return { ...live, leftOut, summarizing: false };
+    }
     case 'started': {
       const { tier, model, why, instead_of: insteadOf } = event;
       return { ...live, tier, model, why, insteadOf };

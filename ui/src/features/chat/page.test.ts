@@ -180,6 +180,77 @@ describe('the chat page', () => {
     expect(stream.ended).toBe(true);
   });
 
+  it('shows how full the context is, and lets the user choose what happens then', async () => {
+    await open();
+    for (const [answer_tokens, shown] of [
+      [8, null],
+      [312, 'Context 60 % full'],
+      [1224, 'Nearly full: 1,624 of 2,000 tokens.'],
+    ] as const) {
+      const turn = await ask('Hello?');
+      turn.words('Hi');
+      turn.context = {
+        prompt_tokens: 400,
+        answer_tokens,
+        context_tokens: shown?.startsWith('Near') ? 2000 : 1186,
+      };
+      turn.finish('stop', 1);
+      await until(() => screen.queryByTestId('send'));
+      const text = screen.queryByTestId('context-meter')?.textContent ?? null;
+      if (shown === null) expect(text).toBeNull();
+      else expect(text).toContain(shown);
+      expect(screen.queryByTestId('when-full') === null).toBe(!shown?.startsWith('Near'));
+    }
+    await fireEvent.change(screen.getByTestId('when-full'), { target: { value: 'summarize' } });
+    await until(() => network.chats[0]?.when_full === 'summarize');
+    expect(network.sent('PATCH', '/tierbar/v1/chats/c1')[0]?.body).toEqual({ when_full: 'summarize' });
+  });
+
+  it('answers a chat past its context with the choice of a button, and says so', async () => {
+    await open();
+    const first = await ask('One?');
+    first.words('1');
+    first.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const failed = await ask('Two?');
+    expect(failed.request.body).not.toHaveProperty('when_full');
+    failed.fail('context_exceeded', '600 tokens do not fit 512', 'Leave out messages.');
+    await fireEvent.click(await screen.findByText('Summarize Oldest Messages'));
+    await until(() => network.turns.length === 3);
+    const turn = network.turns[2] as RunningTurn;
+    expect(turn.request.body).toMatchObject({ when_full: 'summarize' });
+    expect(turn.request.body).not.toHaveProperty('text');
+    turn.event({ type: 'progress', stage: 'summarize' });
+    await screen.findByText('Summarizing the oldest messages…');
+    turn.fail('context_exceeded', 'the oldest messages cannot be summarized');
+    expect(await screen.findByTestId('when-full-drop')).toBeTruthy();
+    expect(screen.queryByTestId('when-full-summarize')).toBeNull();
+
+    await fireEvent.click(screen.getByText('Leave Out Oldest Messages'));
+    await until(() => network.turns.length === 4);
+    const dropped = network.turns[3] as RunningTurn;
+    dropped.leftOut = { messages: 2, through: 2, summary: null };
+    dropped.event({ type: 'left_out', ...dropped.leftOut });
+    await screen.findByText('Answered without the oldest 2 messages.');
+    dropped.words('2');
+    dropped.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByTestId('left-out').textContent).toContain('without the oldest 2 messages');
+    expect(network.chats[0]?.when_full).toBe('drop');
+  });
+
+  it('shows a summary of the oldest messages on request', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.leftOut = { messages: 1, through: 2, summary: 'They counted.' };
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const shown = screen.getByTestId<HTMLDetailsElement>('left-out');
+    expect(shown.open).toBe(false);
+    expect(shown.textContent).toMatch(/The oldest message was summarized\.\s*They counted\./);
+  });
+
   it('shows the API’s error, and retries', async () => {
     await open();
     network.override = ({ path }) =>

@@ -80,6 +80,8 @@ describe('a stored message', () => {
       decode_tokens_per_second: null,
       time_to_first_token_ms: null,
       experts: null,
+      context: null,
+      left_out: null,
       parts: [
         { type: 'reasoning', text: 'Hm.' },
         { type: 'text', text: 'Pa' },

@@ -1,4 +1,4 @@
-import type { ChatMessage, ExpertReads, Finish, Role } from '../../platform/openapi';
+import type { ChatMessage, ContextUse, ExpertReads, Finish, LeftOut, Role } from '../../platform/openapi';
 
 /** A message as the page shows it. */
 export interface Message {
@@ -19,6 +19,10 @@ export interface Message {
   time_to_first_token_ms: number | null;
   /** Of a mixture whose experts are read when they are chosen. */
   experts: ExpertReads | null;
+  /** How much of its context the answer has used. */
+  context: ContextUse | null;
+  /** The messages that its prompt was without. */
+  leftOut: LeftOut | null;
   /** The part of the time to the first token in which the tier was loading; known only to the page that saw it. */
   loadMs: number | null;
 }
@@ -34,10 +38,17 @@ export interface Turn {
 
 /** A stored message as the page shows it. */
 export function shownMessage(stored: ChatMessage): Message {
-  const { parts, instead_of: insteadOf, ...message } = stored;
+  const { parts, instead_of: insteadOf, left_out: leftOut, ...message } = stored;
   const text = (type: 'text' | 'reasoning') =>
     parts.map((part) => (part.type === type ? part.text : '')).join('');
-  return { ...message, insteadOf, content: text('text'), reasoning: text('reasoning'), loadMs: null };
+  return {
+    ...message,
+    insteadOf,
+    leftOut,
+    content: text('text'),
+    reasoning: text('reasoning'),
+    loadMs: null,
+  };
 }
 
 /** A question on its way to the host. */
@@ -56,6 +67,8 @@ export function unsent(content: string, parent: number | null): Message {
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
     experts: null,
+    context: null,
+    leftOut: null,
     loadMs: null,
   };
 }

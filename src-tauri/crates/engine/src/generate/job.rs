@@ -102,7 +102,7 @@ pub(crate) enum FinishReason {
     Length,
 }
 
-/// llama-server's `timings`, with the same names and units.
+/// llama-server's `timings`, with the same names and units, and a few of our own.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Timings {
     /// Prompt tokens that the cache already held.
@@ -117,6 +117,8 @@ pub(crate) struct Timings {
     predicted_ms: f64,
     predicted_per_token_ms: f64,
     predicted_per_second: f64,
+    /// Tokens that the context holds.
+    pub(super) n_ctx: usize,
     #[serde(flatten)]
     pub(super) drafts: Option<Drafts>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,6 +213,7 @@ impl Timings {
             predicted_ms,
             predicted_per_token_ms: each(predicted_n, predicted_ms),
             predicted_per_second: rate(predicted_n, predicted_ms),
+            n_ctx: 0,
             drafts: None,
             experts: None,
         }

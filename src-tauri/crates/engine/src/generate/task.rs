@@ -264,8 +264,13 @@ impl Task {
         self.send_event(Event::Text { text, reports });
     }
 
-    /// Sends the rest of the text, and the summary.
-    pub(super) fn finish(mut self, finish: FinishReason, written: Option<Written>) {
+    /// Sends the rest of the text, and the summary. `capacity`: tokens that the context holds.
+    pub(super) fn finish(
+        mut self,
+        finish: FinishReason,
+        written: Option<Written>,
+        capacity: usize,
+    ) {
         if let Some(embedding) = self.embedding.take() {
             self.send_event(Event::Embedded(embedding));
             return;
@@ -285,6 +290,7 @@ impl Task {
             self.predicted,
             now - prefilled,
         );
+        timings.n_ctx = capacity;
         timings.drafts = self.drafts;
         let paged = self.model.paged();
         let spent = self

@@ -47,6 +47,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
             headers(
                 ("x-tierbar-tier" = String, description = "The tier that answers"),
                 ("x-tierbar-model" = String, description = "The tier's model"),
+                ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
             ),
         ),
         (status = 202, response = Queued),
@@ -77,6 +78,7 @@ async fn chat(
             headers(
                 ("x-tierbar-tier" = String, description = "The tier that answers"),
                 ("x-tierbar-model" = String, description = "The tier's model"),
+                ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
             ),
         ),
         (status = 202, response = Queued),

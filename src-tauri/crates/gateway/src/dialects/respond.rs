@@ -47,9 +47,9 @@ pub(crate) async fn respond<D: Dialect>(
         Ok(answer) => answer,
         Err(failed) => return refusal(failed),
     };
-    let headers = answer.source().headers();
     let dialect = dialect(answer.source());
     if streams {
+        let headers = answer.source().headers();
         let about = [
             (header::CONTENT_TYPE, D::STREAM),
             (header::CACHE_CONTROL, "no-cache"),
@@ -57,7 +57,11 @@ pub(crate) async fn respond<D: Dialect>(
         return (headers, about, stream(dialect, answer)).into_response();
     }
     match answer.gather().await {
-        Ok(whole) => (headers, Json(dialect.whole(whole))).into_response(),
+        // How full the context was is known by now.
+        Ok(whole) => {
+            let headers = whole.source.headers();
+            (headers, Json(dialect.whole(whole))).into_response()
+        }
         Err(failed) => refusal(failed),
     }
 }

@@ -10,7 +10,10 @@ use super::{
 use axum::http::StatusCode;
 use serde_json::Value;
 use std::{collections::VecDeque, fmt};
-use tierbar_core::{Code, Error, chat::ExpertReads};
+use tierbar_core::{
+    Code, Error,
+    chat::{ExpertReads, context::ContextUse},
+};
 
 /// Bytes of one answer. Each token is an event, and may have figures of its own.
 const LIMIT: usize = 256 << 20;
@@ -81,9 +84,21 @@ pub struct Usage {
     pub decode_seconds: Option<f64>,
     /// Of a mixture whose experts are read when they are chosen.
     pub experts: Option<ExpertReads>,
+    /// What the context holds, where the engine says so.
+    pub context_tokens: Option<u64>,
 }
 
 impl Usage {
+    /// Returns how much of its context the answer has used, where that is known.
+    pub(crate) fn context(&self) -> Option<ContextUse> {
+        let context_tokens = self.context_tokens.filter(|tokens| *tokens > 0)?;
+        self.is_counted().then_some(ContextUse {
+            prompt_tokens: self.prompt_tokens,
+            answer_tokens: self.completion_tokens,
+            context_tokens,
+        })
+    }
+
     /// Whether the server has counted tokens. Some only measure times.
     pub(crate) fn is_counted(&self) -> bool {
         self.prompt_tokens + self.completion_tokens > 0
@@ -173,7 +188,10 @@ impl Gathered {
                 }
             }
             Event::LogProbs(more) => self.logprobs.push(more),
-            Event::Usage(usage) => self.usage = usage,
+            Event::Usage(usage) => {
+                self.usage = usage;
+                self.source.context = usage.context();
+            }
             Event::Finished { reason, stop } => (self.reason, self.stop) = (reason, stop),
             Event::Failed(failed) => return Some(failed),
         }
@@ -288,6 +306,7 @@ impl Decoder {
             self.usage.prefill_seconds = Some(timings.prompt_ms / 1000.0);
             self.usage.decode_seconds = Some(timings.predicted_ms / 1000.0);
             self.usage.experts = timings.experts;
+            self.usage.context_tokens = timings.n_ctx;
         }
         if self.usage != before {
             self.events.push_back(Event::Usage(self.usage));

@@ -13,7 +13,11 @@ pub(crate) mod unstreamed;
 use super::{charge::Charge, content::Content, source::Source};
 use axum::http::HeaderMap;
 use std::time::Instant;
-use tierbar_core::{ModelId, TierId, lease::KeepAlive};
+use tierbar_core::{
+    ModelId, TierId,
+    chat::context::ContextUse,
+    lease::{KeepAlive, Lease},
+};
 
 /// What each attempt sends.
 #[derive(Clone)]
@@ -31,6 +35,17 @@ pub(crate) fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
     let source = Source {
         tier: Some(tier.clone()),
         model: model.cloned(),
+        ..Source::default()
+    };
+    source.headers()
+}
+
+/// The same of an answer that is complete, with how full its context was, if that is known.
+fn who_answered(lease: &dyn Lease, context: Option<ContextUse>) -> HeaderMap {
+    let source = Source {
+        tier: Some(lease.tier().clone()),
+        model: Some(lease.model().clone()),
+        context,
         ..Source::default()
     };
     source.headers()

@@ -2,10 +2,11 @@
 
 use crate::http::headers::TIER;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use tierbar_core::{Code, ModelId, TierId};
+use tierbar_core::{Code, ModelId, TierId, chat::context::ContextUse};
 
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
+static CONTEXT: HeaderName = HeaderName::from_static("x-tierbar-context");
 static WHY: HeaderName = HeaderName::from_static("x-tierbar-why");
 static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
 static TRIED: HeaderName = HeaderName::from_static("x-tierbar-tried");
@@ -25,6 +26,8 @@ pub struct Source {
     pub tried: Vec<(TierId, Option<Code>)>,
     /// The chain's first step, if another answers.
     pub fallback_from: Option<TierId>,
+    /// How full the context was, of an answer that is complete.
+    pub context: Option<ContextUse>,
 }
 
 impl Source {
@@ -36,6 +39,9 @@ impl Source {
         });
         let tried: Vec<_> = tried.collect();
         let tier = |tier: &Option<TierId>| tier.as_ref().map(ToString::to_string);
+        let context = self
+            .context
+            .map(|used| format!("{}/{}", used.prompt_tokens, used.context_tokens));
         let all = [
             (&TIER, tier(&self.tier)),
             (&MODEL, self.model.as_ref().map(ToString::to_string)),
@@ -44,6 +50,7 @@ impl Source {
             (&CHAIN, tier(&self.chain)),
             (&TRIED, (!tried.is_empty()).then(|| tried.join(", "))),
             (&FALLBACK, tier(&self.fallback_from)),
+            (&CONTEXT, context),
         ];
         let valid = all.into_iter().filter_map(|(name, value)| {
             // A model is named after its file, which may be named as no ASCII text is.

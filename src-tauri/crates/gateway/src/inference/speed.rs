@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
-use tierbar_core::{ModelId, status::Speed};
+use tierbar_core::{ModelId, chat::context::ContextUse, status::Speed};
 use tokio::sync::watch;
 
 /// Answers of one model that are remembered.
@@ -32,9 +32,21 @@ pub(crate) struct Timings {
     predicted_per_second: Option<f64>,
     #[serde(default)]
     predicted_n: u64,
+    /// Tokens that the context holds.
+    #[serde(default)]
+    n_ctx: Option<u64>,
 }
 
 impl Timings {
+    /// How much of its context the answer has used, if its engine says what that holds.
+    pub(crate) fn context(&self) -> Option<ContextUse> {
+        Some(ContextUse {
+            prompt_tokens: self.prompt_n.saturating_add(self.cache_n),
+            answer_tokens: self.predicted_n,
+            context_tokens: self.n_ctx.filter(|tokens| *tokens > 0)?,
+        })
+    }
+
     pub(crate) fn used(&self) -> Used {
         Used::new(self.prompt_n.saturating_add(self.cache_n), self.predicted_n)
     }

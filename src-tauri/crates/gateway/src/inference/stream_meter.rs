@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::Value;
 use std::{fmt, time::Instant};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, chat::context::ContextUse};
 
 /// No event of a worker comes near it. A line beyond passes on unread.
 const LONGEST_LINE: usize = 1 << 20;
@@ -280,24 +280,24 @@ impl Drop for StreamMeter {
     }
 }
 
-/// Takes the figures from an answer that came whole, for which is then paid.
+/// Takes the figures from an answer that came whole, for which is then paid. Returns how much of the context it has used.
 pub(crate) fn whole(
     answering: &Answering,
     counted: &mut Answer,
     mut charge: Attempt,
     answer: &[u8],
-) {
-    let Ok(payload) = serde_json::from_slice::<Payload>(answer) else {
-        return charge.void();
+) -> Option<ContextUse> {
+    let payload = serde_json::from_slice::<Payload>(answer);
+    let Some(payload) = payload.ok().filter(|payload| payload.error.is_none()) else {
+        charge.void();
+        return None;
     };
-    if payload.error.is_some() {
-        return charge.void();
-    }
     payload.figures(answering, counted);
     if payload.choices.words {
         charge.piece(answer.len());
     }
     charge.report(payload.tokens());
+    payload.timings.as_ref().and_then(Timings::context)
 }
 
 #[cfg(test)]

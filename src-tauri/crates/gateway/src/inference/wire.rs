@@ -106,6 +106,9 @@ pub(crate) struct Timings {
     /// Those of our own worker.
     #[serde(deserialize_with = "if_known")]
     pub(crate) experts: Option<ExpertReads>,
+    /// Tokens that the context holds.
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) n_ctx: Option<u64>,
 }
 
 impl Message {

@@ -13,6 +13,7 @@ mod trail;
 mod triage;
 
 pub(crate) use brief::{reads_lines, takes_lines};
+pub(crate) use summarize::of_chat as summary_of_chat;
 
 use crate::{http::routes::routes, jobs::Jobs};
 use std::sync::Arc;

@@ -5,19 +5,20 @@
 //! chat or the end of the host ends a turn before its answer does.
 
 mod log;
+mod prompt;
 mod run;
 
-use crate::{
-    edge::keys::Weight,
-    inference::{Inference, request::Request},
-    jobs::Jobs,
-};
+use crate::{edge::keys::Weight, inference::Inference, jobs::Jobs};
 use log::Log;
-use serde_json::{Map, Value, json};
+use prompt::Prompt;
+use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
-    chat::{ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent},
+    chat::{
+        ChatSummary, TurnBegun, TurnEvent,
+        context::{Excerpt, WhenFull},
+    },
 };
 use tierbar_store::{NewTurn, Parent, Store};
 use tokio::{
@@ -83,6 +84,8 @@ pub(crate) struct Question {
     #[schema(value_type = Option<u64>)]
     parent: Parent,
     model: Option<String>,
+    /// What happens, from now on, once the context does not hold the chat.
+    when_full: Option<WhenFull>,
     /// Further fields of the request in OpenAI's form, such as `temperature` and `think`.
     #[serde(default)]
     options: Map<String, Value>,
@@ -130,7 +133,7 @@ impl Jobs {
             return Err(Error::new(Code::BadRequest, message));
         }
         // Before anything is stored, so that what is refused leaves no question behind.
-        request("", &[], options.clone())?;
+        prompt::request("", &[], options.clone())?;
         let most = self.inference.services.config().server.requests_at_once;
         let weight = self.charge_chat(chat, memory).await?;
         let admitted = self.keys.enter(None, weight, most.into())?;
@@ -139,6 +142,7 @@ impl Jobs {
             text: question.text,
             parent: question.parent,
             model: question.model,
+            when_full: question.when_full,
         };
         let id = new.id.clone();
         let opened = self.store.open_turn(chat, new).await?;
@@ -151,17 +155,22 @@ impl Jobs {
         });
         turns.push(Arc::clone(&turn));
         drop(turns);
-        let request = request(&opened.chat.model, &opened.conversation, options);
+        let question = opened.conversation.last().cloned();
+        let prompt = Prompt {
+            model: opened.chat.model.clone(),
+            when_full: opened.chat.when_full,
+            excerpt: Excerpt::new(opened.conversation, opened.summaries),
+            options,
+        };
         self.note_chat_change();
         let jobs = Arc::clone(self);
         self.turns.tasks.spawn(async move {
             let inference = Arc::clone(&jobs.inference);
             let store = jobs.store.clone();
-            run::run(inference, store, Arc::clone(&turn), request, admitted).await;
+            run::run(inference, store, Arc::clone(&turn), prompt, admitted).await;
             jobs.note_chat_change();
             tokio::spawn(async move { jobs.forget(&turn).await });
         });
-        let question = opened.conversation.into_iter().next_back();
         let question =
             question.ok_or_else(|| Error::new(Code::Internal, "the turn has no question"))?;
         Ok(TurnBegun {
@@ -274,28 +283,6 @@ impl Jobs {
 fn running<'a>(turns: &'a [Arc<Turn>], chat: &str) -> Option<&'a Arc<Turn>> {
     let mut turns = turns.iter();
     turns.find(|turn| turn.chat == chat && !turn.log.has_ended())
-}
-
-/// The conversation as a request. Thoughts of earlier answers are not sent again.
-fn request(
-    model: &str,
-    conversation: &[ChatMessage],
-    options: Map<String, Value>,
-) -> Result<Request, Error> {
-    let messages = conversation.iter().filter_map(|message| {
-        let text = message.text();
-        let role = match message.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant if text.is_empty() => return None,
-            Role::Assistant => "assistant",
-        };
-        Some(json!({"role": role, "content": text}))
-    });
-    let mut chat = options;
-    chat.insert("model".to_owned(), model.into());
-    chat.insert("messages".to_owned(), messages.collect::<Value>());
-    Request::streamed_chat(chat)
 }
 
 #[cfg(test)]

@@ -294,7 +294,11 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
     };
     rusqlite::Connection::open(fixture.path())
         .unwrap()
-        .execute_batch("ALTER TABLE messages DROP COLUMN experts; PRAGMA user_version = 9;")
+        .execute_batch(
+            "ALTER TABLE messages DROP COLUMN experts; ALTER TABLE messages DROP COLUMN context;
+             ALTER TABLE messages DROP COLUMN left_out; ALTER TABLE chats DROP COLUMN when_full;
+             PRAGMA user_version = 9;",
+        )
         .unwrap();
     let store = fixture.store();
     let [phone, laptop] = ["ab", "cd"].map(|byte| Some(byte.repeat(32)));

@@ -4,7 +4,10 @@ use crate::support::Fixture;
 use std::fs;
 use tierbar_core::{
     Code,
-    chat::{AnswerFacts, Approximated, ExpertReads, Finish, Role},
+    chat::{
+        AnswerFacts, Approximated, ExpertReads, Finish, Role,
+        context::{ContextUse, LeftOut, WhenFull},
+    },
     history::{Point, Spread},
     status::Pressure,
 };
@@ -52,12 +55,26 @@ async fn a_chat_reads_back_whole_after_reopening() {
                     lost_weight: None,
                 }),
             }),
+            context: Some(ContextUse {
+                prompt_tokens: 400,
+                answer_tokens: 40,
+                context_tokens: 512,
+            }),
+            left_out: Some(LeftOut {
+                messages: 6,
+                through: 6,
+                summary: Some("They spoke of Paris.".into()),
+            }),
         },
         ..message(Role::Assistant, "Paris.")
     };
     let id = {
         let store = fixture.store();
-        let chat = store.create_chat(ChatFields::default()).await.unwrap();
+        let fields = ChatFields {
+            when_full: Some(WhenFull::Drop),
+            ..ChatFields::default()
+        };
+        let chat = store.create_chat(fields).await.unwrap();
         assert_eq!((chat.title.as_str(), chat.model.as_str()), ("", "auto"));
         assert_eq!(chat.created_at, chat.updated_at);
         store
@@ -73,6 +90,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
     };
     let chat = fixture.store().chat(&id).await.unwrap();
     assert_eq!(chat.summary.title, "What is the capital of France?");
+    assert_eq!(chat.summary.when_full, WhenFull::Drop);
     let read: Vec<_> = chat
         .messages
         .iter()
@@ -392,7 +410,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 11)"),
+            .contains("newer Tierbar (schema 99; this one knows 12)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

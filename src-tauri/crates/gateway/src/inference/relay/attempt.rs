@@ -1,6 +1,6 @@
 //! One attempt at one tier: its lease, the call of its worker, and how the answer begins.
 
-use super::{UpstreamRequest, answered, streaming::Answer, who_answers};
+use super::{UpstreamRequest, answered, streaming::Answer, who_answered};
 use crate::{
     blocking::blocking,
     http::{body, error::for_seconds},
@@ -136,6 +136,7 @@ pub(crate) async fn send(
         Ok(body) => body,
         Err(broken) => return Err(reason(&*lease, &broken).await.into()),
     };
+    let mut context = None;
     if status.is_success() {
         if !matches!(lease.endpoint(), Endpoint::Unix(_))
             && let Some(fault) = answered::fault(request.path, &upstream.head, &body)
@@ -144,7 +145,7 @@ pub(crate) async fn send(
             return Err(fault.of(lease.tier()));
         }
         counted.begins();
-        stream_meter::whole(&answering, &mut counted, charge, &body);
+        context = stream_meter::whole(&answering, &mut counted, charge, &body);
     }
     if is_remote(&*lease) {
         let error = match status {
@@ -162,7 +163,7 @@ pub(crate) async fn send(
             outcome,
         });
     }
-    let mut headers = who_answers(lease.tier(), Some(lease.model()));
+    let mut headers = who_answered(&*lease, context);
     if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
         headers.insert(header::CONTENT_TYPE, kind);
     }

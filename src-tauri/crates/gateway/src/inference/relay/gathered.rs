@@ -4,11 +4,12 @@
 use super::{
     attempt::{ANSWER_LIMIT, Whole},
     streaming::Answer,
-    who_answers,
+    who_answered,
 };
 use crate::inference::{
     calls::Calls,
     lines::Lines,
+    speed::Timings,
     wire::{self, ToolCall},
 };
 use axum::http::{HeaderValue, StatusCode, header};
@@ -89,8 +90,9 @@ impl Gathering {
     }
 
     fn of(self, answer: &Answer) -> Whole {
-        let lease = answer.lease();
-        let mut headers = who_answers(lease.tier(), Some(lease.model()));
+        let timings = self.about.get("timings").map(Timings::deserialize);
+        let context = timings.and_then(|timings| timings.ok()?.context());
+        let mut headers = who_answered(answer.lease(), context);
         let kind = HeaderValue::from_static("application/json");
         headers.insert(header::CONTENT_TYPE, kind);
         Whole {

@@ -15,7 +15,7 @@ use crate::{
         error::Failure,
         schema::{Errors, Queued, RequestHeaders},
     },
-    inference::hints::Hints,
+    inference::{Inference, hints::Hints},
     jobs::Jobs,
 };
 use axum::{body::Body, extract::State, response::Response};
@@ -153,6 +153,24 @@ pub(super) fn checked_words(words: Option<u32>, usual: u32) -> Result<u32, Error
 fn notes_of(context: u32) -> (u32, u32) {
     let words = (context / 20).clamp(20, 300);
     (words, (words * 3 + 64).min(context / 3))
+}
+
+/// Summarizes the oldest messages of a chat in as many words as suit the context of its model, a tier or a model's id.
+///
+/// # Errors
+/// Why there is no summary: `ContextExceeded` if the context is too small for one, `Corrupt` if the model writes none.
+pub(crate) async fn of_chat(
+    inference: &Arc<Inference>,
+    model: &str,
+    text: &str,
+) -> Result<String, Error> {
+    let (hints, trail) = (Hints::default(), Trail::default());
+    let session = Session::new(inference, Task::Summarize, Some(model), &hints, trail);
+    let (words, _) = notes_of(session.context_tokens());
+    let summary = Summary::new(session, words, Reporter::nobody());
+    let answered = summary.of(text).await?;
+    let summary = answered.answer["summary"].as_str();
+    Ok(summary.unwrap_or_default().to_owned())
 }
 
 /// A summary that is being made.

@@ -1,6 +1,6 @@
 //! One turn, from its request to the stored message.
 
-use super::{Inference, Request, Store, Turn};
+use super::{Inference, Store, Turn, prompt::Prompt};
 use crate::{
     edge::keys::Admitted,
     inference::{
@@ -8,6 +8,7 @@ use crate::{
         caller::Caller,
         source::Source,
     },
+    jobs::tasks::summary_of_chat,
 };
 use futures_util::{FutureExt, StreamExt};
 use std::{
@@ -17,7 +18,10 @@ use std::{
 };
 use tierbar_core::{
     Code, Error,
-    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts},
+    chat::{
+        AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
+        context::WhenFull,
+    },
 };
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -35,7 +39,7 @@ pub(super) async fn run(
     inference: Arc<Inference>,
     store: Store,
     turn: Arc<Turn>,
-    request: Result<Request, Error>,
+    prompt: Prompt,
     admitted: Admitted,
 ) {
     let mut writing = Writing {
@@ -55,7 +59,7 @@ pub(super) async fn run(
         )
     };
     // What a panic leaves of these is only added to.
-    let answering = AssertUnwindSafe(writing.answer(&inference, request));
+    let answering = AssertUnwindSafe(writing.answer(&inference, prompt));
     let ending = answering.catch_unwind().await;
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
     // Before the last event, so that who reads it can ask again at once.
@@ -82,12 +86,63 @@ struct Writing {
 }
 
 impl Writing {
-    async fn answer(
+    /// Asks, and again with fewer messages if the context does not hold them and the chat allows it. Each try has fewer, so that
+    /// the last one has the question alone.
+    async fn answer(&mut self, inference: &Arc<Inference>, mut prompt: Prompt) -> Ending {
+        let tiers = inference.tiers.snapshot();
+        // What summarizes, if that is before anything has answered.
+        self.facts.tier = prompt.leave_out_early(&tiers);
+        loop {
+            if let Err(ending) = self.note_left_out(inference, &mut prompt).await {
+                return ending;
+            }
+            let error = match self.attempt(inference, &prompt).await {
+                Ending::Failed(error) => error,
+                answered @ Ending::Answered(_) => return answered,
+            };
+            let again = error.code == Code::ContextExceeded
+                && self.first.is_none()
+                && prompt.when_full != WhenFull::Refuse;
+            if !again || !prompt.leave_out(&error) {
+                return Ending::Failed(prompt.refusal(error));
+            }
+        }
+    }
+
+    /// Reports which messages the prompt is without, after their summary is written if the chat wants one.
+    async fn note_left_out(
         &mut self,
         inference: &Arc<Inference>,
-        request: Result<Request, Error>,
-    ) -> Ending {
-        let request = match request {
+        prompt: &mut Prompt,
+    ) -> Result<(), Ending> {
+        if prompt.when_full == WhenFull::Summarize
+            && let Some(text) = prompt.excerpt.text_to_summarize()
+        {
+            self.note_stage(TurnStage::Summarize);
+            let model = self.facts.tier.clone();
+            let model = model.unwrap_or_else(|| prompt.model.clone());
+            let (stop, closing) = (self.turn.stop.clone(), &inference.closing);
+            let summary = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+                summary = summary_of_chat(inference, &model, &text) => summary,
+            };
+            let summary = summary.map_err(|error| Ending::Failed(not_summarized(error)))?;
+            prompt.excerpt.set_summary(summary);
+        }
+        let left_out = prompt.excerpt.left_out();
+        if left_out != self.facts.left_out
+            && let Some(left_out) = left_out
+        {
+            self.facts.left_out = Some(left_out.clone());
+            self.turn.log.push(TurnEvent::LeftOut { left_out });
+        }
+        Ok(())
+    }
+
+    async fn attempt(&mut self, inference: &Arc<Inference>, prompt: &Prompt) -> Ending {
+        let request = match prompt.request() {
             Ok(request) => request,
             Err(error) => return Ending::Failed(error),
         };
@@ -134,7 +189,8 @@ impl Writing {
     fn take(&mut self, event: Event) -> Option<Ending> {
         match event {
             Event::Started(source) => self.note_source(source),
-            Event::Progress(stage) => self.note_stage(stage),
+            Event::Progress(Stage::Load) => self.note_stage(TurnStage::Load),
+            Event::Progress(Stage::Prefill) => self.note_stage(TurnStage::Prefill),
             Event::Reasoning(text) => {
                 let (tokens, decode_ms) = self.note_token();
                 self.turn.log.push(TurnEvent::Reasoning {
@@ -155,6 +211,7 @@ impl Writing {
                 self.facts.decode_tokens_per_second =
                     measured_speed(&usage).or_else(|| self.speed());
                 self.facts.experts = usage.experts;
+                self.facts.context = usage.context();
             }
             Event::Finished { reason, .. } => {
                 return Some(Ending::Answered(match reason.as_str() {
@@ -206,11 +263,7 @@ impl Writing {
         self.facts.instead_of = instead_of.map(|tier| tier.to_string());
     }
 
-    fn note_stage(&mut self, stage: Stage) {
-        let stage = match stage {
-            Stage::Load => TurnStage::Load,
-            Stage::Prefill => TurnStage::Prefill,
-        };
+    fn note_stage(&mut self, stage: TurnStage) {
         if self.first.is_none() && self.stage.replace(stage) != Some(stage) {
             self.turn.log.push(TurnEvent::Progress { stage });
         }
@@ -306,6 +359,23 @@ impl Writing {
 fn shutting_down() -> Error {
     Error::new(Code::ShuttingDown, "Tierbar is shutting down")
         .hint("ask again when it runs; what had arrived is saved")
+}
+
+/// The chat's user may choose something else.
+fn not_summarized(error: Error) -> Error {
+    if !matches!(error.code, Code::ContextExceeded | Code::Corrupt) {
+        return error;
+    }
+    let message = format!(
+        "the oldest messages cannot be summarized: {}",
+        error.message
+    );
+    Error {
+        message,
+        code: Code::ContextExceeded,
+        ..error
+    }
+    .hint("leave them out instead, or choose a tier with a larger context")
 }
 
 fn failed(error: &Error, answer: Option<ChatMessage>) -> TurnEvent {

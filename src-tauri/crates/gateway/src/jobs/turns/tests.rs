@@ -1,5 +1,7 @@
 //! Turns over the API, with a worker whose words the test lets go one by one.
 
+mod full;
+
 use crate::{
     inference::CHAT,
     testing::{Bench, json, text},

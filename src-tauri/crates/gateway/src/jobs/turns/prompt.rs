@@ -1,0 +1,111 @@
+//! What a turn sends: its conversation, or the part of it that the context holds.
+
+use crate::inference::request::Request;
+use serde_json::{Map, Value, json};
+use tierbar_core::{
+    Code, Error, TierId,
+    chat::{
+        Role,
+        context::{CHOICES, Excerpt, WhenFull},
+    },
+    status::{EngineKind, TierStatus},
+};
+
+/// The question of a turn with what came before it.
+pub(super) struct Prompt {
+    pub(super) model: String,
+    pub(super) when_full: WhenFull,
+    pub(super) excerpt: Excerpt,
+    /// Further fields of the request.
+    pub(super) options: Map<String, Value>,
+}
+
+impl Prompt {
+    /// # Errors
+    /// `BadRequest` for an option of the wrong type.
+    pub(super) fn request(&self) -> Result<Request, Error> {
+        request(&self.model, &self.excerpt.messages(), self.options.clone())
+    }
+
+    /// Leaves messages out before anything is sent, as far as the last answer of the same tier shows that they find no room. Returns
+    /// the tier.
+    pub(super) fn leave_out_early(&mut self, tiers: &[TierStatus]) -> Option<String> {
+        if self.when_full == WhenFull::Refuse {
+            return None;
+        }
+        let answer = &self.excerpt.last_answer()?.answer;
+        let (tier, used) = (answer.tier.clone()?, answer.context?);
+        let names = [Some(TierId::AUTO), Some(&*tier), answer.model.as_deref()];
+        if !names.contains(&Some(self.model.as_str())) {
+            return None;
+        }
+        let now = tiers.iter().find(|status| status.id.as_str() == tier)?;
+        let context = match now.engine {
+            // What it holds is not configured here.
+            EngineKind::Endpoint => used.context_tokens,
+            EngineKind::Embedded | EngineKind::Command => now.context_tokens.into(),
+        };
+        // A larger context may hold what the last one did not.
+        if context <= used.context_tokens {
+            self.excerpt.resume();
+        }
+        let expected = self.excerpt.expected_tokens()?;
+        if expected > context - context / 8 {
+            self.excerpt.shrink(expected, self.target(context));
+        }
+        Some(tier)
+    }
+
+    /// Leaves out messages of a prompt that the context did not hold. Returns whether a smaller one is worth a try.
+    pub(super) fn leave_out(&mut self, refused: &Error) -> bool {
+        let figure = |name| refused.details.get(name).and_then(Value::as_u64);
+        let figures = figure("prompt_tokens").zip(figure("context_tokens"));
+        // Without figures, it is taken to be twice as long as it may be.
+        let (prompt, context) = figures.unwrap_or((2048, 1024));
+        let Some(left) = self.excerpt.shrink(prompt, self.target(context)) else {
+            return false;
+        };
+        if left >= context {
+            // The question alone is too long: a summary would be written for nothing.
+            self.when_full = WhenFull::Drop;
+        }
+        true
+    }
+
+    /// The size of a prompt that leaves room for an answer, and for the summary that it gets.
+    fn target(&self, context: u64) -> u64 {
+        match self.when_full {
+            WhenFull::Refuse | WhenFull::Drop => context - context / 4,
+            WhenFull::Summarize => context - context / 4 - context / 8,
+        }
+    }
+
+    /// The error of a prompt that the context does not hold, with what its user can choose.
+    pub(super) fn refusal(&self, error: Error) -> Error {
+        if error.code == Code::ContextExceeded
+            && self.when_full == WhenFull::Refuse
+            && self.excerpt.can_shrink()
+        {
+            return error.hint(CHOICES);
+        }
+        error
+    }
+}
+
+/// A conversation as a request.
+///
+/// # Errors
+/// `BadRequest` for an option of the wrong type.
+pub(super) fn request(
+    model: &str,
+    messages: &[(Role, String)],
+    options: Map<String, Value>,
+) -> Result<Request, Error> {
+    let messages = messages
+        .iter()
+        .map(|(role, text)| json!({"role": role, "content": text}));
+    let mut chat = options;
+    chat.insert("model".to_owned(), model.into());
+    chat.insert("messages".to_owned(), messages.collect::<Value>());
+    Request::streamed_chat(chat)
+}

@@ -1,0 +1,33 @@
+import { count } from '../../lib/format';
+import type { ContextUse, LeftOut, WhenFull } from '../../platform/openapi';
+
+/** From which parts of the context, in percent, the meter is shown, and warns. */
+const SHOWN = 50;
+const NEARLY_FULL = 80;
+
+/** What can be done with a chat that the context does not hold, as choices and as buttons. */
+export const CHOICES: { choice: WhenFull; name: string; button: string }[] = [
+  { choice: 'refuse', name: 'stop with an error', button: '' },
+  { choice: 'drop', name: 'leave out the oldest messages', button: 'Leave Out Oldest Messages' },
+  { choice: 'summarize', name: 'summarize the oldest messages', button: 'Summarize Oldest Messages' },
+];
+
+/** How full the context is, once that matters. */
+export function describeUse(used: ContextUse | null): { text: string; warning: boolean } | null {
+  if (used === null || used.context_tokens <= 0) return null;
+  const tokens = used.prompt_tokens + used.answer_tokens;
+  const percent = Math.floor((tokens * 100) / used.context_tokens);
+  if (percent < SHOWN) return null;
+  const warning = percent >= NEARLY_FULL;
+  const text = warning
+    ? `Nearly full: ${count(tokens)} of ${count(used.context_tokens)} tokens.`
+    : `Context ${percent} % full`;
+  return { text, warning };
+}
+
+/** One sentence on what an answer's prompt was without. */
+export function describeLeftOut({ messages, summary }: LeftOut): string {
+  const oldest = messages === 1 ? 'oldest message' : `oldest ${count(messages)} messages`;
+  if (summary === null) return `Answered without the ${oldest}.`;
+  return `The ${oldest} ${messages === 1 ? 'was' : 'were'} summarized.`;
+}
