@@ -8,7 +8,7 @@ fn recommended(ram: u64) -> Option<String> {
 }
 
 #[test]
-fn the_largest_quant_up_to_five_bits_that_stays_in_memory_is_recommended() {
+fn the_largest_quant_of_daily_use_that_fits_is_recommended() {
     assert_eq!(recommended(16).as_deref(), Some("UD-IQ2_M"));
     assert_eq!(recommended(24).as_deref(), Some("UD-IQ4_XS"));
     // Of twice the bytes, Q8_0 is half as fast.
@@ -21,7 +21,7 @@ fn otherwise_the_one_with_least_on_disk_is_recommended() {
 }
 
 #[test]
-fn with_paging_a_mixture_of_four_bits_is_recommended_beyond_memory() {
+fn a_paged_profile_takes_four_bits_beyond_memory() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let offers = accounts::qwen35_35b_offers();
     let paged = ContextChoice {

@@ -165,10 +165,19 @@ pub(crate) async fn of_chat(
     text: &str,
 ) -> Result<String, Error> {
     let (hints, trail) = (Hints::default(), Trail::default());
-    let session = Session::new(inference, Task::Summarize, Some(model), &hints, trail);
+    let message = Message::of_text(text);
+    let media = message.modalities();
+    let session = Session::new(
+        inference,
+        Task::Summarize,
+        Some(model),
+        &media,
+        &hints,
+        trail,
+    );
     let (words, _) = notes_of(session.context_tokens());
     let summary = Summary::new(session, words, Reporter::nobody());
-    let answered = summary.of(text).await?;
+    let answered = summary.of(&message).await?;
     let summary = answered.answer["summary"].as_str();
     Ok(summary.unwrap_or_default().to_owned())
 }
