@@ -6,6 +6,7 @@
 
 mod choose;
 pub mod classifier;
+mod guess;
 mod rules;
 mod signs;
 mod traits;

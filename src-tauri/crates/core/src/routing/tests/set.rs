@@ -49,8 +49,8 @@ fn sorted(set: &str) -> Sorted {
             continue;
         }
         let judged = judge(&traits(&line));
-        let label = Level::ALL.into_iter();
-        let label = label.filter(|level| line["label"] == level.tier()).next();
+        let mut label = Level::ALL.into_iter();
+        let label = label.find(|level| line["label"] == level.tier());
         let label = label.unwrap_or_else(|| panic!("no label: {line}"));
         let steps = label.place().abs_diff(judged.level.place());
         sorted.all += 1;
@@ -69,38 +69,37 @@ fn sorted(set: &str) -> Sorted {
     sorted
 }
 
-/// Floors, below what was measured when they were set: a change of the rules that sorts worse is seen. Of the held-out sets
-/// `c`, `f` and `h`, only the counts are shown.
+/// Floors, below what was measured when they were set: a change of the rules that sorts worse is seen. Of the held-out sets,
+/// only counts are shown.
 #[test]
 fn the_rules_sort_most_of_the_evaluation_set() {
-    let mut sets = Vec::new();
     for (set, size, right, within_one) in [
         ("a", 70, 65, 70),
-        ("b", 33, 29, 32),
-        ("c", 30, 13, 28),
-        ("d", 12, 7, 11),
-        ("e", 56, 0, 0),
-        ("f", 56, 0, 0),
-        ("g", 29, 0, 0),
-        ("h", 29, 0, 0),
+        ("b", 33, 29, 33),
+        ("c", 30, 17, 29),
+        ("d", 12, 10, 12),
+        ("e", 56, 52, 55),
+        ("f", 56, 45, 55),
+        ("g", 29, 26, 28),
+        ("h", 29, 23, 27),
     ] {
         let sorted = sorted(set);
-        sets.push((set, size, right, within_one, sorted));
+        let figures = format!("{} right of {}", sorted.right, sorted.all);
+        assert!(sorted.all >= size, "set {set}: {figures}");
+        let held_out = ["c", "f", "h"].contains(&set);
+        let wrong = if held_out { &[][..] } else { &sorted.wrong };
+        assert!(sorted.right >= right, "set {set}: {figures}, {wrong:#?}");
+        let near = sorted.within_one;
+        assert!(near >= within_one, "set {set}: {near} within one tier");
+        assert!(sorted.too_small_by_two <= 1, "set {set}: {wrong:#?}");
     }
-    for (set, .., sorted) in &sets {
-        println!("{set}: {} right, {} within one tier, {} guesses, {} sure and wrong, {} too small by two, of {}",
-            sorted.right, sorted.within_one, sorted.guesses, sorted.sure_and_wrong, sorted.too_small_by_two, sorted.all);
-        if !["c", "f", "h"].contains(set) {
-            println!("  {}", sorted.wrong.join("\n  "));
-        }
-    }
-    for (set, size, right, within_one, sorted) in sets {
-        assert!(sorted.all >= size, "{} in set {set}", sorted.all);
-        assert!(sorted.right >= right, "{} of set {set}", sorted.right);
-        assert!(
-            sorted.within_one >= within_one,
-            "{} of set {set}",
-            sorted.within_one
-        );
-    }
+}
+
+/// A level that is no guess may load a larger tier.
+#[test]
+fn a_level_that_is_no_guess_is_seldom_wrong() {
+    let sets = ["a", "b", "c", "d", "e", "f", "g", "h"].map(sorted);
+    let sure: usize = sets.iter().map(|set| set.all - set.guesses).sum();
+    let wrong: usize = sets.iter().map(|set| set.sure_and_wrong).sum();
+    assert!(wrong * 12 <= sure, "{wrong} wrong of {sure} that are sure");
 }
