@@ -1632,18 +1632,23 @@ export interface components {
         }) | components["schemas"]["Error"];
         /** @description One text's answer, or why there is none. */
         BatchResult_Triage: (components["schemas"]["TaskFields"] & {
-            /** @description Whether a small model would do badly at it. */
+            /**
+             * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+             *     others the model estimates it.
+             */
             needs_cloud: boolean;
             /**
-             * @description The kind of a message: `fyi` only informs.
+             * @description The type of a message. One that fits several has the first of them.
              * @enum {string}
              */
-            type: "question" | "request" | "idea" | "greeting" | "fyi";
+            type: "problem" | "request" | "appointment" | "question" | "idea" | "promotion" | "fyi" | "greeting";
             /**
              * Format: int32
              * @description 0 whenever, 1 this week, 2 today, 3 now.
              */
             urgency: number;
+            /** @description Why a cloud is needed or not. */
+            why: string;
         }) | components["schemas"]["Error"];
         /** @description The answers in the order of the request. */
         Batch_Brief: {
@@ -1924,6 +1929,12 @@ export interface components {
              */
             time: components["schemas"]["Span"];
             /**
+             * @description Triage the user's last message on this machine first: for a greeting or a message that only informs, the endpoints are
+             *     tried last.
+             * @default false
+             */
+            triage: boolean;
+            /**
              * @description Timeout until an endpoint's first token.
              * @default 30s
              */
@@ -1937,6 +1948,8 @@ export interface components {
             name: components["schemas"]["TierId"];
             /** @description The steps in the order in which they are tried. */
             steps: components["schemas"]["StepStatus"][];
+            /** @description Whether a greeting or a message that only informs goes to this machine's tiers first. */
+            triage: boolean;
         };
         Chat: components["schemas"]["ChatSummary"] & {
             /**
@@ -4295,18 +4308,23 @@ export interface components {
         }) | components["schemas"]["Batch_Summary"];
         /** @description One answer, or with several texts one for each. */
         TaskAnswer_Triage: (components["schemas"]["TaskFields"] & {
-            /** @description Whether a small model would do badly at it. */
+            /**
+             * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+             *     others the model estimates it.
+             */
             needs_cloud: boolean;
             /**
-             * @description The kind of a message: `fyi` only informs.
+             * @description The type of a message. One that fits several has the first of them.
              * @enum {string}
              */
-            type: "question" | "request" | "idea" | "greeting" | "fyi";
+            type: "problem" | "request" | "appointment" | "question" | "idea" | "promotion" | "fyi" | "greeting";
             /**
              * Format: int32
              * @description 0 whenever, 1 this week, 2 today, 3 now.
              */
             urgency: number;
+            /** @description Why a cloud is needed or not. */
+            why: string;
         }) | components["schemas"]["Batch_Triage"];
         /** @description What every task's answer has. */
         TaskFields: {
@@ -4565,18 +4583,23 @@ export interface components {
         };
         /** @description The kind of a message, and how urgent it is. */
         Triage: components["schemas"]["TaskFields"] & {
-            /** @description Whether a small model would do badly at it. */
+            /**
+             * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+             *     others the model estimates it.
+             */
             needs_cloud: boolean;
             /**
-             * @description The kind of a message: `fyi` only informs.
+             * @description The type of a message. One that fits several has the first of them.
              * @enum {string}
              */
-            type: "question" | "request" | "idea" | "greeting" | "fyi";
+            type: "problem" | "request" | "appointment" | "question" | "idea" | "promotion" | "fyi" | "greeting";
             /**
              * Format: int32
              * @description 0 whenever, 1 this week, 2 today, 3 now.
              */
             urgency: number;
+            /** @description Why a cloud is needed or not. */
+            why: string;
         };
         /** @description Texts to classify. */
         TriageRequest: {

@@ -61,12 +61,12 @@ pub(crate) async fn triage(home: Option<PathBuf>, args: Triage) -> Result<(), Er
     let answer = run(home, "triage", "text", None, &args.input).await?;
     print(args.input.json, &answer, |answer| {
         let cloud = if answer["needs_cloud"] == true {
-            ", needs a larger model"
+            "needs a larger model"
         } else {
-            ""
+            "needs no cloud"
         };
-        let kind = answer["type"].as_str().unwrap_or_default();
-        format!("{kind}, urgency {}{cloud}", answer["urgency"])
+        let (kind, why) = (field(answer, "type"), field(answer, "why"));
+        format!("{kind}, urgency {}, {cloud}: {why}", answer["urgency"])
     });
     Ok(())
 }

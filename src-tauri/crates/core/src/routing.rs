@@ -13,7 +13,7 @@ mod traits;
 mod words;
 
 pub use choose::{Candidate, Choice, Need, choose, leave_eligible};
-pub use rules::{Judgement, judge};
+pub use rules::{Judgement, is_greeting, judge, judge_text};
 pub use traits::Traits;
 
 use crate::TierId;

@@ -100,9 +100,22 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
 
 /// Grades a text without its conversation.
 fn alone(text: &str) -> Level {
+    judge_text(text).level
+}
+
+/// Applies the rules to a text alone.
+#[must_use]
+pub fn judge_text(text: &str) -> Judgement {
     let traits = Traits {
+        prompt_tokens: tokens(text),
         text: text.to_owned(),
         ..Traits::default()
     };
-    by_text(&traits, &Text::of(text)).level
+    by_text(&traits, &Text::of(text))
+}
+
+/// Returns whether a text is a greeting or thanks, and no more than that.
+#[must_use]
+pub fn is_greeting(text: &str) -> bool {
+    Text::of(text).greeting() != Greeting::Beginning
 }

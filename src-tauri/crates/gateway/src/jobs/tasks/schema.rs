@@ -6,6 +6,7 @@
 use crate::http::schema::ErrorBody;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use tierbar_core::tasks::triage::MessageType;
 use utoipa::ToSchema;
 
 /// One answer, or with several texts one for each.
@@ -43,21 +44,13 @@ pub(super) struct Triage {
     /// 0 whenever, 1 this week, 2 today, 3 now.
     #[schema(minimum = 0, maximum = 3)]
     urgency: u8,
-    /// Whether a small model would do badly at it.
+    /// Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+    /// others the model estimates it.
     needs_cloud: bool,
+    /// Why a cloud is needed or not.
+    why: String,
     #[serde(flatten)]
     task: TaskFields,
-}
-
-/// The kind of a message: `fyi` only informs.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-enum MessageType {
-    Question,
-    Request,
-    Idea,
-    Greeting,
-    Fyi,
 }
 
 /// A shorter text, compared with its source.

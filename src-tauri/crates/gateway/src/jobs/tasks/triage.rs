@@ -21,16 +21,11 @@ use std::sync::Arc;
 use tierbar_core::{
     Error,
     tasks::{
-        Task,
-        delimited::delimited,
-        lenient,
+        Task, lenient,
         triage::{self, Triage},
     },
 };
 use utoipa::ToSchema;
-
-/// The object, with room for spaces.
-const ANSWER_TOKENS: u32 = 64;
 
 /// Texts to classify.
 #[derive(Deserialize, ToSchema)]
@@ -87,20 +82,22 @@ pub(super) async fn triage(
 async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
     for again in ["", "\nAnswer with the JSON object alone."] {
         let question = Question {
-            system: include_str!("prompts/triage.md"),
-            user: format!("Message:\n{}{again}", delimited(text)),
+            system: triage::INSTRUCTIONS,
+            user: format!("{}{again}", triage::about(text)),
             schema: triage::schema(),
-            max_tokens: ANSWER_TOKENS,
+            max_tokens: triage::ANSWER_TOKENS,
         };
         let said = session.ask(&question).await?;
         let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
         let Some(triage) = read else { continue };
+        let need = triage.cloud_need(text);
         let answer = Map::from_iter([
             ("type".to_owned(), json!(triage.kind)),
             ("urgency".to_owned(), triage.urgency.into()),
-            ("needs_cloud".to_owned(), triage.needs_cloud.into()),
+            ("needs_cloud".to_owned(), need.needed.into()),
+            ("why".to_owned(), need.because.into()),
         ]);
-        let saved = if triage.needs_cloud {
+        let saved = if need.needed {
             0
         } else {
             session.tokens_of(text.len())
