@@ -1576,6 +1576,10 @@ export interface components {
             brief: string;
             /** @description Whether the model did not reach an end; the brief is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable brief, and this is the list of counts. */
+            fallback: boolean;
+            /** @description Lines with a subject, type and urgency, by rule from the counts. */
+            header: string;
             /**
              * Format: int64
              * @description The brief's number of words.
@@ -1591,6 +1595,8 @@ export interface components {
             attempts: number;
             /** @description Whether the model did not reach an end; the text is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable text, and these are sentences of the source, chosen by rule. */
+            fallback: boolean;
             /** @description Whether the text has no more words than requested. */
             fits: boolean;
             /** @description Numbers, dates and names of the source that the text contains. */
@@ -1613,9 +1619,11 @@ export interface components {
              * @description The notes that the model did not finish.
              */
             cut: number;
+            /** @description Whether the model gave no usable summary, and these are sentences of the text, chosen by rule. */
+            fallback: boolean;
             /**
              * Format: int32
-             * @description The rounds of notes and summary; 1 for a text that fits into the context.
+             * @description The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
              */
             levels: number;
             /**
@@ -1632,6 +1640,8 @@ export interface components {
         }) | components["schemas"]["Error"];
         /** @description One text's answer, or why there is none. */
         BatchResult_Triage: (components["schemas"]["TaskFields"] & {
+            /** @description For an e-mail: lines with its subject, type and urgency, to put before what is passed on. */
+            header?: string;
             /**
              * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
              *     others the model estimates it.
@@ -1820,6 +1830,10 @@ export interface components {
             brief: string;
             /** @description Whether the model did not reach an end; the brief is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable brief, and this is the list of counts. */
+            fallback: boolean;
+            /** @description Lines with a subject, type and urgency, by rule from the counts. */
+            header: string;
             /**
              * Format: int64
              * @description The brief's number of words.
@@ -2137,6 +2151,8 @@ export interface components {
             attempts: number;
             /** @description Whether the model did not reach an end; the text is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable text, and these are sentences of the source, chosen by rule. */
+            fallback: boolean;
             /** @description Whether the text has no more words than requested. */
             fits: boolean;
             /** @description Numbers, dates and names of the source that the text contains. */
@@ -4220,9 +4236,11 @@ export interface components {
              * @description The notes that the model did not finish.
              */
             cut: number;
+            /** @description Whether the model gave no usable summary, and these are sentences of the text, chosen by rule. */
+            fallback: boolean;
             /**
              * Format: int32
-             * @description The rounds of notes and summary; 1 for a text that fits into the context.
+             * @description The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
              */
             levels: number;
             /**
@@ -4252,6 +4270,10 @@ export interface components {
             brief: string;
             /** @description Whether the model did not reach an end; the brief is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable brief, and this is the list of counts. */
+            fallback: boolean;
+            /** @description Lines with a subject, type and urgency, by rule from the counts. */
+            header: string;
             /**
              * Format: int64
              * @description The brief's number of words.
@@ -4267,6 +4289,8 @@ export interface components {
             attempts: number;
             /** @description Whether the model did not reach an end; the text is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable text, and these are sentences of the source, chosen by rule. */
+            fallback: boolean;
             /** @description Whether the text has no more words than requested. */
             fits: boolean;
             /** @description Numbers, dates and names of the source that the text contains. */
@@ -4289,9 +4313,11 @@ export interface components {
              * @description The notes that the model did not finish.
              */
             cut: number;
+            /** @description Whether the model gave no usable summary, and these are sentences of the text, chosen by rule. */
+            fallback: boolean;
             /**
              * Format: int32
-             * @description The rounds of notes and summary; 1 for a text that fits into the context.
+             * @description The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
              */
             levels: number;
             /**
@@ -4308,6 +4334,8 @@ export interface components {
         }) | components["schemas"]["Batch_Summary"];
         /** @description One answer, or with several texts one for each. */
         TaskAnswer_Triage: (components["schemas"]["TaskFields"] & {
+            /** @description For an e-mail: lines with its subject, type and urgency, to put before what is passed on. */
+            header?: string;
             /**
              * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
              *     others the model estimates it.
@@ -4583,6 +4611,8 @@ export interface components {
         };
         /** @description The kind of a message, and how urgent it is. */
         Triage: components["schemas"]["TaskFields"] & {
+            /** @description For an e-mail: lines with its subject, type and urgency, to put before what is passed on. */
+            header?: string;
             /**
              * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
              *     others the model estimates it.

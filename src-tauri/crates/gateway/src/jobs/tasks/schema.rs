@@ -49,6 +49,9 @@ pub(super) struct Triage {
     needs_cloud: bool,
     /// Why a cloud is needed or not.
     why: String,
+    /// For an e-mail: lines with its subject, type and urgency, to put before what is passed on.
+    #[schema(required = false)]
+    header: String,
     #[serde(flatten)]
     task: TaskFields,
 }
@@ -69,6 +72,8 @@ pub(super) struct Compressed {
     names_checked: bool,
     /// How often the model was asked; 0 for a source that was short enough.
     attempts: u32,
+    /// Whether the model gave no usable text, and these are sentences of the source, chosen by rule.
+    fallback: bool,
     /// Whether the model did not reach an end; the text is its whole sentences up to there.
     cut: bool,
     #[serde(flatten)]
@@ -83,8 +88,10 @@ pub(super) struct Summary {
     words: u64,
     /// The pieces that the model read, of the text and of notes.
     pieces: u64,
-    /// The rounds of notes and summary; 1 for a text that fits into the context.
+    /// The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
     levels: u32,
+    /// Whether the model gave no usable summary, and these are sentences of the text, chosen by rule.
+    fallback: bool,
     /// The notes that the model did not finish.
     cut: u64,
     #[serde(flatten)]
@@ -99,6 +106,10 @@ pub(super) struct Brief {
     words: u64,
     /// Whether the model did not reach an end; the brief is its whole sentences up to there.
     cut: bool,
+    /// Whether the model gave no usable brief, and this is the list of counts.
+    fallback: bool,
+    /// Lines with a subject, type and urgency, by rule from the counts.
+    header: String,
     aggregate: Aggregate,
     #[serde(flatten)]
     task: TaskFields,

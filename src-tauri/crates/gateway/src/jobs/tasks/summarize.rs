@@ -9,6 +9,7 @@ use super::{
     trail::Trail,
 };
 use crate::{
+    blocking::blocking,
     http::{
         body,
         error::Failure,
@@ -27,6 +28,7 @@ use tierbar_core::{
     tasks::{
         Task,
         delimited::delimited,
+        fallback,
         pieces::{self, Room},
         words,
     },
@@ -165,7 +167,22 @@ impl Summary {
         }
     }
 
+    /// A model that gives nothing usable is replaced by a rule.
     async fn of(mut self, source: &str) -> Result<Answered, Error> {
+        let (summary, levels) = match self.by_model(source).await {
+            Err(error) if error.code == Code::Corrupt => {
+                let (text, limit) = (source.to_owned(), self.limit as usize);
+                let chosen = move || Ok(fallback::summary(&text, limit));
+                let summary = blocking("choosing sentences", chosen).await?;
+                return Ok(self.finish(source, summary, 0));
+            }
+            made => made?,
+        };
+        Ok(self.finish(source, summary, levels))
+    }
+
+    /// Returns the summary, and the rounds that it took.
+    async fn by_model(&mut self, source: &str) -> Result<(String, u32), Error> {
         let context = self.session.context_tokens();
         let answer_tokens = (self.limit * 3 + 64).min(context / 2);
         let (_, note_tokens) = notes_of(context);
@@ -177,7 +194,7 @@ impl Summary {
                 .report(self.pieces, self.pieces + 1, "summarizing");
             if last {
                 match self.ask(&text, self.limit, answer_tokens).await {
-                    Ok((summary, _)) => return Ok(self.finish(source, summary, level + 1)),
+                    Ok((summary, _)) => return Ok((summary, level + 1)),
                     Err(error) if error.code != Code::ContextExceeded => return Err(error),
                     // It has more tokens than its bytes let expect.
                     Err(error) if !room.too_long() => return Err(error),
@@ -296,6 +313,7 @@ impl Summary {
             ("summary".to_owned(), summary.into()),
             ("pieces".to_owned(), self.pieces.into()),
             ("levels".to_owned(), levels.into()),
+            ("fallback".to_owned(), (levels == 0).into()),
             ("cut".to_owned(), self.cut.into()),
         ]);
         self.session.done(answer, saved)

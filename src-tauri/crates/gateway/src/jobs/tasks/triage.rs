@@ -21,7 +21,9 @@ use std::sync::Arc;
 use tierbar_core::{
     Error,
     tasks::{
-        Task, lenient,
+        Task,
+        email::{self, Header},
+        lenient,
         triage::{self, Triage},
     },
 };
@@ -91,12 +93,20 @@ async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
         let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
         let Some(triage) = read else { continue };
         let need = triage.cloud_need(text);
-        let answer = Map::from_iter([
+        let mut answer = Map::from_iter([
             ("type".to_owned(), json!(triage.kind)),
             ("urgency".to_owned(), triage.urgency.into()),
             ("needs_cloud".to_owned(), need.needed.into()),
             ("why".to_owned(), need.because.into()),
         ]);
+        if let Some(subject) = email::subject(text) {
+            let header = Header {
+                subject,
+                kind: triage.kind,
+                urgency: triage.urgency,
+            };
+            answer.insert("header".to_owned(), header.to_string().into());
+        }
         let saved = if need.needed {
             0
         } else {
