@@ -24,7 +24,7 @@ use tierbar_core::{
         Task,
         email::{self, Header},
         lenient,
-        triage::{self, Triage},
+        triage::{self, CloudNeed, MessageType, Triage},
     },
 };
 use utoipa::ToSchema;
@@ -82,6 +82,15 @@ pub(super) async fn triage(
 }
 
 async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
+    if let Some(need) = CloudNeed::of_greeting(text) {
+        let triage = Triage {
+            kind: MessageType::Greeting,
+            urgency: 0,
+            needs_cloud: false,
+        };
+        let saved = session.tokens_of(text.len());
+        return Ok(session.done(render(triage, need, text), saved));
+    }
     for again in ["", "\nAnswer with the JSON object alone."] {
         let question = Question {
             system: triage::INSTRUCTIONS,
@@ -93,20 +102,7 @@ async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
         let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
         let Some(triage) = read else { continue };
         let need = triage.cloud_need(text);
-        let mut answer = Map::from_iter([
-            ("type".to_owned(), json!(triage.kind)),
-            ("urgency".to_owned(), triage.urgency.into()),
-            ("needs_cloud".to_owned(), need.needed.into()),
-            ("why".to_owned(), need.because.into()),
-        ]);
-        if let Some(subject) = email::subject(text) {
-            let header = Header {
-                subject,
-                kind: triage.kind,
-                urgency: triage.urgency,
-            };
-            answer.insert("header".to_owned(), header.to_string().into());
-        }
+        let answer = render(triage, need, text);
         let saved = if need.needed {
             0
         } else {
@@ -115,4 +111,22 @@ async fn sort(mut session: Session, text: &str) -> Result<Answered, Error> {
         return Ok(session.done(answer, saved));
     }
     Err(no_answer(Task::Triage))
+}
+
+fn render(triage: Triage, need: CloudNeed, text: &str) -> Map<String, Value> {
+    let mut answer = Map::from_iter([
+        ("type".to_owned(), json!(triage.kind)),
+        ("urgency".to_owned(), triage.urgency.into()),
+        ("needs_cloud".to_owned(), need.needed.into()),
+        ("why".to_owned(), need.because.into()),
+    ]);
+    if let Some(subject) = email::subject(text) {
+        let header = Header {
+            subject,
+            kind: triage.kind,
+            urgency: triage.urgency,
+        };
+        answer.insert("header".to_owned(), header.to_string().into());
+    }
+    answer
 }

@@ -229,6 +229,19 @@ async fn a_text_that_no_model_shortens_is_shortened_by_rule() {
 }
 
 #[tokio::test]
+async fn a_plain_greeting_is_triaged_without_a_model() {
+    let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
+    let body = json!({"text": "Hi, thank you!"}).to_string();
+    let answer = json(bench.post("/v1/triage", body).await).await;
+    assert_eq!(
+        (&answer["type"], &answer["tier"]),
+        (&json!("greeting"), &Value::Null)
+    );
+    assert_eq!(answer["needs_cloud"], false);
+    assert!(requests.all().is_empty());
+}
+
+#[tokio::test]
 async fn an_email_is_triaged_with_a_header() {
     let (bench, _) = scripted(|_, request| says(request, CALM)).await;
     let triage = async |text: &str| {
