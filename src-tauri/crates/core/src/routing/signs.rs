@@ -244,7 +244,7 @@ fn behind_greeting(text: &str) -> &str {
 
 /// Counts the words of a text that has only filler words; `None` if it has others or too many.
 fn says_nothing(text: &str) -> Option<usize> {
-    const MOST: usize = 6;
+    const MOST: usize = 9;
     let text = text.replace(['\'', '’'], "");
     let mut words = text.split(|c: char| !c.is_alphanumeric());
     let count = words.try_fold(0, |count, word| match word {
