@@ -61,7 +61,7 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
-eval: ## Sort the labeled prompts of tests/eval with each model that is here, as `auto` would
+eval: ## Measure routing, triage and summaries with each model that is here, as tables
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
 	@$(with) tests/eval/run

@@ -1634,6 +1634,10 @@ export interface components {
             brief: string;
             /** @description Whether the model did not reach an end; the brief is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable brief, and this is the list of counts. */
+            fallback: boolean;
+            /** @description Lines with a subject, type and urgency, by rule from the counts. */
+            header: string;
             /**
              * Format: int64
              * @description The brief's number of words.
@@ -1649,6 +1653,8 @@ export interface components {
             attempts: number;
             /** @description Whether the model did not reach an end; the text is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable text, and these are sentences of the source, chosen by rule. */
+            fallback: boolean;
             /** @description Whether the text has no more words than requested. */
             fits: boolean;
             /** @description Numbers, dates and names of the source that the text contains. */
@@ -1671,9 +1677,11 @@ export interface components {
              * @description The notes that the model did not finish.
              */
             cut: number;
+            /** @description Whether the model gave no usable summary, and these are sentences of the text, chosen by rule. */
+            fallback: boolean;
             /**
              * Format: int32
-             * @description The rounds of notes and summary; 1 for a text that fits into the context.
+             * @description The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
              */
             levels: number;
             /**
@@ -1690,18 +1698,25 @@ export interface components {
         }) | components["schemas"]["Error"];
         /** @description One text's answer, or why there is none. */
         BatchResult_Triage: (components["schemas"]["TaskFields"] & {
-            /** @description Whether a small model would do badly at it. */
+            /** @description For an e-mail: lines with its subject, type and urgency, to put before what is passed on. */
+            header?: string;
+            /**
+             * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+             *     others the model estimates it.
+             */
             needs_cloud: boolean;
             /**
-             * @description The kind of a message: `fyi` only informs.
+             * @description The type of a message. One that fits several has the first of them.
              * @enum {string}
              */
-            type: "question" | "request" | "idea" | "greeting" | "fyi";
+            type: "problem" | "request" | "appointment" | "question" | "idea" | "promotion" | "fyi" | "greeting";
             /**
              * Format: int32
              * @description 0 whenever, 1 this week, 2 today, 3 now.
              */
             urgency: number;
+            /** @description Why a cloud is needed or not. */
+            why: string;
         }) | components["schemas"]["Error"];
         /** @description The answers in the order of the request. */
         Batch_Brief: {
@@ -1873,6 +1888,10 @@ export interface components {
             brief: string;
             /** @description Whether the model did not reach an end; the brief is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable brief, and this is the list of counts. */
+            fallback: boolean;
+            /** @description Lines with a subject, type and urgency, by rule from the counts. */
+            header: string;
             /**
              * Format: int64
              * @description The brief's number of words.
@@ -2011,6 +2030,12 @@ export interface components {
              */
             time: components["schemas"]["Span"];
             /**
+             * @description Triage the user's last message on this machine first: for a greeting or a message that only informs, the endpoints are
+             *     tried last.
+             * @default false
+             */
+            triage: boolean;
+            /**
              * @description Timeout until an endpoint's first token.
              * @default 30s
              */
@@ -2024,6 +2049,8 @@ export interface components {
             name: components["schemas"]["TierId"];
             /** @description The steps in the order in which they are tried. */
             steps: components["schemas"]["StepStatus"][];
+            /** @description Whether a greeting or a message that only informs goes to this machine's tiers first. */
+            triage: boolean;
         };
         Chat: components["schemas"]["ChatSummary"] & {
             /**
@@ -2215,6 +2242,8 @@ export interface components {
             attempts: number;
             /** @description Whether the model did not reach an end; the text is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable text, and these are sentences of the source, chosen by rule. */
+            fallback: boolean;
             /** @description Whether the text has no more words than requested. */
             fits: boolean;
             /** @description Numbers, dates and names of the source that the text contains. */
@@ -4599,9 +4628,11 @@ export interface components {
              * @description The notes that the model did not finish.
              */
             cut: number;
+            /** @description Whether the model gave no usable summary, and these are sentences of the text, chosen by rule. */
+            fallback: boolean;
             /**
              * Format: int32
-             * @description The rounds of notes and summary; 1 for a text that fits into the context.
+             * @description The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
              */
             levels: number;
             /**
@@ -4631,6 +4662,10 @@ export interface components {
             brief: string;
             /** @description Whether the model did not reach an end; the brief is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable brief, and this is the list of counts. */
+            fallback: boolean;
+            /** @description Lines with a subject, type and urgency, by rule from the counts. */
+            header: string;
             /**
              * Format: int64
              * @description The brief's number of words.
@@ -4646,6 +4681,8 @@ export interface components {
             attempts: number;
             /** @description Whether the model did not reach an end; the text is its whole sentences up to there. */
             cut: boolean;
+            /** @description Whether the model gave no usable text, and these are sentences of the source, chosen by rule. */
+            fallback: boolean;
             /** @description Whether the text has no more words than requested. */
             fits: boolean;
             /** @description Numbers, dates and names of the source that the text contains. */
@@ -4668,9 +4705,11 @@ export interface components {
              * @description The notes that the model did not finish.
              */
             cut: number;
+            /** @description Whether the model gave no usable summary, and these are sentences of the text, chosen by rule. */
+            fallback: boolean;
             /**
              * Format: int32
-             * @description The rounds of notes and summary; 1 for a text that fits into the context.
+             * @description The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
              */
             levels: number;
             /**
@@ -4687,18 +4726,25 @@ export interface components {
         }) | components["schemas"]["Batch_Summary"];
         /** @description One answer, or with several texts one for each. */
         TaskAnswer_Triage: (components["schemas"]["TaskFields"] & {
-            /** @description Whether a small model would do badly at it. */
+            /** @description For an e-mail: lines with its subject, type and urgency, to put before what is passed on. */
+            header?: string;
+            /**
+             * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+             *     others the model estimates it.
+             */
             needs_cloud: boolean;
             /**
-             * @description The kind of a message: `fyi` only informs.
+             * @description The type of a message. One that fits several has the first of them.
              * @enum {string}
              */
-            type: "question" | "request" | "idea" | "greeting" | "fyi";
+            type: "problem" | "request" | "appointment" | "question" | "idea" | "promotion" | "fyi" | "greeting";
             /**
              * Format: int32
              * @description 0 whenever, 1 this week, 2 today, 3 now.
              */
             urgency: number;
+            /** @description Why a cloud is needed or not. */
+            why: string;
         }) | components["schemas"]["Batch_Triage"];
         /** @description What every task's answer has. */
         TaskFields: {
@@ -5013,18 +5059,25 @@ export interface components {
         };
         /** @description The kind of a message, and how urgent it is. */
         Triage: components["schemas"]["TaskFields"] & {
-            /** @description Whether a small model would do badly at it. */
+            /** @description For an e-mail: lines with its subject, type and urgency, to put before what is passed on. */
+            header?: string;
+            /**
+             * @description Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+             *     others the model estimates it.
+             */
             needs_cloud: boolean;
             /**
-             * @description The kind of a message: `fyi` only informs.
+             * @description The type of a message. One that fits several has the first of them.
              * @enum {string}
              */
-            type: "question" | "request" | "idea" | "greeting" | "fyi";
+            type: "problem" | "request" | "appointment" | "question" | "idea" | "promotion" | "fyi" | "greeting";
             /**
              * Format: int32
              * @description 0 whenever, 1 this week, 2 today, 3 now.
              */
             urgency: number;
+            /** @description Why a cloud is needed or not. */
+            why: string;
         };
         /** @description Messages to classify: texts, images and sound. */
         TriageRequest: {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use tierbar_core::{
     Error, Modality,
     budget::{LoadPlan, gib},
+    chain::{ChainStatus, Gate, StepStatus},
     paging::PagingStatus,
     status::{Pressure, Status, TierStatus},
 };
@@ -29,12 +30,21 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
     let client = Client::running(home.as_ref())?;
     let mut body = client.get("/tierbar/v1/status").await?;
     let paging = client.get("/tierbar/v1/paging").await?;
+    let mut chains = client.get("/tierbar/v1/chains").await?;
     if args.json {
         body["paging"] = paging;
+        body["chains"] = chains["chains"].take();
         output::line(&body.to_string());
         return Ok(());
     }
     output::write(&text(&read(body)?, &read(paging)?, args));
+    let chains: Vec<ChainStatus> = read(chains["chains"].take())?;
+    if !chains.is_empty() {
+        output::write("\n");
+    }
+    for chain in &chains {
+        output::write(&chain_line(chain));
+    }
     let folder = home.unwrap_or_else(tierbar_host::data_folder);
     let token_file = folder.join("token");
     output::line(&format!(
@@ -92,6 +102,25 @@ fn text(status: &Status, paging: &PagingStatus, args: &Args) -> String {
         text += &format!("\nnote: {notice}\n");
     }
     text
+}
+
+/// Describes a chain in one line.
+fn chain_line(chain: &ChainStatus) -> String {
+    let step = |step: &StepStatus| match step {
+        StepStatus::Endpoint { step, gate, .. } if *gate != Gate::Open => {
+            format!("{step} ({})", gate.as_str())
+        }
+        StepStatus::Endpoint { step, .. } => step.to_string(),
+        StepStatus::Here { step } => step.to_string(),
+    };
+    let steps: Vec<_> = chain.steps.iter().map(step).collect();
+    let triage = if chain.triage {
+        ", greetings and FYI on this machine"
+    } else {
+        ""
+    };
+    let name = chain.name.as_str();
+    format!("{name:<8} chain     {}{triage}\n", steps.join(" → "))
 }
 
 /// Describes a tier in one line, with the reason for its state in a second.
@@ -209,5 +238,17 @@ mod tests {
         for line in lines {
             assert!(paged.contains(line), "{line} is not in {paged}");
         }
+    }
+
+    #[test]
+    fn a_chain_shows_its_steps_and_its_triage() {
+        let chain = json!({"name": "nightly", "triage": true, "steps": [
+            {"step": "sonnet", "server": "api.example.com", "gate": "cooling", "for_ms": 5},
+            {"step": "other", "server": "other.example.com", "gate": "open"},
+            {"step": "fast"}, {"step": "queue"}]});
+        assert_eq!(
+            chain_line(&serde_json::from_value(chain).unwrap()),
+            "nightly  chain     sonnet (cooling) → other → fast → queue, greetings and FYI on this machine\n"
+        );
     }
 }

@@ -54,6 +54,9 @@ pub(crate) struct Brief {
     /// Maximum length of the result, in words [default: 150]
     #[arg(long)]
     words: Option<u32>,
+    /// Print an e-mail header with subject, type and urgency above the brief
+    #[arg(long, conflicts_with = "json")]
+    email: bool,
     #[command(flatten)]
     input: Input,
 }
@@ -62,12 +65,12 @@ pub(crate) async fn triage(home: Option<PathBuf>, args: Triage) -> Result<(), Er
     let answer = run(home, "triage", "text", None, &args.input).await?;
     print(args.input.json, &answer, |answer| {
         let cloud = if answer["needs_cloud"] == true {
-            ", needs a larger model"
+            "needs a larger model"
         } else {
-            ""
+            "needs no cloud"
         };
-        let kind = answer["type"].as_str().unwrap_or_default();
-        format!("{kind}, urgency {}{cloud}", answer["urgency"])
+        let (kind, why) = (field(answer, "type"), field(answer, "why"));
+        format!("{kind}, urgency {}, {cloud}: {why}", answer["urgency"])
     });
     Ok(())
 }
@@ -75,6 +78,7 @@ pub(crate) async fn triage(home: Option<PathBuf>, args: Triage) -> Result<(), Er
 pub(crate) async fn compress(home: Option<PathBuf>, args: Compress) -> Result<(), Error> {
     let answer = run(home, "compress", "text", Some(args.words), &args.input).await?;
     print(args.input.json, &answer, |answer| field(answer, "text"));
+    note_fallback(&answer, "sentences of the text, chosen by rule");
     let missing = answer["missing"].as_array().into_iter().flatten();
     let missing: Vec<_> = missing.filter_map(Value::as_str).collect();
     if !missing.is_empty() {
@@ -92,12 +96,21 @@ pub(crate) async fn compress(home: Option<PathBuf>, args: Compress) -> Result<()
 pub(crate) async fn summarize(home: Option<PathBuf>, args: Summarize) -> Result<(), Error> {
     let answer = run(home, "summarize", "text", args.words, &args.input).await?;
     print(args.input.json, &answer, |answer| field(answer, "summary"));
+    note_fallback(&answer, "sentences of the text, chosen by rule");
     Ok(())
 }
 
 pub(crate) async fn brief(home: Option<PathBuf>, args: Brief) -> Result<(), Error> {
     let answer = run(home, "brief", "lines", args.words, &args.input).await?;
-    print(args.input.json, &answer, |answer| field(answer, "brief"));
+    print(args.input.json, &answer, |answer| {
+        let (header, brief) = (field(answer, "header"), field(answer, "brief"));
+        if args.email {
+            format!("{header}\n{brief}")
+        } else {
+            brief
+        }
+    });
+    note_fallback(&answer, "the counts themselves");
     let malformed = answer["aggregate"]["malformed"].as_u64().unwrap_or(0);
     if malformed > 0 {
         let first = &answer["aggregate"]["first_malformed"];
@@ -106,6 +119,15 @@ pub(crate) async fn brief(home: Option<PathBuf>, args: Brief) -> Result<(), Erro
         ));
     }
     Ok(())
+}
+
+/// Says what the result is if no model wrote it.
+fn note_fallback(answer: &Value, instead: &str) {
+    if answer["fallback"] == true {
+        output::error_line(&format!(
+            "the model gave no usable answer; these are {instead}"
+        ));
+    }
 }
 
 async fn run(

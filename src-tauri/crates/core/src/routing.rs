@@ -6,13 +6,14 @@
 
 mod choose;
 pub mod classifier;
+mod guess;
 mod rules;
 mod signs;
 mod traits;
 mod words;
 
 pub use choose::{Candidate, Choice, Need, choose, leave_eligible};
-pub use rules::{Judgement, judge};
+pub use rules::{Judgement, is_greeting, judge, judge_text};
 pub use traits::Traits;
 
 use crate::TierId;

@@ -2,8 +2,10 @@
 
 pub mod aggregate;
 pub mod delimited;
+pub mod email;
 pub mod entries;
 pub mod facts;
+pub mod fallback;
 pub mod lenient;
 mod line;
 pub mod pieces;

@@ -38,6 +38,7 @@ async function open() {
 
 const NIGHTLY: ChainStatus = {
   name: 'nightly',
+  triage: false,
   steps: [
     { step: 'sonnet', server: 'api.example.com', gate: 'open' },
     { step: 'primary' },

@@ -42,6 +42,7 @@ const later = (ms = 2500) => vi.advanceTimersByTimeAsync(ms);
 function chain(gate: Gate, name = 'nightly'): ChainStatus {
   return {
     name,
+    triage: false,
     steps: [
       { step: 'sonnet', server: 'api.example.com', ...gate },
       { step: 'fast' },
@@ -78,6 +79,14 @@ describe('without chains and queued requests', () => {
 });
 
 describe('a chain', () => {
+  it('says whether it triages messages first', async () => {
+    network.chains = [{ ...chain({ gate: 'open' }), triage: true }, chain({ gate: 'open' }, 'plain')];
+    await open();
+    await until(() => screen.queryByTestId('chain-nightly'));
+    expect(text('chain-nightly')).toContain('Triage: greetings and messages that only inform go to');
+    expect(text('chain-plain')).not.toContain('Triage');
+  });
+
   it('shows its steps in order, each with its status', async () => {
     network.chains = [chain({ gate: 'cooling', for_ms: 24_000 })];
     network.jobs = [queued('a'), queued('b')];

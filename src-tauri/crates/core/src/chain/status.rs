@@ -9,6 +9,8 @@ pub struct ChainStatus {
     pub name: TierId,
     /// The steps in the order in which they are tried.
     pub steps: Vec<StepStatus>,
+    /// Whether a greeting or a message that only informs goes to this machine's tiers first.
+    pub triage: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -32,6 +32,10 @@ pub struct ChainConfig {
     /// Start an answer of this machine with `[Local Fallback]` if it replaces the first step's.
     #[schema(required = true)]
     pub mark: bool,
+    /// Triage the user's last message on this machine first: for a greeting or a message that only informs, the endpoints are
+    /// tried last.
+    #[schema(required = true)]
+    pub triage: bool,
 }
 
 impl ChainConfig {
@@ -60,6 +64,7 @@ impl Default for ChainConfig {
             cost: Dollars::default(),
             hedge: Span::seconds(0),
             mark: false,
+            triage: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Level, Traits,
+    guess::guess,
     signs::{Greeting, Text},
     traits::tokens,
 };
@@ -11,6 +12,8 @@ const LONG: u64 = 6000;
 const LONGISH: u64 = 1500;
 /// A text short enough for a small task.
 const SHORT: u64 = 400;
+/// An instruction without conditions; the text that it is about does not count if it is quoted.
+const FEW_WORDS_OF_A_TASK: usize = 45;
 /// A question of few words.
 const FEW_WORDS: usize = 12;
 
@@ -58,7 +61,8 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
     if text.is_hard_task() {
         return sure(Level::Hard, "it needs several dependent steps");
     }
-    if text.is_small_task() && tokens(&traits.text) <= SHORT {
+    if text.is_small_task() && text.words() <= FEW_WORDS_OF_A_TASK && tokens(&traits.text) <= SHORT
+    {
         return sure(Level::Simple, "it is a small task on a short text");
     }
     if text.is_repair() {
@@ -85,40 +89,33 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
     if traits.prompt_tokens > LONGISH {
         return sure(Level::Medium, "it is rather long");
     }
-    let level = if text.words() <= FEW_WORDS {
-        Level::Simple
-    } else {
-        Level::Medium
-    };
     // "And in Rust?" belongs to a tier that could answer what came before, and has it in its cache.
     let before = traits.earlier.iter().map(|text| alone(text)).max();
-    if let Some(before) = before.filter(|before| level == Level::Simple && *before > level) {
+    let continues = text.words() <= FEW_WORDS;
+    if let Some(before) = before.filter(|before| continues && *before > Level::Simple) {
         return sure(before, "it continues the previous question");
     }
-    let (level, because) = match level {
-        Level::Simple if text.asks_how() => (Level::Medium, "it asks how or why"),
-        Level::Simple => (level, "it is short, and no other rule applies"),
-        _ if text.is_full_of_figures() => {
-            (Level::Hard, "it has many figures, and no rule knows more")
-        }
-        _ if text.is_question_about_a_text() => (
-            Level::Simple,
-            "it is a question about a text, and no rule knows more",
-        ),
-        _ => (level, "no rule applies"),
-    };
-    Judgement {
-        level,
-        sure: false,
-        because,
-    }
+    guess(text)
 }
 
 /// Grades a text without its conversation.
 fn alone(text: &str) -> Level {
+    judge_text(text).level
+}
+
+/// Applies the rules to a text alone.
+#[must_use]
+pub fn judge_text(text: &str) -> Judgement {
     let traits = Traits {
+        prompt_tokens: tokens(text),
         text: text.to_owned(),
         ..Traits::default()
     };
-    by_text(&traits, &Text::of(text)).level
+    by_text(&traits, &Text::of(text))
+}
+
+/// Returns whether a text is a greeting or thanks, and no more than that.
+#[must_use]
+pub fn is_greeting(text: &str) -> bool {
+    Text::of(text).greeting() != Greeting::Beginning
 }

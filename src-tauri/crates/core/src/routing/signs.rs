@@ -5,10 +5,12 @@ use super::words::{
     SMALL_TASKS, SUMS, TEXT_TASKS,
 };
 
-/// The text in lower case, without the greeting at its start.
+/// The text in lower case, without the greeting at its start and without what it quotes.
 pub(super) struct Text {
     greeting: Greeting,
     lower: String,
+    /// Whether it quotes a text.
+    quotes: bool,
     code: bool,
     words: usize,
 }
@@ -45,11 +47,15 @@ impl Text {
             _ => Greeting::Beginning,
         };
         let greeted = words(&lower) - words(rest);
+        let own = without_quotes(rest);
+        let quotes = own.len() < rest.len();
+        let quoted = words(rest).saturating_sub(words(&own));
         Self {
             greeting,
+            quotes,
             code: is_code(text),
-            words: words(text).saturating_sub(greeted),
-            lower: rest.to_owned(),
+            words: words(text).saturating_sub(greeted + quoted),
+            lower: own,
         }
     }
 
@@ -82,53 +88,74 @@ impl Text {
     }
 
     pub(super) fn is_repair(&self) -> bool {
-        self.code && REPAIRS.iter().any(|sign| self.lower.contains(sign))
+        self.code && self.count_letters(REPAIRS) > 0
     }
 
     pub(super) fn is_maths(&self) -> bool {
-        MATHS.iter().any(|sign| self.lower.contains(sign))
+        self.count_letters(MATHS) > 0
     }
 
     pub(super) fn is_sum_in_words(&self) -> bool {
         self.has_any(SUMS) && self.figures() >= 3
     }
 
-    /// Returns whether it asks for an explanation.
-    pub(super) fn asks_how(&self) -> bool {
-        const WORDS: &[&str] = &[
-            "how do",
-            "how does",
-            "how can",
-            "how to",
-            "why",
-            "what could",
-            "what should",
-            "wie funktioniert",
-            "warum",
-            "pourquoi",
-            "comment",
-            "por qué",
-            "cómo",
-            "почему",
-        ];
-        WORDS.iter().any(|word| self.lower.starts_with(word))
+    /// Returns whether it quotes a text of some length.
+    pub(super) fn quotes(&self) -> bool {
+        self.quotes
     }
 
-    /// Returns whether it is a short question followed by a text.
+    /// Counts the questions.
+    pub(super) fn questions(&self) -> usize {
+        self.lower.matches(['?', '？']).count()
+    }
+
+    /// Returns whether it is one short question, followed by a text.
     pub(super) fn is_question_about_a_text(&self) -> bool {
         const SHORT: usize = 14;
-        let first = self.lower.split_once(['?', '.', ':', '!']);
+        let first = self.lower.split_once('?');
         first.is_some_and(|(question, text)| {
-            let ends = self.lower.as_bytes().get(question.len()) == Some(&b'?');
-            ends && question.split_whitespace().count() <= SHORT && words(text) > 3
+            let is_one = !question.contains(['.', '!']) && !text.contains('?');
+            is_one && words(question) <= SHORT && words(text) > 3
         })
     }
 
-    /// Returns whether it has so many figures that it is seldom easy.
-    pub(super) fn is_full_of_figures(&self) -> bool {
-        const FIGURES: usize = 3;
-        const WORDS: usize = 15;
-        self.words >= WORDS && self.figures() >= FIGURES
+    /// Returns whether its first paragraph is a few words, and others follow.
+    pub(super) fn has_instruction_above(&self) -> bool {
+        const SHORT: usize = 20;
+        let first = self.lower.split_once("\n\n");
+        first.is_some_and(|(instruction, _)| words(instruction) <= SHORT)
+    }
+
+    /// Returns whether its words before a colon or the end of the first line are few.
+    pub(super) fn has_short_instruction(&self) -> bool {
+        const SHORT: usize = 16;
+        let end = self.lower.find([':', '\n']).unwrap_or(self.lower.len());
+        words(&self.lower[..end]) <= SHORT
+    }
+
+    pub(super) fn starts_with_any(&self, signs: &[&str]) -> bool {
+        starts_with_any(&self.lower, signs)
+    }
+
+    /// Returns whether a sentence starts with one of these.
+    pub(super) fn has_sentence_with(&self, signs: &[&str]) -> bool {
+        let sentences = self.lower.split(['.', '?', '!', '\n']);
+        let mut sentences =
+            sentences.map(|text| text.trim_start_matches(|c: char| !c.is_alphanumeric()));
+        sentences.any(|sentence| starts_with_any(sentence, signs))
+    }
+
+    /// Counts the different signs of a list.
+    pub(super) fn count(&self, signs: &[&str]) -> usize {
+        signs.iter().filter(|sign| self.has(sign)).count()
+    }
+
+    /// Counts those of a list that it has letter by letter.
+    pub(super) fn count_letters(&self, signs: &[&str]) -> usize {
+        signs
+            .iter()
+            .filter(|sign| self.lower.contains(*sign))
+            .count()
     }
 
     pub(super) fn is_conditioned(&self) -> bool {
@@ -137,7 +164,7 @@ impl Text {
     }
 
     /// Figures, and numbers in words.
-    fn figures(&self) -> usize {
+    pub(super) fn figures(&self) -> usize {
         const NUMBERS: &[&str] = &[
             "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve",
             "hundred",
@@ -150,7 +177,7 @@ impl Text {
             .count()
     }
 
-    fn has_any(&self, signs: &[&str]) -> bool {
+    pub(super) fn has_any(&self, signs: &[&str]) -> bool {
         signs.iter().any(|sign| self.has(sign))
     }
 
@@ -163,6 +190,36 @@ impl Text {
             !spaced || before.is_none_or(|c| !c.is_alphanumeric())
         })
     }
+}
+
+fn starts_with_any(text: &str, signs: &[&str]) -> bool {
+    let start = |sign: &&str| text.strip_prefix(*sign);
+    let goes_on = |rest: &str| rest.starts_with(char::is_alphanumeric);
+    signs.iter().filter_map(start).any(|rest| !goes_on(rest))
+}
+
+/// Returns the text without its longer quotations: what they say is not what is asked for. A text that is nothing but a
+/// quotation stays as it is.
+fn without_quotes(text: &str) -> String {
+    const LEAST_WORDS: usize = 5;
+    let mut own = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, behind)) = rest.split_once(['"', '“', '„', '«']) {
+        let Some((quoted, behind)) = behind.split_once(['"', '”', '“', '»']) else {
+            break;
+        };
+        own.push_str(before);
+        if words(quoted) < LEAST_WORDS {
+            own.push_str(quoted);
+        }
+        own.push(' ');
+        rest = behind;
+    }
+    own.push_str(rest);
+    if own.trim().is_empty() {
+        return text.to_owned();
+    }
+    own
 }
 
 /// Returns the text after its greetings.
@@ -187,7 +244,7 @@ fn behind_greeting(text: &str) -> &str {
 
 /// Counts the words of a text that has only filler words; `None` if it has others or too many.
 fn says_nothing(text: &str) -> Option<usize> {
-    const MOST: usize = 6;
+    const MOST: usize = 9;
     let text = text.replace(['\'', '’'], "");
     let mut words = text.split(|c: char| !c.is_alphanumeric());
     let count = words.try_fold(0, |count, word| match word {

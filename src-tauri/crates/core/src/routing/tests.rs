@@ -1,4 +1,5 @@
 mod choosing;
 mod classifying;
+mod greetings;
 mod reading;
 mod set;

@@ -20,6 +20,8 @@ const LONGEST_WORDS: usize = 300;
 const BAD: [&str; 9] = [
     "fatal", "panic", "critical", "error", "fail", "crash", "alarm", "alert", "warn",
 ];
+/// The last of them is less than an error.
+const WARNING: usize = BAD.len() - 1;
 
 /// What was counted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -252,6 +254,24 @@ fn cut(text: &str) -> String {
 }
 
 impl Aggregate {
+    /// Counts the entries listed that look like errors by their words.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.count(|badness| badness < WARNING)
+    }
+
+    /// Counts the entries listed that look like warnings.
+    #[must_use]
+    pub fn warnings(&self) -> u64 {
+        self.count(|badness| badness == WARNING)
+    }
+
+    fn count(&self, is: impl Fn(usize) -> bool) -> u64 {
+        let groups = self.groups.iter();
+        let counted = groups.filter(|group| is(badness(group)));
+        counted.map(|group| group.count).sum()
+    }
+
     /// Renders lines for a model, in at most `most` bytes; what does not fit is only counted.
     #[must_use]
     pub fn render(&self, most: usize) -> String {

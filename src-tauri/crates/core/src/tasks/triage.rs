@@ -3,25 +3,52 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+mod need;
+mod question;
+
+pub use need::CloudNeed;
+pub use question::{ANSWER_TOKENS, INSTRUCTIONS, about, question};
+
+/// The type of a message. One that fits several has the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MessageType {
-    Question,
+    /// Reports that something is broken, wrong or dangerous, or complains.
+    Problem,
+    /// Asks to have something done.
     Request,
+    /// Proposes, confirms, moves or cancels a time to meet.
+    Appointment,
+    /// Asks to know something.
+    Question,
+    /// Proposes something to think about.
     Idea,
-    Greeting,
+    /// Advertises something to many.
+    Promotion,
     /// For information; needs nothing.
     Fyi,
+    /// Only greets, thanks or wishes well.
+    Greeting,
 }
 
 impl MessageType {
-    const ALL: [(Self, &'static str); 5] = [
-        (Self::Question, "question"),
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::Problem, "problem"),
         (Self::Request, "request"),
+        (Self::Appointment, "appointment"),
+        (Self::Question, "question"),
         (Self::Idea, "idea"),
-        (Self::Greeting, "greeting"),
+        (Self::Promotion, "promotion"),
         (Self::Fyi, "fyi"),
+        (Self::Greeting, "greeting"),
     ];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(kind, _)| *kind == self)
+            .map_or("", |(_, name)| name)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +57,7 @@ pub struct Triage {
     pub kind: MessageType,
     /// 0 for any time, 1 for this week, 2 for today, 3 for now.
     pub urgency: u8,
-    /// Whether a small model would do it badly.
+    /// Whether a small model would do it badly, as the model estimates. [`Triage::cloud_need`] has the rule.
     pub needs_cloud: bool,
 }
 
@@ -105,6 +132,14 @@ mod tests {
         }
         let wire = json!({"type": "request", "urgency": 2, "needs_cloud": false});
         assert_eq!(serde_json::to_value(triage).unwrap(), wire);
+    }
+
+    #[test]
+    fn a_types_name_is_what_serde_writes() {
+        for (kind, name) in MessageType::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), name);
+            assert_eq!(kind.as_str(), name);
+        }
     }
 
     #[test]

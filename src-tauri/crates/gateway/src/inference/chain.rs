@@ -4,6 +4,7 @@
 
 mod budget;
 mod mark;
+mod triage;
 mod tried;
 mod walk;
 
@@ -118,6 +119,7 @@ impl Steps {
             chain: Some(self.name.clone()),
             tried: self.tried.codes(),
             fallback_from: self.tried.fallback(),
+            triage: self.tried.triage(),
             ..Source::default()
         }
     }
@@ -144,6 +146,7 @@ impl Inference {
         let chains = config.chains.iter().map(|(name, chain)| ChainStatus {
             name: name.clone(),
             steps: chain.steps.iter().map(status).collect(),
+            triage: chain.triage,
         });
         chains.collect()
     }

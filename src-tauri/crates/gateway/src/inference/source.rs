@@ -11,6 +11,7 @@ static WHY: HeaderName = HeaderName::from_static("x-tierbar-why");
 static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
 static TRIED: HeaderName = HeaderName::from_static("x-tierbar-tried");
 static FALLBACK: HeaderName = HeaderName::from_static("x-tierbar-fallback-from");
+static TRIAGE: HeaderName = HeaderName::from_static("x-tierbar-triage");
 
 /// Who answers, and in whose place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Source {
     pub fallback_from: Option<TierId>,
     /// How full the context was, of an answer that is complete.
     pub context: Option<ContextUse>,
+    /// What came of the chain's triage, if it has one.
+    pub triage: Option<String>,
 }
 
 impl Source {
@@ -51,6 +54,7 @@ impl Source {
             (&TRIED, (!tried.is_empty()).then(|| tried.join(", "))),
             (&FALLBACK, tier(&self.fallback_from)),
             (&CONTEXT, context),
+            (&TRIAGE, self.triage.clone()),
         ];
         let valid = all.into_iter().filter_map(|(name, value)| {
             // A model is named after its file, which may be named as no ASCII text is.

@@ -80,6 +80,7 @@ conversations_mib = 2048
 # A chain is a list of tiers to try in order. Requests name it as they name a model. See docs/chains.md. An example:
 #   [chains.nightly]
 #   steps = ["sonnet", "heavy", "primary", "queue"]
+#   triage = true     # a greeting or a message that only informs goes to this machine's tiers first
 [queue]
 # Queued requests answered at the same time, 1 to 8. See docs/queue.md.
 at_once = 1

@@ -67,7 +67,14 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
     let field = |name: &str| answer[name].as_str().unwrap_or("unknown").to_owned();
     let (tier, model) = (field("tier"), field("model"));
     let task = schedule.task.as_str();
-    format!("# {name}, {date}\n\n{text}\n\n---\n\n{task} of {from}, by {tier} ({model})\n")
+    let header = answer["header"].as_str();
+    let header = header.map_or_else(String::new, |header| format!("{header}\n"));
+    let by = if answer["fallback"] == true {
+        format!("by rule, because {tier} ({model}) gave no usable answer")
+    } else {
+        format!("by {tier} ({model})")
+    };
+    format!("{header}# {name}, {date}\n\n{text}\n\n---\n\n{task} of {from}, {by}\n")
 }
 
 /// Writes the whole file or nothing, readable only by its owner.

@@ -26,36 +26,80 @@ fn traits(line: &Value) -> Traits {
     Traits::of(&request)
 }
 
-/// Prompts of a set, those that the rules get right, and those of `heavy` that they give to `fast`.
-fn sorted(set: &str) -> (usize, usize, Vec<String>) {
-    let (mut all, mut right, mut spoilt) = (0, 0, Vec::new());
+/// How the rules sort a set.
+#[derive(Debug, Default)]
+struct Sorted {
+    all: usize,
+    right: usize,
+    within_one: usize,
+    guesses: usize,
+    /// Sorted otherwise than labeled, and not marked as a guess.
+    sure_and_wrong: usize,
+    /// Prompts of `heavy` that go to `fast`.
+    too_small_by_two: usize,
+    /// `ID (label, level): reason` of each prompt sorted otherwise.
+    wrong: Vec<String>,
+}
+
+fn sorted(set: &str) -> Sorted {
+    let mut sorted = Sorted::default();
     for line in PROMPTS.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         if line["set"] != set {
             continue;
         }
-        all += 1;
-        let level = judge(&traits(&line)).level;
-        let label = line["label"].as_str().unwrap();
-        assert!(
-            Level::ALL.iter().any(|level| level.tier() == label),
-            "{line}"
-        );
-        right += usize::from(level.tier() == label);
-        if level == Level::Simple && label == "heavy" {
-            spoilt.push(line["id"].to_string());
+        let judged = judge(&traits(&line));
+        let mut label = Level::ALL.into_iter();
+        let label = label.find(|level| line["label"] == level.tier());
+        let label = label.unwrap_or_else(|| panic!("no label: {line}"));
+        let steps = label.place().abs_diff(judged.level.place());
+        sorted.all += 1;
+        sorted.right += usize::from(steps == 0);
+        sorted.within_one += usize::from(steps <= 1);
+        sorted.guesses += usize::from(!judged.sure);
+        sorted.sure_and_wrong += usize::from(judged.sure && steps > 0);
+        sorted.too_small_by_two += usize::from(steps == 2 && label == Level::Hard);
+        if steps > 0 {
+            let level = judged.level.tier();
+            let because = judged.because;
+            let wrong = format!("{} ({}, {level}): {because}", line["id"], label.tier());
+            sorted.wrong.push(wrong);
         }
     }
-    (all, right, spoilt)
+    sorted
 }
 
-/// Floors, below what was measured when they were set: a change of the rules that sorts worse is seen.
+/// Floors, below what was measured when they were set: a change of the rules that sorts worse is seen. Of the held-out sets,
+/// only counts are shown.
 #[test]
 fn the_rules_sort_most_of_the_evaluation_set() {
-    for (set, size, floor) in [("a", 70, 65), ("b", 33, 29), ("c", 30, 13), ("d", 12, 7)] {
-        let (all, right, spoilt) = sorted(set);
-        assert!(all >= size, "{all} in set {set}");
-        assert!(right >= floor, "{right} of {all} in set {set}");
-        assert!(spoilt.len() <= 1, "too small by two: {spoilt:?}");
+    for (set, size, right, within_one) in [
+        ("a", 70, 65, 70),
+        ("b", 33, 29, 33),
+        ("c", 30, 17, 29),
+        ("d", 12, 10, 12),
+        ("e", 56, 52, 55),
+        ("f", 56, 45, 55),
+        ("g", 29, 26, 28),
+        ("h", 29, 23, 27),
+    ] {
+        let sorted = sorted(set);
+        let figures = format!("{} right of {}", sorted.right, sorted.all);
+        assert!(sorted.all >= size, "set {set}: {figures}");
+        let held_out = ["c", "f", "h"].contains(&set);
+        let wrong = if held_out { &[][..] } else { &sorted.wrong };
+        assert!(sorted.right >= right, "set {set}: {figures}, {wrong:#?}");
+        let near = sorted.within_one;
+        assert!(near >= within_one, "set {set}: {near} within one tier");
+        assert!(sorted.too_small_by_two <= 1, "set {set}: {wrong:#?}");
     }
+}
+
+/// A level that is no guess may load a larger tier.
+#[test]
+fn a_level_that_is_no_guess_is_seldom_wrong() {
+    let sets = ["a", "b", "c", "d", "e", "f", "g", "h"].map(sorted);
+    let sure: usize = sets.iter().map(|set| set.all - set.guesses).sum();
+    let wrong: usize = sets.iter().map(|set| set.sure_and_wrong).sum();
+    assert!(wrong * 12 <= sure, "{wrong} wrong of {sure} that are sure");
 }

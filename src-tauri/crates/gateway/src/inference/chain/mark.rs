@@ -19,10 +19,14 @@ pub(super) fn annotate(
     request: &UpstreamRequest,
 ) -> Sent {
     let about = |tier: Value, model: Value| {
-        json!({
+        let mut about = json!({
             "chain": chain, "tier": tier, "model": model,
             "fallback_from": tried.fallback(), "tried": tried.steps(),
-        })
+        });
+        if let Some(triage) = tried.triage() {
+            about["triage"] = triage.into();
+        }
+        about
     };
     match &mut sent {
         Sent::Streaming(answer) => {

@@ -19,6 +19,7 @@ use std::{
 use tierbar_core::{TierState, config::Span};
 
 mod dialects;
+mod triage;
 
 const CHAT: &str = crate::inference::CHAT;
 
@@ -57,6 +58,8 @@ enum Does {
     Regret(&'static str),
     /// In a stream, and keeps the connection open behind the end.
     Linger,
+    /// To a question with a schema with this, and otherwise with its name.
+    Triage(&'static str),
 }
 
 impl Cloud {
@@ -90,6 +93,11 @@ impl Cloud {
     async fn answer(&self, does: Does, body: &str) -> Response {
         let stream = body.contains("\"stream\":true") || body.contains("\"stream\": true");
         match does {
+            Does::Triage(verdict) if body.contains("json_schema") => {
+                let message = json!({"role": "assistant", "content": verdict});
+                Json(json!({"choices": [{"message": message}]})).into_response()
+            }
+            Does::Triage(_) => events(&[&said(self.name), "data: [DONE]\n\n"]),
             Does::Hang => std::future::pending().await,
             Does::Refuse(status) => {
                 let status = StatusCode::from_u16(status).unwrap();

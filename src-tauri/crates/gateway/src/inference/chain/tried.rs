@@ -19,6 +19,8 @@ struct Log {
     steps: Vec<Step>,
     /// The first step, and the one that answers in its place.
     fallback: Option<(TierId, TierId)>,
+    /// What came of the triage.
+    triage: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -80,6 +82,14 @@ impl Tried {
 
     pub(super) fn fell_back(&self, first: &TierId, answers: &TierId) {
         self.0.lock().fallback = Some((first.clone(), answers.clone()));
+    }
+
+    pub(super) fn note_triage(&self, words: String) {
+        self.0.lock().triage = Some(words);
+    }
+
+    pub(super) fn triage(&self) -> Option<String> {
+        self.0.lock().triage.clone()
     }
 
     pub(super) fn steps(&self) -> Vec<Step> {

@@ -1,6 +1,12 @@
 //! From step to step, until one has a first word.
 
-use super::{ChainRequest, budget::Budget, credential, mark, tried::Tried};
+use super::{
+    ChainRequest,
+    budget::Budget,
+    credential, mark,
+    triage::{Triaged, triage},
+    tried::Tried,
+};
 use crate::inference::{
     Inference,
     content::Content,
@@ -39,6 +45,8 @@ pub(super) struct Walk {
     /// The answer is to come whole. Each step that can stream does all the same, which shows when it begins to answer.
     gathers: bool,
     budget: Budget,
+    /// The tiers in the order in which they are tried.
+    order: Vec<TierId>,
     /// The next step to try.
     next: AtomicUsize,
     tried: Tried,
@@ -61,6 +69,7 @@ impl Walk {
         // Also so that a field which stands there twice is read alike by all.
         request.content = Content::new(object);
         Self {
+            order: asked.config.tiers().cloned().collect(),
             inference,
             asked,
             request,
@@ -78,9 +87,12 @@ impl Walk {
 
     /// # Errors
     /// What each step said, if none answered in time.
-    pub(super) async fn walk(self) -> Result<Sent, Error> {
+    pub(super) async fn walk(mut self) -> Result<Sent, Error> {
         let time = self.asked.config.time.0;
         let mut until = Instant::now() + time;
+        if self.asked.config.triage {
+            self.triage().await;
+        }
         loop {
             let Ok(found) = timeout_at(until, self.race()).await else {
                 return Err(self.tried.error(&self.asked.name, Some(time)));
@@ -107,6 +119,27 @@ impl Walk {
         }
     }
 
+    /// Lets the tiers of this machine go first if the message needs no cloud.
+    async fn triage(&mut self) {
+        let steps = std::mem::take(&mut self.order);
+        let is_endpoint = |tier: &TierId| self.endpoint(tier).is_some();
+        let (endpoints, here): (Vec<_>, Vec<_>) = steps.iter().cloned().partition(is_endpoint);
+        self.order = steps;
+        if endpoints.is_empty() || here.is_empty() {
+            let all = if here.is_empty() { "every" } else { "no" };
+            let words = format!("not triaged: {all} step is an endpoint");
+            return self.tried.note_triage(words);
+        }
+        let triaged = triage(&self.inference, &self.request).await;
+        self.tried.note_triage(triaged.to_string());
+        if let Triaged::StaysHere(why) = triaged {
+            for tier in &endpoints {
+                self.tried.passed_over(tier, why.clone(), None);
+            }
+            self.order = here.into_iter().chain(endpoints).collect();
+        }
+    }
+
     /// An answer broke off before its client saw any of it; it may still have to be paid for.
     fn broke(&self, step: usize, error: Error) {
         let Some(tier) = self.tier(step) else {
@@ -119,7 +152,7 @@ impl Walk {
     }
 
     fn annotate(&self, step: usize, sent: Sent) -> Sent {
-        let first = self.asked.config.tiers().next();
+        let first = self.order.first();
         let tier = self.tier(step);
         let fallback = first.filter(|_| step > 0);
         if let (Some(first), Some(tier)) = (fallback, tier) {
@@ -178,7 +211,7 @@ impl Walk {
     }
 
     fn tier(&self, step: usize) -> Option<&TierId> {
-        self.asked.config.tiers().nth(step)
+        self.order.get(step)
     }
 
     fn endpoint(&self, tier: &TierId) -> Option<EndpointEngine> {

@@ -1,7 +1,7 @@
 //! `POST /v1/brief`: a day's JSON lines as a dense brief. The lines are counted here; the model writes over the counts.
 
 use super::{
-    ask::{Answered, Question, Session, no_answer, text_of, text_schema},
+    ask::{Answered, Question, Session, text_of, text_schema},
     batch::{self, Items},
     schema::{self, TaskAnswer},
     summarize::checked_words,
@@ -31,7 +31,8 @@ use tierbar_core::{
         Task,
         aggregate::{Aggregate, Counter},
         delimited::delimited,
-        words,
+        email::Header,
+        fallback, words,
     },
 };
 use utoipa::{IntoParams, ToSchema};
@@ -250,20 +251,25 @@ async fn write(mut session: Session, source: Source, limit: u32) -> Result<Answe
             }
             said => said?,
         };
-        if let Some((text, cut)) = text_of(&said) {
+        let written = text_of(&said).map(|(text, cut)| (text, cut, false));
+        // The counts speak for themselves.
+        let by_rule = || (fallback::brief(&aggregate, limit as usize), false, true);
+        if let Some((text, cut, by_rule)) = written.or_else(|| (wrong == 1).then(by_rule)) {
             let saved = session.tokens_of(bytes.saturating_sub(text.len()));
             let answer = Map::from_iter([
                 ("words".to_owned(), words(&text).into()),
                 ("brief".to_owned(), text.into()),
                 ("cut".to_owned(), cut.into()),
+                ("fallback".to_owned(), by_rule.into()),
+                (
+                    "header".to_owned(),
+                    Header::of_brief(&aggregate).to_string().into(),
+                ),
                 ("aggregate".to_owned(), json!(aggregate)),
             ]);
             return Ok(session.done(answer, saved));
         }
         wrong += 1;
-        if wrong == 2 {
-            return Err(no_answer(Task::Brief));
-        }
         again = "\nAnswer with the JSON object alone.";
     }
 }

@@ -1,7 +1,7 @@
 //! `POST /v1/compress`: a text in at most so many words, with its names, numbers and dates held against the source.
 
 use super::{
-    ask::{Answered, Question, Session, no_answer, text_of, text_schema},
+    ask::{Answered, Question, Session, text_of, text_schema},
     batch::{self, Items},
     schema::{Compressed, TaskAnswer},
 };
@@ -25,7 +25,7 @@ use tierbar_core::{
         Task,
         delimited::delimited,
         facts::{self, Kept},
-        words,
+        fallback, words,
     },
 };
 use utoipa::ToSchema;
@@ -152,7 +152,7 @@ impl Attempt {
 async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<Answered, Error> {
     if words(&source) <= limit as usize {
         let attempt = Attempt::new(&source, source.to_string(), false).await?;
-        return Ok(session.done(render(attempt, limit, 0), 0));
+        return Ok(session.done(render(attempt, limit, 0, false), 0));
     }
     let mut best: Option<Attempt> = None;
     let mut attempts = 0u32;
@@ -196,12 +196,24 @@ async fn shorten(mut session: Session, source: Arc<str>, limit: u32) -> Result<A
             Some(wanting) => again = wanting,
         }
     }
-    let best = best.ok_or_else(|| no_answer(Task::Compress))?;
+    let by_rule = best.is_none();
+    let best = match best {
+        Some(best) => best,
+        None => by_rule_of(&source, limit).await?,
+    };
     let saved = session.tokens_of(source.len().saturating_sub(best.text.len()));
-    Ok(session.done(render(best, limit, attempts), saved))
+    Ok(session.done(render(best, limit, attempts, by_rule), saved))
 }
 
-fn render(attempt: Attempt, limit: u32, attempts: u32) -> Map<String, Value> {
+/// What takes the place of a model's text.
+async fn by_rule_of(source: &Arc<str>, limit: u32) -> Result<Attempt, Error> {
+    let text = Arc::clone(source);
+    let shortened = move || Ok(fallback::summary(&text, limit as usize));
+    let text = blocking("shortening the text", shortened).await?;
+    Attempt::new(source, text, false).await
+}
+
+fn render(attempt: Attempt, limit: u32, attempts: u32, by_rule: bool) -> Map<String, Value> {
     Map::from_iter([
         ("fits".to_owned(), attempt.fits(limit).into()),
         ("text".to_owned(), attempt.text.into()),
@@ -214,5 +226,6 @@ fn render(attempt: Attempt, limit: u32, attempts: u32) -> Map<String, Value> {
             attempt.kept.names_checked.into(),
         ),
         ("attempts".to_owned(), attempts.into()),
+        ("fallback".to_owned(), by_rule.into()),
     ])
 }

@@ -6,6 +6,7 @@
 use crate::http::schema::ErrorBody;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use tierbar_core::tasks::triage::MessageType;
 use utoipa::ToSchema;
 
 /// What a task reads.
@@ -65,21 +66,16 @@ pub(super) struct Triage {
     /// 0 whenever, 1 this week, 2 today, 3 now.
     #[schema(minimum = 0, maximum = 3)]
     urgency: u8,
-    /// Whether a small model would do badly at it.
+    /// Whether a small model would do badly at it. A greeting or a message that only informs needs no cloud, by rule; of the
+    /// others the model estimates it.
     needs_cloud: bool,
+    /// Why a cloud is needed or not.
+    why: String,
+    /// For an e-mail: lines with its subject, type and urgency, to put before what is passed on.
+    #[schema(required = false)]
+    header: String,
     #[serde(flatten)]
     task: TaskFields,
-}
-
-/// The kind of a message: `fyi` only informs.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-enum MessageType {
-    Question,
-    Request,
-    Idea,
-    Greeting,
-    Fyi,
 }
 
 /// A shorter text, compared with its source.
@@ -98,6 +94,8 @@ pub(super) struct Compressed {
     names_checked: bool,
     /// How often the model was asked; 0 for a source that was short enough.
     attempts: u32,
+    /// Whether the model gave no usable text, and these are sentences of the source, chosen by rule.
+    fallback: bool,
     /// Whether the model did not reach an end; the text is its whole sentences up to there.
     cut: bool,
     #[serde(flatten)]
@@ -112,8 +110,10 @@ pub(super) struct Summary {
     words: u64,
     /// The pieces that the model read, of the text and of notes.
     pieces: u64,
-    /// The rounds of notes and summary; 1 for a text that fits into the context.
+    /// The rounds of notes and summary; 1 for a text that fits into the context, 0 for a fallback.
     levels: u32,
+    /// Whether the model gave no usable summary, and these are sentences of the text, chosen by rule.
+    fallback: bool,
     /// The notes that the model did not finish.
     cut: u64,
     #[serde(flatten)]
@@ -128,6 +128,10 @@ pub(super) struct Brief {
     words: u64,
     /// Whether the model did not reach an end; the brief is its whole sentences up to there.
     cut: bool,
+    /// Whether the model gave no usable brief, and this is the list of counts.
+    fallback: bool,
+    /// Lines with a subject, type and urgency, by rule from the counts.
+    header: String,
     aggregate: Aggregate,
     #[serde(flatten)]
     task: TaskFields,

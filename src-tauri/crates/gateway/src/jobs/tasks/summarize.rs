@@ -10,6 +10,7 @@ use super::{
     trail::Trail,
 };
 use crate::{
+    blocking::blocking,
     http::{
         body,
         error::Failure,
@@ -26,7 +27,7 @@ use tierbar_core::{
     Code, Error,
     queue::{Setback, setback},
     tasks::{
-        Task,
+        Task, fallback,
         pieces::{self, Room},
         words,
     },
@@ -204,7 +205,22 @@ impl Summary {
         }
     }
 
+    /// A model that gives nothing usable of a text is replaced by a rule.
     async fn of(mut self, source: &Message) -> Result<Answered, Error> {
+        let (summary, levels) = match self.by_model(source).await {
+            Err(error) if error.code == Code::Corrupt && source.media().next().is_none() => {
+                let (text, limit) = (source.text(), self.limit as usize);
+                let chosen = move || Ok(fallback::summary(&text, limit));
+                let summary = blocking("choosing sentences", chosen).await?;
+                return Ok(self.finish(source, summary, 0));
+            }
+            made => made?,
+        };
+        Ok(self.finish(source, summary, levels))
+    }
+
+    /// Returns the summary, and the rounds that it took.
+    async fn by_model(&mut self, source: &Message) -> Result<(String, u32), Error> {
         let context = self.session.context_tokens();
         let answer_tokens = (self.limit * 3 + 64).min(context / 2);
         let (_, note_tokens) = notes_of(context);
@@ -213,7 +229,7 @@ impl Summary {
         let mut levels = 1;
         if source.media().next().is_some() {
             match self.with_media(source, &room, answer_tokens).await? {
-                Some(summary) => return Ok(self.finish(source, summary, levels)),
+                Some(summary) => return Ok((summary, levels)),
                 None => text = self.noted_media(source, context, text).await?,
             }
             levels += 1;
@@ -225,7 +241,7 @@ impl Summary {
             if last {
                 let whole = Message::of_text(&text);
                 match self.ask(&whole, self.limit, answer_tokens).await {
-                    Ok((summary, _)) => return Ok(self.finish(source, summary, level + levels)),
+                    Ok((summary, _)) => return Ok((summary, level + levels)),
                     Err(error) if error.code != Code::ContextExceeded => return Err(error),
                     // It has more tokens than its bytes let expect.
                     Err(error) if !room.too_long() => return Err(error),
@@ -390,6 +406,7 @@ impl Summary {
             ("summary".to_owned(), summary.into()),
             ("pieces".to_owned(), self.pieces.into()),
             ("levels".to_owned(), levels.into()),
+            ("fallback".to_owned(), (levels == 0).into()),
             ("cut".to_owned(), self.cut.into()),
         ]);
         self.session.done(answer, saved)

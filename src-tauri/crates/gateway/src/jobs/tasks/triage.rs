@@ -22,14 +22,13 @@ use std::sync::Arc;
 use tierbar_core::{
     Error,
     tasks::{
-        Task, lenient,
-        triage::{self, Triage},
+        Task,
+        email::{self, Header},
+        lenient,
+        triage::{self, CloudNeed, MessageType, Triage},
     },
 };
 use utoipa::ToSchema;
-
-/// The object, with room for spaces.
-const ANSWER_TOKENS: u32 = 64;
 
 /// Messages to classify: texts, images and sound.
 #[derive(Deserialize, ToSchema)]
@@ -95,22 +94,30 @@ pub(super) async fn triage(
 }
 
 async fn sort(mut session: Session, message: &Message) -> Result<Answered, Error> {
+    let text = message.text();
+    let is_text = message.media().next().is_none();
+    if let Some(need) = CloudNeed::of_greeting(&text).filter(|_| is_text) {
+        let triage = Triage {
+            kind: MessageType::Greeting,
+            urgency: 0,
+            needs_cloud: false,
+        };
+        let saved = session.tokens_of(text.len());
+        return Ok(session.done(render(triage, need, &text), saved));
+    }
     for again in ["", "\nAnswer with the JSON object alone."] {
         let question = Question {
-            system: message.instructions(include_str!("prompts/triage.md")),
+            system: message.instructions(triage::INSTRUCTIONS),
             user: message.between("Message:", again),
             schema: triage::schema(),
-            max_tokens: ANSWER_TOKENS,
+            max_tokens: triage::ANSWER_TOKENS,
         };
         let said = session.ask(&question).await?;
         let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
         let Some(triage) = read else { continue };
-        let answer = Map::from_iter([
-            ("type".to_owned(), json!(triage.kind)),
-            ("urgency".to_owned(), triage.urgency.into()),
-            ("needs_cloud".to_owned(), triage.needs_cloud.into()),
-        ]);
-        let saved = if triage.needs_cloud {
+        let need = triage.cloud_need(&text);
+        let answer = render(triage, need, &text);
+        let saved = if need.needed {
             0
         } else {
             session.tokens_of(message.len())
@@ -118,4 +125,22 @@ async fn sort(mut session: Session, message: &Message) -> Result<Answered, Error
         return Ok(session.done(answer, saved));
     }
     Err(no_answer(Task::Triage))
+}
+
+fn render(triage: Triage, need: CloudNeed, text: &str) -> Map<String, Value> {
+    let mut answer = Map::from_iter([
+        ("type".to_owned(), json!(triage.kind)),
+        ("urgency".to_owned(), triage.urgency.into()),
+        ("needs_cloud".to_owned(), need.needed.into()),
+        ("why".to_owned(), need.because.into()),
+    ]);
+    if let Some(subject) = email::subject(text) {
+        let header = Header {
+            subject,
+            kind: triage.kind,
+            urgency: triage.urgency,
+        };
+        answer.insert("header".to_owned(), header.to_string().into());
+    }
+    answer
 }

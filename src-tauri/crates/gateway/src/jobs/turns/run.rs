@@ -254,7 +254,7 @@ impl Writing {
             let word = code.map_or("skipped", Code::as_str);
             format!("{tier}: {word}")
         });
-        let tried: Vec<_> = tried.collect();
+        let tried: Vec<_> = tried.chain(source.triage).collect();
         let why = source.why.or((!tried.is_empty()).then(|| tried.join("; ")));
         let instead_of = source.fallback_from.or(source.stepped_down_from);
         self.facts.tier = source.tier.map(|tier| tier.to_string());

@@ -34,6 +34,11 @@ async fn a_brief_reports_its_counts_and_its_malformed_lines() {
     )
     .await;
     assert_eq!(answer["brief"], "Two disks are full.");
+    assert_eq!(answer["fallback"], false);
+    assert_eq!(
+        answer["header"],
+        "Subject: 2 errors in 3 entries, 08:00 to 09:00\nType: problem\nUrgency: 2 (today)\n"
+    );
     let counted = &answer["aggregate"];
     assert_eq!(
         (
@@ -54,6 +59,20 @@ async fn a_brief_reports_its_counts_and_its_malformed_lines() {
          metric cpu: 1 values, min 0.5, median 0.5, max 0.5, last 0.5"
     );
     assert!(answer["saved"].as_u64().unwrap() > 20, "{answer}");
+}
+
+#[tokio::test]
+async fn a_brief_that_no_model_writes_is_the_counts() {
+    let (bench, requests) = scripted(|_, request| says(request, "{\"no\": \"text\"}")).await;
+    let body = json!({"lines": LINES, "words": 21}).to_string();
+    let answer = json(bench.post("/v1/brief", body).await).await;
+    assert_eq!(answer["fallback"], true);
+    let brief = answer["brief"].as_str().unwrap();
+    assert!(
+        brief.ends_with("2× error: disk 4 is full [08:00 to 09:00]"),
+        "{brief}"
+    );
+    assert_eq!(requests.all().len(), 2);
 }
 
 #[tokio::test]

@@ -190,19 +190,25 @@ async fn a_disconnect_ends_the_work() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_shorten_a_text_is_reported() {
+async fn a_model_that_does_not_shorten_a_text_is_replaced_by_a_rule() {
     let (bench, _) = scripted(|_, request| says_text(request, &data(request))).await;
-    let response = bench
-        .post("/v1/summarize", json!({"text": book(600)}).to_string())
-        .await;
-    assert_eq!(response.status(), 502);
-    let error = json(response).await;
+    let body = json!({"text": book(600), "words": 50}).to_string();
+    let answer = json(bench.post("/v1/summarize", body).await).await;
+    assert_eq!(
+        (&answer["fallback"], &answer["levels"]),
+        (&json!(true), &json!(0))
+    );
+    let words = answer["words"].as_u64().unwrap();
+    assert!((10..=50).contains(&words), "{answer}");
     assert!(
-        error["error"]["message"]
-            .as_str()
-            .unwrap()
-            .contains("does not shorten the text"),
-        "{error}"
+        book(600).contains(
+            answer["summary"]
+                .as_str()
+                .unwrap()
+                .split(". ")
+                .next()
+                .unwrap()
+        )
     );
 }
 

@@ -208,6 +208,56 @@ async fn an_engine_without_schemas_is_supported() {
 }
 
 #[tokio::test]
+async fn a_text_that_no_model_shortens_is_shortened_by_rule() {
+    let (bench, requests) = scripted(|_, request| says(request, "{\"no\": \"text\"}")).await;
+    let text = "Well, it was a long day for all of us. Ada Kern moves the meeting to 16:00 on 3 May. Cheers to all of you.";
+    let body = json!({"text": text, "words": 12}).to_string();
+    let answer = json(bench.post("/v1/compress", body).await).await;
+    assert_eq!(
+        answer["text"],
+        "Ada Kern moves the meeting to 16:00 on 3 May."
+    );
+    assert_eq!(
+        (&answer["fallback"], &answer["fits"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(
+        (&answer["attempts"], &answer["tier"]),
+        (&json!(2), &json!("fast"))
+    );
+    assert_eq!(requests.all().len(), 2);
+}
+
+#[tokio::test]
+async fn a_plain_greeting_is_triaged_without_a_model() {
+    let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
+    let body = json!({"text": "Hi, thank you!"}).to_string();
+    let answer = json(bench.post("/v1/triage", body).await).await;
+    assert_eq!(
+        (&answer["type"], &answer["tier"]),
+        (&json!("greeting"), &Value::Null)
+    );
+    assert_eq!(answer["needs_cloud"], false);
+    assert!(requests.all().is_empty());
+}
+
+#[tokio::test]
+async fn an_email_is_triaged_with_a_header() {
+    let (bench, _) = scripted(|_, request| says(request, CALM)).await;
+    let triage = async |text: &str| {
+        let body = json!({"text": text}).to_string();
+        json(bench.post("/v1/triage", body).await).await
+    };
+    let answer = triage("From: a@b.example\nSubject: Minutes\n\nAttached.").await;
+    assert_eq!(
+        answer["header"],
+        "Subject: Minutes\nType: fyi\nUrgency: 0 (whenever)\n"
+    );
+    assert_eq!(answer["why"], "the message only informs");
+    assert_eq!(triage("Attached.").await["header"], Value::Null);
+}
+
+#[tokio::test]
 async fn an_engine_that_refuses_a_schema_is_retried_without_one() {
     let (bench, requests) = scripted(|_, request| {
         if request.get("response_format").is_some() {

@@ -1,0 +1,106 @@
+//! Chains that triage the message first.
+
+use super::*;
+
+const FYI: &str = r#"{"type": "fyi", "urgency": 0, "needs_cloud": true}"#;
+const PROBLEM: &str = r#"{"type": "problem", "urgency": 2, "needs_cloud": false}"#;
+
+/// A chain with triage, whose local model sorts as `verdict`.
+async fn night(verdict: &'static str) -> Night {
+    let night = Night::new(|chain| {
+        chain.triage = true;
+        chain.mark = true;
+    })
+    .await;
+    night.here.does(Does::Triage(verdict));
+    night
+}
+
+async fn ask(night: &Night, message: &str) -> Response {
+    let ask = json!({"model": "night", "messages": [{"role": "user", "content": message}]});
+    night.bench.post(CHAT, ask.to_string()).await
+}
+
+fn triage(answer: &Response) -> String {
+    let words = &answer.headers()["x-tierbar-triage"];
+    words.to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_message_that_only_informs_stays_on_this_machine() {
+    let night = night(FYI).await;
+    let answer = ask(&night, "The backup ran at two.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
+    let tried = &answer.headers()["x-tierbar-tried"];
+    assert_eq!(tried, "cloud-a=passed over, cloud-b=passed over");
+    let words = "fyi, by fast: the message only informs, so this machine answers first";
+    assert_eq!(triage(&answer), words);
+    // It is the first choice, and no fallback.
+    assert!(!answer.headers().contains_key("x-tierbar-fallback-from"));
+    let body = json(answer).await;
+    assert_eq!(body["choices"][0]["message"]["content"], "here");
+    assert_eq!(body["tierbar"]["triage"], words);
+    assert_eq!(body["tierbar"]["tried"][0]["tier"], "cloud-a");
+    assert_eq!(night.asked(), [0, 0, 2], "the triage, and the answer");
+}
+
+#[tokio::test]
+async fn a_greeting_by_its_words_is_not_put_to_a_model() {
+    let night = night(PROBLEM).await;
+    let answer = ask(&night, "Hi, thank you!").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
+    assert_eq!(night.asked(), [0, 0, 1]);
+}
+
+#[tokio::test]
+async fn any_other_message_goes_the_chains_way() {
+    let night = night(PROBLEM).await;
+    let answer = ask(&night, "The heating is cold.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(triage(&answer), "problem, by fast");
+    assert!(!answer.headers().contains_key("x-tierbar-tried"));
+}
+
+#[tokio::test]
+async fn endpoints_answer_what_no_tier_of_this_machine_does() {
+    let night = night(FYI).await;
+    night.here.does(Does::Refuse(500));
+    let answer = ask(&night, "thanks!").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(answer.headers()["x-tierbar-fallback-from"], "fast");
+}
+
+#[tokio::test]
+async fn a_triage_that_fails_leaves_the_chain_as_it_is() {
+    let night = night("I am no JSON").await;
+    let answer = ask(&night, "The backup ran at two.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(triage(&answer), "not triaged: fast: an unexpected answer");
+
+    let tools = json!({"model": "night", "messages": [{"role": "user", "content": "thanks!"}],
+        "tools": [{"type": "function", "function": {"name": "f"}}]});
+    let answer = night.bench.post(CHAT, tools.to_string()).await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(triage(&answer), "not triaged: the request has tools");
+
+    let state = TierState::Failed;
+    night
+        .bench
+        .tiers(|tiers| tiers.iter_mut().for_each(|tier| tier.state = state));
+    let answer = ask(&night, "The backup ran at two.").await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    let words = "not triaged: no tier of this machine is free for it";
+    assert_eq!(triage(&answer), words);
+}
+
+#[tokio::test]
+async fn a_chain_of_endpoints_alone_is_not_triaged() {
+    let night = Night::new(|chain| {
+        chain.triage = true;
+        chain.steps.pop();
+    })
+    .await;
+    let answer = ask(&night, "thanks!").await;
+    assert_eq!(triage(&answer), "not triaged: every step is an endpoint");
+    assert_eq!(night.asked(), [1, 0, 0]);
+}
