@@ -120,7 +120,7 @@ class Anthropic(unittest.TestCase):
         self.assertIn("does not support tools", tools["message"])
         pixel = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
         image = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": [pixel]}])
-        self.assertIn("accepts only text", image["message"])
+        self.assertIn("takes text, and the request has images", image["message"])
 
     def test_server_side_tools_are_left_out(self):
         tools = [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}]

@@ -25,7 +25,7 @@ class Models(unittest.TestCase):
     def test_models_are_listed_with_their_tiers(self):
         models = {model.id: model.tierbar for model in self.client.models.list()}
         self.assertEqual(sorted(models), sorted(["auto", "fast", MODEL]))
-        self.assertEqual(models[MODEL], {"kind": "model", "tiers": ["fast"]})
+        self.assertEqual(models[MODEL], {"kind": "model", "tiers": ["fast"], "input_modalities": ["text"]})
         self.assertEqual(self.client.models.retrieve(MODEL).id, MODEL)
 
     def test_a_model_without_a_tier_is_refused_with_a_hint(self):

@@ -30,7 +30,7 @@ class OpenAI(unittest.TestCase):
 
     def test_models_are_the_router_the_tiers_and_their_models(self):
         models = self.client.models.list().data
-        self.assertEqual([model.id for model in models], ["auto", "fast", "heavy", MODEL])
+        self.assertEqual([model.id for model in models], ["auto", "fast", MODEL])
         self.assertEqual({model.object for model in models}, {"model"})
         self.assertEqual([model.tierbar["kind"] for model in models], ["router", "tier", "tier", "model"])
         self.assertEqual(self.client.models.retrieve("fast").id, "fast")

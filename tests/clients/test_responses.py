@@ -171,7 +171,7 @@ class Responses(unittest.TestCase):
         for stream in (False, True):
             with self.assertRaises(openai.BadRequestError) as refusal:
                 self.ask(image, stream=stream)
-            self.assertIn("only text", refusal.exception.message)
+            self.assertIn("takes text, and the request has images", refusal.exception.message)
 
     def test_responses_are_not_stored_and_say_so(self):
         response = self.ask(max_output_tokens=3, store=True)

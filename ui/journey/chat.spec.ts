@@ -22,10 +22,10 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   const answer = chat.getByTestId('message-assistant');
   await expect(answer.getByTestId('answer-ending')).toBeHidden();
   await expect(answer.getByTestId('answer-stats')).toHaveText(
-    /^primary\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*first token [\d.]+ m?s/,
+    /^fast\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*first token [\d.]+ m?s/,
   );
-  // The router says why: a question for an explanation is no matter for the fast tier.
-  await expect(answer.getByTestId('answer-stats').getByText('primary')).toHaveAttribute('title', /\w/);
+  // The router says why: one sentence is a matter for the fast tier.
+  await expect(answer.getByTestId('answer-stats').getByText('fast')).toHaveAttribute('title', /\w/);
   await expect(chat.getByTestId('strip-ram')).toHaveText(/^RAM\s+[\d.]+ [MG]B of 16 GB$/);
   await expect(chat.getByTestId('strip-swap')).toHaveText(/^Swap\s+[\d.]+ [KMG]?B/);
   await expect(chat.getByTestId('strip-speed')).toHaveText(/^Speed\s+[\d.]+ tok\/s$/);
@@ -55,7 +55,7 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   await expect(item).toHaveCount(0);
   await chat.reload();
   await expect(chat.getByText('Your chats appear here. They stay on this computer.')).toBeVisible();
-  expect((await host.tier('primary')).state).toBe('ready');
+  expect((await host.tier('fast')).state).toBe('ready');
 });
 
 test('a stopped answer is kept so far, and frees its tier', async ({ chat, host }) => {
@@ -63,12 +63,12 @@ test('a stopped answer is kept so far, and frees its tier', async ({ chat, host 
   await ask(chat, 'Tell me about the sea.');
   const words = chat.getByTestId('message-assistant').last().locator('.markdown');
   await expect(words).toHaveText(/\w+ \w+/);
-  expect((await host.tier('fast')).state).toBe('busy');
+  expect((await host.tier('primary')).state).toBe('busy');
 
   await chat.getByTestId('stop').click();
   await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
   await expect(chat.getByTestId('composer')).toBeFocused();
-  await expect.poll(async () => (await host.tier('fast')).state).toBe('ready');
+  await expect.poll(async () => (await host.tier('primary')).state).toBe('ready');
   await expect(chat.getByTestId('error-banner')).toBeHidden();
   const kept = await words.innerText();
 
@@ -102,7 +102,7 @@ test('an answer goes on while its page is reloaded, and another window follows i
   await chat.reload();
   await chat.getByRole('button', { name: /^Tell me about the sea\./ }).click();
   await expect.poll(async () => (await words.innerText()).length).toBeGreaterThan(before);
-  expect((await host.tier('fast')).state).toBe('busy');
+  expect((await host.tier('primary')).state).toBe('busy');
 
   const other = await context.newPage();
   await other.goto(host.url);
@@ -115,7 +115,7 @@ test('an answer goes on while its page is reloaded, and another window follows i
   for (const page of [chat, other])
     await expect(page.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
   expect(await there.innerText()).toBe(await words.innerText());
-  await expect.poll(async () => (await host.tier('fast')).state).toBe('ready');
+  await expect.poll(async () => (await host.tier('primary')).state).toBe('ready');
   await other.close();
 });
 

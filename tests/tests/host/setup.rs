@@ -56,10 +56,9 @@ async fn hub() -> HubStandIn {
 
 async fn run(data: &Data, arguments: &[&str]) -> (Option<i32>, Value, String) {
     let (code, stdout, stderr) = data.run(arguments).await;
-    let document = stdout.lines().last().unwrap_or_default();
     (
         code,
-        serde_json::from_str(document).unwrap_or(Value::Null),
+        serde_json::from_str(&stdout).unwrap_or(Value::Null),
         stderr,
     )
 }
@@ -134,7 +133,7 @@ async fn a_set_up_of_some_tiers_puts_a_model_on_another_disk() {
 }
 
 #[tokio::test]
-async fn a_set_up_without_a_network_shows_its_plan_and_changes_nothing() {
+async fn a_set_up_without_a_network_shows_its_plan_alone() {
     let data = Data::empty("[tiers.fast]\n[tiers.primary]\n[tiers.heavy]\n")
         .with("HF_ENDPOINT", "http://127.0.0.1:9")
         .with("TIERBAR_SIMULATE_RAM", "16GiB");

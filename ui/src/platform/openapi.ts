@@ -4497,10 +4497,13 @@ export interface components {
             machine: components["schemas"]["SetupMachine"];
             /** @description The folder of the models. */
             models_dir: string;
-            /** @description What stands in the way or should be known, each with what to do. */
+            /** @description What should be known, each with what to do. */
             notes: string[];
-            /** @description Nothing that can be known in advance stands in the way. */
-            ready: boolean;
+            /**
+             * Format: int64
+             * @description What that folder's disk has room for, beside what must stay free; `null` if that is unknown.
+             */
+            room_bytes: number | null;
             /** @description In order of use, which is the order of the downloads. */
             tiers: components["schemas"]["TierPlan"][];
         };
@@ -5002,7 +5005,12 @@ export interface components {
             reason: string;
             /** @description The reference to download it by. */
             reference: string;
-            /** Format: int64 */
+            /** @description The model of the user's choice that the tier has now, if it is another one. */
+            replaces: string | null;
+            /**
+             * Format: int64
+             * @description With its projector for images and sound, if the catalog lists one.
+             */
             size_bytes: number;
             tier: components["schemas"]["TierId"];
         };

@@ -15,7 +15,7 @@ use std::{
 use tierbar_core::{
     Code, Error,
     budget::gib,
-    setup::{SetupPlan, TierPlan},
+    setup::{SetupPlan, TierPlan, settings_for},
     units::file_size,
 };
 
@@ -73,6 +73,34 @@ struct Answer {
     model: String,
     answer: String,
     tokens_per_second: Option<f64>,
+    /// Why it did not.
+    error: Option<String>,
+}
+
+impl Answer {
+    fn failed(plan: &TierPlan, error: Error) -> Self {
+        Self {
+            tier: plan.tier.to_string(),
+            model: format!("{} {}", plan.name, plan.quant),
+            answer: String::new(),
+            tokens_per_second: None,
+            error: Some(match error.hint {
+                Some(hint) => format!("{}; {hint}", error.message),
+                None => error.message,
+            }),
+        }
+    }
+
+    fn show(&self) {
+        let speed = self
+            .tokens_per_second
+            .map(|speed| format!(" ({speed:.1} tok/s)"))
+            .unwrap_or_default();
+        match &self.error {
+            None => output::line(&format!("{} answers{speed}: {}", self.tier, self.answer)),
+            Some(error) => output::error_line(&format!("{}: {error}", self.tier)),
+        }
+    }
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
@@ -95,33 +123,75 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
     if only_shown {
         return Ok(());
     }
-    if !plan.ready {
-        return Err(Error::new(Code::Storage, plan.notes.join(" ")));
+    let here = plan.tiers.iter().filter(|tier| args.folder(tier).is_none());
+    if let Some(lack) = plan.lacks_room(here) {
+        return Err(Error::new(Code::Storage, lack));
     }
-    if !args.yes && !agreed()? {
+    for (tier, folder) in &args.to {
+        if !folder.is_dir() {
+            let message = format!("{} for {tier} is not a folder", folder.display());
+            return Err(
+                Error::new(Code::BadRequest, message).hint("create it, or connect its disk")
+            );
+        }
+    }
+    let is_done = plan.tiers.iter().all(|tier| tier.in_use);
+    if !args.yes && !is_done && !agreed(args)? {
         return Err(Error::new(Code::Cancelled, "nothing was changed"));
     }
-    // All are queued first, in order of use: they go on if this command is interrupted.
+    // All are queued first, in order of use: with a running host, they go on if this command is interrupted.
+    let mut outcomes = Vec::new();
     for tier in &plan.tiers {
-        begin(client, tier, args).await?;
+        outcomes.push(begin(client, tier, args).await);
     }
     let mut answers = Vec::new();
-    for tier in &plan.tiers {
-        if tier.installed.is_none() {
-            let to = args.folder(tier);
-            pull::follow(client, home, &tier.reference, &tier.tier, to).await?;
+    for (tier, begun) in plan.tiers.iter().zip(outcomes) {
+        let answer = match begun {
+            Ok(()) => finish(client, home, tier, args).await,
+            Err(error) => Err(error),
+        };
+        if matches!(&answer, Err(error) if error.code == Code::Cancelled) {
+            return answer.map(|_| ());
         }
-        in_use(client, tier).await?;
-        let answer = ask(client, tier).await?;
+        let answer = answer.unwrap_or_else(|error| Answer::failed(tier, error));
         if !args.json {
-            output::line(&shown(&answer));
+            answer.show();
         }
         answers.push(answer);
     }
     if args.json {
         output::line(&json!({"plan": plan, "answers": answers}).to_string());
     }
-    Ok(())
+    let failed = answers.iter().filter(|answer| answer.error.is_some());
+    match failed.count() {
+        0 => Ok(()),
+        count => {
+            let message = format!("{count} of {} tiers are not set up", plan.tiers.len());
+            Err(Error::new(Code::TierFailed, message)
+                .hint("see the reasons above, then run the same command again"))
+        }
+    }
+}
+
+/// Downloads a tier's model if it is not here, and has the tier answer.
+async fn finish(
+    client: &mut Client,
+    home: Option<&PathBuf>,
+    plan: &TierPlan,
+    args: &Args,
+) -> Result<Answer, Error> {
+    if plan.installed.is_none() && !has_model(client, plan).await? {
+        let to = args.folder(plan);
+        pull::follow(client, home, &plan.reference, &plan.tier, to).await?;
+    }
+    let answering = async {
+        in_use(client, plan).await?;
+        ask(client, plan).await
+    };
+    tokio::select! {
+        answer = answering => answer,
+        _ = tokio::signal::ctrl_c() => Err(Error::new(Code::Cancelled, "stopped")),
+    }
 }
 
 /// Keeps the tiers that are wanted.
@@ -139,11 +209,20 @@ fn choose(plan: &mut SetupPlan, args: &Args) -> Result<(), Error> {
         )
         .hint(format!("name {}", names.join(", "))));
     }
-    if !args.tiers.is_empty() {
-        plan.tiers
-            .retain(|tier| args.tiers.iter().any(|name| name == tier.tier.as_str()));
-        plan.download_bytes = plan.tiers.iter().map(|tier| tier.download_bytes).sum();
+    let named = |tier: &TierPlan| args.tiers.iter().any(|name| name == tier.tier.as_str());
+    for tier in &plan.tiers {
+        if let Some(other) = tier.replaces.as_ref().filter(|_| args.tiers.is_empty()) {
+            let tier = &tier.tier;
+            plan.notes.push(format!(
+                "{tier} keeps {other}. To replace it, add --tiers {tier}."
+            ));
+        }
     }
+    plan.tiers.retain(|tier| match args.tiers.is_empty() {
+        true => tier.replaces.is_none(),
+        false => named(tier),
+    });
+    plan.download_bytes = plan.tiers.iter().map(|tier| tier.download_bytes).sum();
     Ok(())
 }
 
@@ -198,18 +277,23 @@ fn of_tier(tier: &TierPlan) -> String {
         fit.kv_cache.as_str(),
         gib(fit.total_bytes),
     );
+    if let Some(other) = &tier.replaces {
+        text += &format!(", replaces {other}");
+    }
     if let Some(speed) = fit.speed {
         text += &format!(", {} expected", output::speeds(speed));
     }
     text + "\n"
 }
 
-fn agreed() -> Result<bool, Error> {
-    if !std::io::stdin().is_terminal() {
-        return Err(
-            Error::new(Code::BadRequest, "there is no terminal to ask on")
-                .hint("add --yes to download, or --dry-run to see the plan alone"),
-        );
+fn agreed(args: &Args) -> Result<bool, Error> {
+    if args.json || !std::io::stdin().is_terminal() {
+        let message = match args.json {
+            true => "with --json, nobody is asked",
+            false => "there is no terminal to ask on",
+        };
+        return Err(Error::new(Code::BadRequest, message)
+            .hint("add --yes to download, or --dry-run to see the plan alone"));
     }
     output::prompt("\nSet up these models? [y/N] ");
     let mut answer = String::new();
@@ -221,7 +305,7 @@ fn agreed() -> Result<bool, Error> {
 async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Error> {
     if let Some(model) = &plan.installed {
         if !plan.in_use {
-            let tiers = json!({"tiers": {plan.tier.as_str(): {"model": model}}});
+            let tiers = json!({"tiers": {plan.tier.as_str(): settings_for(model)}});
             client.patch(&admin(&["config"], &[]), &tiers).await?;
         }
         return Ok(());
@@ -234,13 +318,17 @@ async fn begin(client: &Client, plan: &TierPlan, args: &Args) -> Result<(), Erro
     Ok(())
 }
 
+async fn has_model(client: &Client, plan: &TierPlan) -> Result<bool, Error> {
+    let now: SetupPlan = read(client.get(&admin(&["setup"], &[])).await?)?;
+    let has = |tier: &TierPlan| tier.tier == plan.tier && tier.in_use;
+    Ok(now.tiers.iter().any(has))
+}
+
 /// Waits until the tier has its model, which it gets right after the download.
 async fn in_use(client: &Client, plan: &TierPlan) -> Result<(), Error> {
     let begun = Instant::now();
     while begun.elapsed() < ASSIGNED_WITHIN {
-        let now: SetupPlan = read(client.get(&admin(&["setup"], &[])).await?)?;
-        let has = |tier: &TierPlan| tier.tier == plan.tier && tier.in_use;
-        if now.tiers.iter().any(has) {
+        if has_model(client, plan).await? {
             return Ok(());
         }
         tokio::time::sleep(LOOK).await;
@@ -255,6 +343,7 @@ async fn ask(client: &Client, plan: &TierPlan) -> Result<Answer, Error> {
         "model": plan.tier,
         "messages": [{"role": "user", "content": QUESTION}],
         "max_tokens": ANSWER_TOKENS,
+        "think": false,
     });
     let answer = client.post("/v1/chat/completions", &request).await;
     let answer: Value = answer.map_err(|error| Error {
@@ -273,13 +362,6 @@ async fn ask(client: &Client, plan: &TierPlan) -> Result<Answer, Error> {
             .trim()
             .to_owned(),
         tokens_per_second: answer["timings"]["predicted_per_second"].as_f64(),
+        error: None,
     })
-}
-
-fn shown(answer: &Answer) -> String {
-    let speed = answer
-        .tokens_per_second
-        .map(|speed| format!(" ({speed:.1} tok/s)"))
-        .unwrap_or_default();
-    format!("{} answers{speed}: {}", answer.tier, answer.answer)
 }

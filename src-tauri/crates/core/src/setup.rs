@@ -1,6 +1,6 @@
 //! What a set-up proposes: a model for each tier of this machine, with the reasons and the costs.
 
-use crate::{budget::gib, fit::Verdict, tier::TierId};
+use crate::{budget::gib, fit::Verdict, tier::TierId, units::file_size};
 use serde::{Deserialize, Serialize};
 
 /// The machine, a model for each tier, and the room that they need. All sizes in bytes.
@@ -13,10 +13,11 @@ pub struct SetupPlan {
     pub download_bytes: u64,
     /// The folder of the models.
     pub models_dir: String,
-    /// What stands in the way or should be known, each with what to do.
+    /// What that folder's disk has room for, beside what must stay free; `null` if that is unknown.
+    #[schema(required = true)]
+    pub room_bytes: Option<u64>,
+    /// What should be known, each with what to do.
     pub notes: Vec<String>,
-    /// Nothing that can be known in advance stands in the way.
-    pub ready: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -50,6 +51,7 @@ pub struct TierPlan {
     /// The reference to download it by.
     pub reference: String,
     pub quant: String,
+    /// With its projector for images and sound, if the catalog lists one.
     pub size_bytes: u64,
     /// What still has to be downloaded: 0 if it is installed.
     pub download_bytes: u64,
@@ -61,9 +63,36 @@ pub struct TierPlan {
     pub installed: Option<String>,
     /// Whether the tier has this model already.
     pub in_use: bool,
+    /// The model of the user's choice that the tier has now, if it is another one.
+    #[schema(required = true)]
+    pub replaces: Option<String>,
+}
+
+/// Returns the settings of a tier that gets a model by a set-up: what its plan was made for, without what was set for another model.
+#[must_use]
+pub fn settings_for(model: &str) -> serde_json::Value {
+    serde_json::json!({
+        "model": model,
+        "context": "auto",
+        "kv_cache": "auto",
+        "gpu_layers": null,
+        "experts_used": null,
+        "draft_model": "",
+    })
 }
 
 impl SetupPlan {
+    /// Returns why the models folder cannot take the downloads of these tiers, and what to do.
+    pub fn lacks_room<'a>(&self, tiers: impl IntoIterator<Item = &'a TierPlan>) -> Option<String> {
+        let wanted: u64 = tiers.into_iter().map(|tier| tier.download_bytes).sum();
+        let room = self.room_bytes.filter(|room| wanted > *room)?;
+        Some(format!(
+            "The models need {}, and there is room for {} where they go. Free up space, leave a tier out, or put a model on another disk.",
+            file_size(wanted),
+            file_size(room)
+        ))
+    }
+
     /// Adds what other programs use now, and a note if it is in the way of a model.
     pub fn count_others(&mut self, bytes: u64) {
         self.machine.others_bytes = Some(bytes);

@@ -438,7 +438,8 @@ impl Options {
     /// # Errors
     /// `BadRequest` for a value out of range.
     pub(crate) fn sampling(&self, vocabulary: usize, own: OwnSampling) -> Result<Sampling, Error> {
-        let is_greedy = self.temperature.is_some_and(|warmth| warmth <= 0.0);
+        let warmth = self.temperature.or(own.temperature);
+        let is_greedy = warmth.is_some_and(|warmth| warmth <= 0.0);
         let base = Sampling::default().with(own, is_greedy);
         let sampling = Sampling {
             temperature: self.temperature.unwrap_or(base.temperature),

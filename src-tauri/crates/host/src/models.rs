@@ -10,7 +10,7 @@ use crate::{
     folder::{Folder, set},
     library::projector_bytes,
 };
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -47,7 +47,13 @@ struct Current {
     library: Arc<Library>,
     /// Trial settings of a tier, in place of its configured ones.
     trial: Option<(TierId, Trial)>,
+    /// Tiers as they were configured, and what came of them while their models could be read: a loaded model does not change
+    /// when its disk is disconnected.
+    known: Arc<Mutex<Vec<(TierConfig, TierConfig)>>>,
 }
+
+/// More tiers than anybody has.
+const MOST_KNOWN: usize = 64;
 
 /// What a measurement tries in place of a tier's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +81,7 @@ impl Current {
         })
     }
 
-    /// Returns the tier with what its model gets in place of `auto`; as it is without a model that can be read.
+    /// Returns the tier with what its model gets in place of `auto`; as it last was if the model cannot be read now.
     fn settled(&self, tier: &TierConfig, machine: &Machine) -> TierConfig {
         let name = tier.model.trim();
         if tier.foreign_model().is_some() || name.is_empty() {
@@ -85,10 +91,18 @@ impl Current {
             .library
             .resolve(name)
             .and_then(|path| Ok((self.library.account(&path)?, path)));
-        account.map_or_else(
-            |_| tier.clone(),
-            |(account, path)| settled(tier, &path, &account, &self.library, machine),
-        )
+        let mut known = self.known.lock();
+        let at = known.iter().position(|(before, _)| before == tier);
+        let Ok((account, path)) = account else {
+            return at.map_or_else(|| tier.clone(), |at| known[at].1.clone());
+        };
+        let settled = settled(tier, &path, &account, &self.library, machine);
+        if let Some(at) = at {
+            known.remove(at);
+        }
+        known.insert(0, (tier.clone(), settled.clone()));
+        known.truncate(MOST_KNOWN);
+        settled
     }
 
     /// Returns what a generative plan leaves to the slot: what the models there need together, or room for one to come.
@@ -130,6 +144,7 @@ impl Models {
                 config,
                 library,
                 trial: None,
+                known: Arc::default(),
             }),
             embedder_bytes: AtomicU64::new(EMBEDDER),
         }

@@ -1,5 +1,14 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { SetupPlan, TierPlan } from '../../platform/openapi';
+import type { SetupPlan, TierConfig, TierPlan } from '../../platform/openapi';
+
+/** What the plan was made for, without what was set for another model. */
+const FRESH: Partial<TierConfig> = {
+  context: 'auto',
+  kv_cache: 'auto',
+  gpu_layers: null,
+  experts_used: null,
+  draft_model: '',
+};
 
 /** Owns the plan of a set-up as this page sees it, and carries it out. The host goes on without this page. */
 export class SetUp {
@@ -16,7 +25,6 @@ export class SetUp {
   async load(): Promise<void> {
     try {
       this.plan = await this.#api.get('/tierbar/v1/setup');
-      this.problem = null;
     } catch (cause) {
       this.problem = asApiError(cause);
     }
@@ -31,10 +39,12 @@ export class SetUp {
         if (installed === null) {
           await this.#api.post('/tierbar/v1/downloads', { body: { reference, tier } });
         } else {
-          await this.#api.patch('/tierbar/v1/config', { body: { tiers: { [tier]: { model: installed } } } });
+          await this.#api.patch('/tierbar/v1/config', {
+            body: { tiers: { [tier]: { ...FRESH, model: installed } } },
+          });
         }
       }
-      await this.load();
+      this.plan = await this.#api.get('/tierbar/v1/setup');
     } catch (cause) {
       this.problem = asApiError(cause);
     } finally {

@@ -25,6 +25,7 @@ function row(tier: string, parts: Partial<TierPlan> = {}): TierPlan {
     fit: verdict(),
     installed: null,
     in_use: false,
+    replaces: null,
     ...parts,
   };
 }
@@ -45,8 +46,8 @@ beforeEach(() => {
     tiers: [row('fast'), row('primary'), row('heavy', { installed: 'big', download_bytes: 0 })],
     download_bytes: 6_000_000_000,
     models_dir: '/data/models',
+    room_bytes: 50_000_000_000,
     notes: [],
-    ready: true,
   };
   network.override = ({ path, method }) => {
     if (path === '/tierbar/v1/setup') return Response.json(plan);
@@ -95,16 +96,26 @@ describe('the set-up', () => {
       { reference: 'o/fast:Q4_K_M', tier: 'fast' },
     ]);
     expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({
-      tiers: { heavy: { model: 'big' } },
+      tiers: {
+        heavy: {
+          model: 'big',
+          context: 'auto',
+          kv_cache: 'auto',
+          gpu_layers: null,
+          experts_used: null,
+          draft_model: '',
+        },
+      },
     });
   });
 
   it('leaves tiers alone that have a model, and does not start without room', async () => {
-    plan = { ...plan, ready: false, notes: ['The models need 6 GB.'] };
+    plan = { ...plan, room_bytes: 1_000_000_000, notes: ['Other programs use much memory.'] };
     await open([tier('fast', 'mine'), tier('primary', null), tier('heavy', 'big')]);
     const rows = await screen.findAllByTestId('setup-row');
     expect(rows.map((row) => row.dataset.tier)).toEqual(['primary']);
-    expect(screen.getByText('The models need 6 GB.')).toBeTruthy();
+    expect(screen.getByText('Other programs use much memory.')).toBeTruthy();
+    expect(screen.getByTestId('setup-lacks').textContent).toContain('room for 1 GB');
     expect(screen.getByTestId<HTMLButtonElement>('setup-start').disabled).toBe(true);
   });
 

@@ -86,7 +86,9 @@ pub(crate) async fn follow(
         tier: Some(tier.to_string()),
         to: to.cloned(),
     };
-    to_the_end(client, home, &args, true).await
+    let done = to_the_end(client, home, &args, true).await?;
+    output::error_line(&format!("Downloaded and verified {}.", done.file));
+    Ok(())
 }
 
 pub(super) async fn run(
@@ -94,7 +96,9 @@ pub(super) async fn run(
     home: Option<&PathBuf>,
     args: &Args,
 ) -> Result<(), Error> {
-    to_the_end(client, home, args, false).await
+    let done = to_the_end(client, home, args, false).await?;
+    output::line(&format!("Downloaded and verified {}.", done.file));
+    Ok(())
 }
 
 /// Downloads even if the host quits first, such as one that another command started.
@@ -103,11 +107,11 @@ async fn to_the_end(
     home: Option<&PathBuf>,
     args: &Args,
     mut announced: bool,
-) -> Result<(), Error> {
+) -> Result<DownloadStatus, Error> {
     // Installed before the download starts: from here on, Ctrl-C pauses.
     let mut interrupted = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
         .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))?;
-    let outcome = loop {
+    loop {
         let (id, display) = (OnceCell::new(), ProgressDisplay::new());
         let outcome = {
             let mut downloading = pin!(download(client, args, &mut announced, &id, &display));
@@ -137,10 +141,7 @@ async fn to_the_end(
             }
             outcome => break outcome,
         }
-    };
-    outcome.map(|done| {
-        output::line(&format!("Downloaded and verified {}.", done.file));
-    })
+    }
 }
 
 async fn download(

@@ -1,6 +1,6 @@
 //! Which quant of a repository suits a machine, derived from the header of one of them.
 
-use super::{ContextChoice, ContextSettings, Instead, Machine};
+use super::{ContextChoice, ContextSettings, Instead, Machine, quality::quality};
 use crate::{
     budget::{MICRO_BATCH, Placement, place},
     model::ModelAccount,
@@ -18,8 +18,8 @@ pub struct Offer {
 }
 
 /// Up to as many tenths of a bit per weight, a quant is of the class of Q4_K_M: half the bytes of Q8_0 for each token, and so nearly
-/// twice its speed, at a loss that few people notice. Gemma 4 E2B has 5.4 in Q4_K_M, since its embeddings keep more.
-const DAILY: u64 = 55;
+/// twice its speed, at a loss that few people notice.
+const DAILY: u64 = 45;
 /// Below as many tenths, quality falls visibly.
 const COARSE: u64 = 40;
 
@@ -42,7 +42,11 @@ pub fn recommend(
         let ContextSettings { context, kv_cache } = choice.settle(&scaled, machine);
         place(&scaled, context, kv_cache, MICRO_BATCH, &budget).placement
     };
-    let bits = |offer: &Offer| tenths_of_bits(offer.size_bytes, model.parameters);
+    let bits = |offer: &Offer| {
+        let of_file = || tenths_of_bits(offer.size_bytes, model.parameters);
+        // A file has up to a bit more than its quant's name says.
+        named_tenths(&offer.quant).unwrap_or_else(|| of_file().saturating_sub(10))
+    };
     offers
         .iter()
         .filter(|offer| offer.size_bytes > 0)
@@ -62,8 +66,20 @@ pub fn recommend(
             reference: offer.reference.clone(),
             size_bytes: offer.size_bytes,
             placement,
-            reason: reason(placement, bits(offer)).to_owned(),
+            reason: reason(placement, bits(offer)).to_owned() + &of_quality(&offer.quant),
         })
+}
+
+/// Bits per weight by the name of a quant, such as `UD-IQ2_M`, in tenths. The embeddings of a small model weigh so much that its
+/// file's size says less.
+fn named_tenths(quant: &str) -> Option<u64> {
+    let digits = quant.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    let end = digits
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let bits = digits[..end].parse().ok();
+    bits.filter(|bits| (1..=32).contains(bits))
+        .map(|bits: u64| bits * 10)
 }
 
 /// Bits per weight of a file, in tenths; 0 if the number of weights is unknown.
@@ -91,6 +107,17 @@ fn reason(placement: Placement, bits: u64) -> &'static str {
         }
         _ => "None fits in memory. Of those that run, it reads the least from the disk.",
     }
+}
+
+/// What is published of the quant, as a further sentence.
+fn of_quality(quant: &str) -> String {
+    quality(quant).map_or_else(String::new, |quality| {
+        format!(
+            " Published for {} of Llama 3 8B: perplexity {:.1} % above 16 bits.",
+            quality.measured,
+            quality.perplexity_increase * 100.0
+        )
+    })
 }
 
 impl ModelAccount {

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use tierbar_core::{
     TierId,
     download::{DownloadState, DownloadStatus},
+    setup::settings_for,
 };
 use tierbar_fetch::Queue;
 use tierbar_library::Entry;
@@ -99,7 +100,10 @@ impl Assignments {
             };
             let id = model.id.clone();
             let use_it = |_: &_| {
-                Map::from_iter([("tiers".to_owned(), json!({tier.as_str(): {"model": id}}))])
+                Map::from_iter([(
+                    "tiers".to_owned(),
+                    json!({tier.as_str(): settings_for(id.as_str())}),
+                )])
             };
             match local.config.change_config(use_it).await {
                 Ok(_) => tracing::info!("{tier} has {id} now"),

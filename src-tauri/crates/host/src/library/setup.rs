@@ -9,7 +9,6 @@ use tierbar_core::{
     Error, TierId,
     fit::Machine,
     setup::{SetupMachine, SetupPlan, TierPlan},
-    units::file_size,
     volume,
 };
 use tierbar_library::{
@@ -29,60 +28,85 @@ impl Offers {
         let folder = self.local.models.library().models_dir().to_owned();
         let config = self.local.models.config();
         let catalog = self.list.catalog();
+        let tiers_by_path = self.local.tiers_by_path().await;
+        let downloads = self.queue.watch().borrow().clone();
         let of_tier = |proposed: Proposed<'_>| {
-            let id = model_id(&proposed.quant.file);
             let tier = TierId::new(proposed.tier).ok()?;
-            let here = another.is_none();
-            let installed = entries
+            let reference = proposed.entry.reference(proposed.quant);
+            let mut candidates = entries.iter().filter(|_| another.is_none());
+            let entry = candidates.find(|entry| is_installed(entry, &reference, &proposed));
+            let in_use = entry
+                .and_then(|entry| tiers_by_path.get(&entry.path))
+                .is_some_and(|tiers| tiers.contains(&tier));
+            let has = config.tiers.get(&tier).map(|tier| tier.model.trim());
+            let replaces = has
+                .filter(|model| another.is_none() && !in_use && !model.is_empty())
+                .filter(|model| !is_starter(model));
+            let projector = proposed.entry.projector.as_ref();
+            let size_bytes = proposed.quant.size_bytes.unwrap_or(0)
+                + projector.map_or(0, |projector| projector.size_bytes);
+            let arrived = downloads
                 .iter()
-                .find(|entry| here && is_installed(entry, &proposed))
-                .map(|entry| entry.id.to_string());
-            let in_use = here
-                && config
-                    .tiers
-                    .get(&tier)
-                    .is_some_and(|tier| installed.is_some() && model_id(&tier.model) == id);
-            let size_bytes = proposed.quant.size_bytes.unwrap_or(0);
+                .find(|download| download.reference == reference)
+                .map_or(0, |download| download.received_bytes);
             Some(TierPlan {
-                tier,
                 name: proposed.entry.name.clone(),
                 about: proposed.entry.about.clone(),
-                reference: proposed.entry.reference(proposed.quant),
                 quant: proposed.quant.quant.clone(),
                 size_bytes,
-                download_bytes: if installed.is_some() { 0 } else { size_bytes },
+                download_bytes: match entry {
+                    Some(_) => 0,
+                    None => size_bytes.saturating_sub(arrived),
+                },
                 reason: proposed.reason,
-                fit: self.local.with_measured(proposed.fit, &id),
-                installed,
+                fit: self
+                    .local
+                    .with_measured(proposed.fit, &model_id(&proposed.quant.file)),
+                installed: entry.map(|entry| entry.id.to_string()),
                 in_use,
+                replaces: replaces.map(str::to_owned),
+                reference,
+                tier,
             })
+        };
+        // Of a tier that is removed, or that a server answers for, there is nothing to choose.
+        let takes = |tier: &TierPlan| {
+            let known = config.tiers.get(&tier.tier);
+            another.is_some() || known.is_some_and(|tier| tier.foreign_model().is_none())
         };
         let tiers: Vec<_> = propose(&catalog, &machine)
             .into_iter()
             .filter_map(of_tier)
+            .filter(takes)
             .collect();
         let disk = match another {
             None => Volume::of(&folder).ok(),
             Some(_) => None,
         };
-        let mut plan = SetupPlan {
+        Ok(SetupPlan {
             machine: of_machine(&machine, disk),
             download_bytes: tiers.iter().map(|tier| tier.download_bytes).sum(),
             tiers,
             models_dir: folder.display().to_string(),
+            room_bytes: disk.map(|disk| disk.free.saturating_sub(volume::margin(disk.size))),
             notes: Vec::new(),
-            ready: true,
-        };
-        if let Some(disk) = disk {
-            check_room(&mut plan, disk);
-        }
-        Ok(plan)
+        })
     }
 }
 
-fn is_installed(entry: &Entry, proposed: &Proposed<'_>) -> bool {
+/// By its record, or by name and size.
+fn is_installed(entry: &Entry, reference: &str, proposed: &Proposed<'_>) -> bool {
+    let recorded = entry.record.as_ref();
+    let recorded = recorded.and_then(|record| record.reference.as_deref());
     let size = proposed.quant.size_bytes;
-    entry.id == model_id(&proposed.quant.file) && size.is_none_or(|size| size == entry.size_bytes)
+    recorded == Some(reference)
+        || entry.id == model_id(&proposed.quant.file)
+            && size.is_none_or(|size| size == entry.size_bytes)
+}
+
+/// The model that comes with Tierbar, to try things with.
+fn is_starter(model: &str) -> bool {
+    model.to_ascii_lowercase().starts_with("smollm2-135m")
 }
 
 fn of_machine(machine: &Machine, disk: Option<Volume>) -> SetupMachine {
@@ -94,18 +118,5 @@ fn of_machine(machine: &Machine, disk: Option<Volume>) -> SetupMachine {
         memory_bytes_per_second: machine.memory_bandwidth,
         disk_bytes_per_second: machine.disk_bandwidth,
         disk_free_bytes: disk.map(|disk| disk.free),
-    }
-}
-
-fn check_room(plan: &mut SetupPlan, disk: Volume) {
-    let margin = volume::margin(disk.size);
-    if plan.download_bytes > 0 && disk.free < plan.download_bytes.saturating_add(margin) {
-        plan.ready = false;
-        plan.notes.push(format!(
-            "The models need {} and {} must stay free, but {} is free where they go. Free up space, leave a tier out, or put a model on another disk.",
-            file_size(plan.download_bytes),
-            file_size(margin),
-            file_size(disk.free)
-        ));
     }
 }

@@ -41,6 +41,24 @@ fn a_paged_profile_takes_four_bits_beyond_memory() {
 }
 
 #[test]
+fn a_small_models_quant_is_known_by_its_name() {
+    // Of SmolLM2 135M, Q4_K_M has 6.3 bits per weight, since a fifth of it are embeddings.
+    let model = accounts::smollm2_135m();
+    let offers = [
+        offer("Q2_K", 88_200_000),
+        offer("Q4_K_M", 105_454_432),
+        offer("Q5_K_M", 112_100_000),
+    ];
+    let machine = Machine::mac(16 * GIB);
+    let found = recommend(&model, ContextChoice::default(), &machine, &offers).unwrap();
+    assert_eq!(found.quant, "Q4_K_M");
+    assert!(found.reason.contains("2.4 % above"), "{}", found.reason);
+    let unnamed = [offer("model", 100_000_000), offer("full", 271_000_000)];
+    let found = recommend(&model, ContextChoice::default(), &machine, &unnamed).unwrap();
+    assert_eq!(found.quant, "model");
+}
+
+#[test]
 fn nothing_is_recommended_where_nothing_runs() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let offers = [offer("Q4_K_M", 5_680_522_464)];
