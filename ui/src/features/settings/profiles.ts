@@ -10,7 +10,7 @@ export const PROFILE: Record<Profile, string> = {
 };
 
 const HELP: Record<Profile, string> = {
-  balanced: 'The longest context that costs an eighth of the memory for models.',
+  balanced: 'The longest context for an eighth of the memory for models, and 16,384 tokens where they fit.',
   long_context: 'The longest context that fits beside the model.',
   agent: 'Up to 32,768 tokens, for programs that send tools and files with each request.',
   paged: '16,384 tokens, which leaves the most memory for the model.',

@@ -534,12 +534,20 @@ impl Tier {
     }
 }
 
-/// Returns whether a worker of one serves the other: how long a tier stays does not concern its worker.
+/// Returns whether a worker of one serves the other: how long a tier stays, and how it is called, do not concern its worker. Of a
+/// model whose file is gone, nothing else is known any more.
 fn loads_the_same(one: &TierSpec, other: &TierSpec) -> bool {
-    let other = TierSpec {
+    let is_gone = other.model.is_some() && other.remote_model.is_none() && other.path.is_none();
+    let mut other = TierSpec {
         keep: one.keep,
         pinned: one.pinned,
+        aliases: one.aliases.clone(),
+        input_modalities: one.input_modalities.clone(),
         ..other.clone()
     };
+    if is_gone {
+        other.kind = one.kind;
+        other.projector.clone_from(&one.projector);
+    }
     *one == other
 }
