@@ -32,7 +32,7 @@ class OpenAI(unittest.TestCase):
         models = self.client.models.list().data
         self.assertEqual([model.id for model in models], ["auto", "fast", MODEL])
         self.assertEqual({model.object for model in models}, {"model"})
-        self.assertEqual([model.tierbar["kind"] for model in models], ["router", "tier", "tier", "model"])
+        self.assertEqual([model.tierbar["kind"] for model in models], ["router", "tier", "model"])
         self.assertEqual(self.client.models.retrieve("fast").id, "fast")
 
     def test_a_whole_answer_has_text_and_usage(self):

@@ -29,7 +29,7 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   await expect(chat.getByTestId('strip-ram')).toHaveText(/^RAM\s+[\d.]+ [MG]B of 16 GB$/);
   await expect(chat.getByTestId('strip-swap')).toHaveText(/^Swap\s+[\d.]+ [KMG]?B/);
   await expect(chat.getByTestId('strip-speed')).toHaveText(/^Speed\s+[\d.]+ tok\/s$/);
-  await expect(chat.getByTestId('strip-tier')).toHaveText(/^primary, Ready$/);
+  await expect(chat.getByTestId('strip-tier')).toHaveText(/^fast, Ready$/);
 
   const item = chat.getByTestId('chat-item');
   await expect(item).toHaveText('Why is the sky blue? Answer in one sentence.');
