@@ -246,8 +246,11 @@ impl Entry {
     }
 
     fn wire(&self, machine: &Machine) -> CatalogModel {
-        let recommended = self.recommended(Profile::Balanced, machine);
         let advice = self.advice(Profile::Balanced, machine);
+        let recommended = match &self.architecture {
+            None => self.quants.first(),
+            Some(_) => advice.as_ref().and_then(|advice| self.quant(&advice.quant)),
+        };
         let offers = self.offers();
         let offered = |quant: &Quant| {
             let fit = self.account(quant).map(|account| {

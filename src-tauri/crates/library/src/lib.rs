@@ -104,6 +104,14 @@ pub struct Entry {
     pub account: Result<ModelAccount, Error>,
 }
 
+impl Entry {
+    /// Returns the reference that Tierbar downloaded it by, if it did.
+    #[must_use]
+    pub fn reference(&self) -> Option<&str> {
+        self.record.as_ref()?.reference.as_deref()
+    }
+}
+
 /// The models that a scan found, and its problems.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scan {

@@ -4,7 +4,7 @@ import type { TierStatus } from '../../platform/openapi';
 const STARTER = /^SmolLM2-135M/i;
 
 /** Whether a tier has no model, or only the one to try things with. */
-export function lacksModel(tier: Pick<TierStatus, 'model' | 'engine'>): boolean {
+function lacksModel(tier: Pick<TierStatus, 'model' | 'engine'>): boolean {
   return tier.engine === 'embedded' && (tier.model === null || STARTER.test(tier.model));
 }
 

@@ -110,7 +110,16 @@ describe('the set-up', () => {
   });
 
   it('leaves tiers alone that have a model, and does not start without room', async () => {
-    plan = { ...plan, room_bytes: 1_000_000_000, notes: ['Other programs use much memory.'] };
+    plan = {
+      ...plan,
+      tiers: [
+        row('fast', { replaces: 'mine' }),
+        row('primary'),
+        row('heavy', { installed: 'big', in_use: true }),
+      ],
+      room_bytes: 1_000_000_000,
+      notes: ['Other programs use much memory.'],
+    };
     await open([tier('fast', 'mine'), tier('primary', null), tier('heavy', 'big')]);
     const rows = await screen.findAllByTestId('setup-row');
     expect(rows.map((row) => row.dataset.tier)).toEqual(['primary']);

@@ -11,7 +11,6 @@ use tierbar_core::{
     setup::settings_for,
 };
 use tierbar_fetch::Queue;
-use tierbar_library::Entry;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -94,7 +93,9 @@ impl Assignments {
             return;
         };
         for (reference, tier) in pending {
-            let model = entries.iter().find(|entry| is_of(entry, &reference));
+            let model = entries
+                .iter()
+                .find(|entry| entry.reference() == Some(&reference));
             let Some(model) = model.filter(|_| !is_coming(&reference)) else {
                 continue;
             };
@@ -119,11 +120,6 @@ impl Assignments {
             let _done = blocking("keeping the set-up", forgotten).await;
         }
     }
-}
-
-fn is_of(entry: &Entry, reference: &str) -> bool {
-    let record = entry.record.as_ref();
-    record.is_some_and(|record| record.reference.as_deref() == Some(reference))
 }
 
 fn states(downloads: &[DownloadStatus]) -> Vec<(String, DownloadState)> {

@@ -87,7 +87,7 @@ impl Downloads {
             Include::Projector => installed(&pull.reference, &entries)?,
             Include::All | Include::Model => None,
         };
-        if let Some(reference) = installed.and_then(reference_of) {
+        if let Some(reference) = installed.and_then(Entry::reference) {
             pull.reference = reference.to_owned();
         }
         let reference = offers::parse(&pull.reference, unknown)?;
@@ -280,11 +280,11 @@ fn warnings(resolved: &Resolved, suit: &Suit, pull: &Pull) -> Result<Vec<String>
 /// Returns the installed model that a projector is to be added to, if the reference names one.
 fn installed<'a>(reference: &str, entries: &'a [Entry]) -> Result<Option<&'a Entry>, Error> {
     let is_it =
-        |entry: &&Entry| entry.id.as_str() == reference || reference_of(entry) == Some(reference);
+        |entry: &&Entry| entry.id.as_str() == reference || entry.reference() == Some(reference);
     let Some(entry) = entries.iter().find(is_it) else {
         return Ok(None);
     };
-    if entry.keeper != Keeper::Tierbar || reference_of(entry).is_none() {
+    if entry.keeper != Keeper::Tierbar || entry.reference().is_none() {
         let message = format!(
             "{} was not downloaded by Tierbar, so its repository is unknown",
             entry.id
@@ -294,10 +294,6 @@ fn installed<'a>(reference: &str, entries: &'a [Entry]) -> Result<Option<&'a Ent
         ));
     }
     Ok(Some(entry))
-}
-
-fn reference_of(entry: &Entry) -> Option<&str> {
-    entry.record.as_ref()?.reference.as_deref()
 }
 
 /// Returns an error if the model's projector cannot be used.

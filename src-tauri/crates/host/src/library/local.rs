@@ -310,11 +310,9 @@ pub(crate) fn projector_bytes(
 
 /// Returns the catalog's projector for a model that was downloaded from the catalog's repository.
 fn offer(entry: &Entry) -> Option<OfferedProjector> {
-    let record = entry
-        .record
-        .as_ref()
+    let reference = entry
+        .reference()
         .filter(|_| entry.keeper == Keeper::Tierbar)?;
-    let reference = record.reference.as_deref()?;
     let (repository, _) = reference.rsplit_once([':', '/'])?;
     let mut models = catalog().models.iter();
     let known = models.find(|model| model.repository == repository)?;
@@ -339,7 +337,7 @@ fn wire(
         keeper: entry.keeper,
         account: account.cloned(),
         error: entry.account.as_ref().err().map(ToString::to_string),
-        reference: record.and_then(|record| record.reference.clone()),
+        reference: entry.reference().map(str::to_owned),
         sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
         projector: usable.map(|projector| projector.path.display().to_string()),
         projector_bytes: usable.map(|projector| projector.size_bytes),

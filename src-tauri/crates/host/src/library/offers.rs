@@ -105,7 +105,7 @@ impl Offers {
             file.installed = entries.iter().any(|entry| {
                 let same_size = || file.size_bytes.is_none_or(|size| size == entry.size_bytes);
                 // One that was downloaded before the hub's file changed or was renamed is the same model.
-                reference_of(entry) == Some(&file.reference) || (entry.id == id && same_size())
+                entry.reference() == Some(&file.reference) || (entry.id == id && same_size())
             });
             if let Some(fit) = file.fit.take() {
                 file.fit = Some(self.local.with_measured(fit, &id));
@@ -150,7 +150,7 @@ impl Offers {
         let installed = |reference: &str| {
             entries
                 .iter()
-                .any(|entry| reference_of(entry) == Some(reference))
+                .any(|entry| entry.reference() == Some(reference))
         };
         self.resolver.offers(&repository, &suit, &installed).await
     }
@@ -365,10 +365,6 @@ pub(super) fn another_machine(ram: &str) -> Result<Machine, Error> {
 
 fn is_path(model: &str) -> bool {
     model.starts_with(['/', '~', '.'])
-}
-
-fn reference_of(entry: &Entry) -> Option<&str> {
-    entry.record.as_ref()?.reference.as_deref()
 }
 
 /// Returns whether a file is known to come from another source. For a file of unknown origin, the transfer compares the

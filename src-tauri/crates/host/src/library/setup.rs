@@ -96,10 +96,8 @@ impl Offers {
 
 /// By its record, or by name and size.
 fn is_installed(entry: &Entry, reference: &str, proposed: &Proposed<'_>) -> bool {
-    let recorded = entry.record.as_ref();
-    let recorded = recorded.and_then(|record| record.reference.as_deref());
     let size = proposed.quant.size_bytes;
-    recorded == Some(reference)
+    entry.reference() == Some(reference)
         || entry.id == model_id(&proposed.quant.file)
             && size.is_none_or(|size| size == entry.size_bytes)
 }
