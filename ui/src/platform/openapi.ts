@@ -1267,7 +1267,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier. */
+        /**
+         * Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier. With the header
+         *     `anthropic-version`, in Anthropic's form.
+         */
         get: operations["listModels"];
         put?: never;
         post?: never;

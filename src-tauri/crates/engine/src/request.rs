@@ -187,6 +187,39 @@ impl ChatRequest {
         }))
     }
 
+    /// # Errors
+    /// `BadRequest` for a role or a part that no template has a place for, with its position.
+    pub(crate) fn check_messages(&self) -> Result<(), Error> {
+        for (at, message) in self.messages.iter().enumerate() {
+            let Some(role) = message.get("role").and_then(Value::as_str) else {
+                return Err(bad(format!("`messages[{at}]` has no `role`"))
+                    .hint(format!("send one of {}", ROLES.join(", "))));
+            };
+            if !ROLES.contains(&role) {
+                let shown: String = role.chars().take(40).collect();
+                return Err(bad(format!("`messages[{at}].role` is \"{shown}\""))
+                    .hint(format!("send one of {}", ROLES.join(", "))));
+            }
+            let parts = message.get("content").and_then(Value::as_array);
+            for (nth, part) in parts.into_iter().flatten().enumerate() {
+                let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+                if !PARTS.contains(&kind) {
+                    let shown: String = kind.chars().take(40).collect();
+                    let message =
+                        format!("`messages[{at}].content[{nth}]` has the type \"{shown}\"");
+                    let hint = match kind {
+                        "file" => {
+                            "send the text of the file, as a part of the type text".to_owned()
+                        }
+                        _ => format!("send one of {}", PARTS.join(", ")),
+                    };
+                    return Err(bad(message).hint(hint));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether it has parts that are not text.
     pub(crate) fn has_media(&self) -> bool {
         self.messages.iter().any(has_media)
@@ -289,6 +322,18 @@ impl ChatRequest {
         Ok((tools, choice))
     }
 }
+
+/// Those of OpenAI's API.
+const ROLES: [&str; 6] = [
+    "system",
+    "developer",
+    "user",
+    "assistant",
+    "tool",
+    "function",
+];
+/// The types of parts that are read.
+const PARTS: [&str; 3] = ["text", "image_url", "input_audio"];
 
 /// Turns refusals in messages into text, since templates know only one kind of content.
 fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
@@ -645,6 +690,48 @@ mod tests {
 
     fn options(value: Value) -> Options {
         serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn roles_and_parts_without_a_place_are_refused_by_name() {
+        let refused = |messages: Value| {
+            let request: ChatRequest =
+                serde_json::from_value(json!({"messages": messages})).unwrap();
+            let error = request.check_messages().err()?;
+            Some(format!("{}; {}", error.message, error.hint.unwrap()))
+        };
+        let user = json!({"role": "user", "content": "Hi"});
+        for role in ROLES {
+            assert_eq!(
+                refused(json!([user, {"role": role, "content": null}])),
+                None
+            );
+        }
+        for (message, said) in [
+            (
+                json!({"role": "bogus", "content": "Hi"}),
+                "`messages[1].role` is \"bogus\"; send one of system, ",
+            ),
+            (
+                json!({"content": "Hi"}),
+                "`messages[1]` has no `role`; send one of system, ",
+            ),
+            (
+                json!("Hi"),
+                "`messages[1]` has no `role`; send one of system, ",
+            ),
+            (
+                json!({"role": "user", "content": [{"type": "text", "text": ""}, {"type": "file", "file": {}}]}),
+                "`messages[1].content[1]` has the type \"file\"; send the text of the file, ",
+            ),
+            (
+                json!({"role": "user", "content": [{"type": "media_marker", "text": "x"}]}),
+                "`messages[1].content[0]` has the type \"media_marker\"; send one of text, ",
+            ),
+        ] {
+            let found = refused(json!([user, message])).unwrap();
+            assert!(found.starts_with(said), "{found}");
+        }
     }
 
     #[test]

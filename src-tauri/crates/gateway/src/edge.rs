@@ -1,6 +1,7 @@
 //! The layers before every route: origins, keys, the token and request ids.
 
 pub(crate) mod keys;
+pub(crate) mod nearest;
 pub(crate) mod openapi;
 pub(crate) mod origin;
 pub(crate) mod paused;
@@ -8,6 +9,7 @@ pub(crate) mod request_id;
 pub(crate) mod sessions;
 pub(crate) mod token;
 pub(crate) mod ui;
+mod welcome;
 
 use crate::services::Services;
 use axum::http::HeaderMap;

@@ -50,10 +50,11 @@ use admin::Admin;
 use axum::{Json, Router, middleware};
 use edge::{
     Edge,
+    nearest::method_not_allowed,
     origin::{require_token, same_site},
 };
 use http::{
-    error::{method_not_allowed, write_in_form},
+    error::write_in_form,
     routes::{described_router, routes},
     schema::Errors,
 };

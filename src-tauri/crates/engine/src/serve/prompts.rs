@@ -32,6 +32,7 @@ impl Engine {
         begins: bool,
         gone: &Arc<AtomicBool>,
     ) -> Result<(Prompt, ReadPrompt), Error> {
+        request.check_messages()?;
         let sent = match &self.media {
             Ok(reader) => reader.take(&mut request.messages)?,
             Err(reason) if request.has_media() => return Err(reason.clone()),

@@ -7,6 +7,7 @@ mod answer;
 mod calls;
 mod content;
 mod failure;
+pub(crate) mod models;
 mod request;
 pub(crate) mod schema;
 mod stream;
@@ -31,13 +32,16 @@ use crate::{
     },
 };
 use answer::AnswerWriter;
-use axum::{Json, body::Body, extract::State, response::Response};
+use axum::{Json, body::Body, extract::State, http::HeaderMap, response::Response};
 use request::MessageFields;
 use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
+
+/// The header that all of Anthropic's clients send.
+pub(crate) const VERSION: &str = "anthropic-version";
 
 #[derive(OpenApi)]
 #[openapi(components(schemas(schema::ErrorBody), responses(schema::AnthropicRefusal)))]
@@ -55,8 +59,14 @@ pub(crate) const ERRORS: ErrorForm = ErrorForm {
     body: failure::error_body,
 };
 
-fn is_path(path: &str) -> bool {
-    path == MESSAGES || path == COUNT
+/// Also of what it shares with OpenAI's, for its clients.
+fn is_path(path: &str, headers: &HeaderMap) -> bool {
+    if path.starts_with("/v1/models") && headers.contains_key(VERSION) {
+        return true;
+    }
+    // Also what this API does not have, such as batches.
+    path.strip_prefix(MESSAGES)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Answers with a message in Anthropic's form, whole or as its events.

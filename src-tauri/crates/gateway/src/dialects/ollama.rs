@@ -33,7 +33,11 @@ use crate::{
     },
     inference::Inference,
 };
-use axum::{Json, Router, http::Uri, routing::get};
+use axum::{
+    Json, Router,
+    http::{HeaderMap, Uri},
+    routing::get,
+};
 use schema::{Errors, OllamaRefusal, OllamaVersion};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -47,10 +51,10 @@ const VERSION: &str = "0.12.11";
 /// Errors on these paths, as Ollama's clients read them.
 pub(crate) const ERRORS: ErrorForm = ErrorForm {
     is_path,
-    body: failure::error_body,
+    body: |error, _| failure::error_body(error),
 };
 
-fn is_path(path: &str) -> bool {
+fn is_path(path: &str, _: &HeaderMap) -> bool {
     path.starts_with("/api/")
 }
 

@@ -17,7 +17,7 @@ use utoipa::{
 };
 
 /// The description of the routes, which the test below collects.
-const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json");
+pub(crate) const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json");
 
 /// What belongs to no route.
 #[derive(OpenApi)]

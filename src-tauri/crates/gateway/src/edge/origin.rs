@@ -47,7 +47,7 @@ pub(crate) async fn same_site(
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static(
-            "location, retry-after, x-request-id, x-tierbar-queue, x-tierbar-tier, x-tierbar-model, x-tierbar-why, x-tierbar-stepped-down-from, x-tierbar-chain, x-tierbar-tried, x-tierbar-fallback-from, x-tierbar-context, x-tierbar-triage",
+            "location, retry-after, request-id, x-request-id, x-tierbar-queue, x-tierbar-tier, x-tierbar-model, x-tierbar-why, x-tierbar-stepped-down-from, x-tierbar-chain, x-tierbar-tried, x-tierbar-fallback-from, x-tierbar-context, x-tierbar-triage",
         ),
     );
     response

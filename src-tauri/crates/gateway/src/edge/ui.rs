@@ -1,8 +1,15 @@
 //! The UI's files, built into the program, at `/`.
 
-use crate::http::error::{Failure, no_such_path};
+use crate::{
+    edge::{
+        nearest::{method_not_allowed, no_such_path},
+        welcome,
+    },
+    http::error::Failure,
+};
 use axum::{
-    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    body::Body,
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use rust_embed::{EmbeddedFile, RustEmbed};
@@ -21,7 +28,11 @@ const NOT_BUILT: &str = "<!doctype html><meta charset=utf-8><title>Tierbar</titl
     The API answers all the same.</p>";
 
 /// Everything that no route takes: a file of the UI, or nothing.
-pub(crate) async fn asset(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+pub(crate) async fn asset(request: Request<Body>) -> Response {
+    if welcome::is_wanted(&request) {
+        return welcome::answer(&request);
+    }
+    let (uri, method, headers) = (request.uri(), request.method(), request.headers());
     let path = uri.path().trim_start_matches('/');
     let path = if path.is_empty() { "index.html" } else { path };
     let Some(file) = Dist::get(path) else {
@@ -35,11 +46,11 @@ pub(crate) async fn asset(method: Method, uri: Uri, headers: HeaderMap) -> Respo
         return Failure(no_such_path(uri.path())).into_response();
     };
     if method != Method::GET && method != Method::HEAD {
-        return crate::http::error::method_not_allowed(method, uri)
+        return method_not_allowed(method.clone(), uri.clone())
             .await
             .into_response();
     }
-    serve(path, file, &headers)
+    serve(path, file, headers)
 }
 
 fn serve(path: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {

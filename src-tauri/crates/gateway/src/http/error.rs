@@ -4,7 +4,7 @@ use axum::{
     Json,
     body::Body,
     extract::{Request, State},
-    http::{HeaderValue, Method, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -48,11 +48,16 @@ impl IntoResponse for Failure {
     }
 }
 
+/// The name of a request, which its answer and log lines have.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) String);
+
 /// The form of errors on a dialect's paths, written by the dialect; every other path has OpenAI's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorForm {
-    pub(crate) is_path: fn(&str) -> bool,
-    pub(crate) body: fn(&Error) -> Value,
+    pub(crate) is_path: fn(&str, &HeaderMap) -> bool,
+    /// Of an error and the request's id.
+    pub(crate) body: fn(&Error, Option<&str>) -> Value,
 }
 
 /// Writes errors in the form of the path. The outermost layer, so that it applies to all refusals.
@@ -61,11 +66,13 @@ pub(crate) async fn write_in_form(
     request: Request,
     next: Next,
 ) -> Response {
-    let path = request.uri().path();
-    let form = forms.iter().find(|form| (form.is_path)(path));
+    let (path, headers) = (request.uri().path(), request.headers());
+    let form = forms.iter().find(|form| (form.is_path)(path, headers));
+    let id = request.extensions().get::<RequestId>().cloned();
     let mut response = next.run(request).await;
     if let Some((form, error)) = form.zip(response.extensions().get::<Error>()) {
-        let body = Body::from((form.body)(error).to_string());
+        let id = id.as_ref().map(|RequestId(id)| id.as_str());
+        let body = Body::from((form.body)(error, id).to_string());
         response.headers_mut().remove(header::CONTENT_LENGTH);
         *response.body_mut() = body;
     }
@@ -96,13 +103,4 @@ pub(crate) fn with_advice(message: &str, error: &Error) -> String {
 /// Returns an error as the last event of a stream.
 pub(crate) fn last_event(error: &Error) -> String {
     format!("data: {}\n\n", error.openai_body())
-}
-
-pub(crate) fn no_such_path(path: &str) -> Error {
-    Error::new(Code::NotFound, format!("no route matches {path}"))
-}
-
-pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Failure {
-    let message = format!("{} does not accept {method}", uri.path());
-    Failure(Error::new(Code::MethodNotAllowed, message))
 }

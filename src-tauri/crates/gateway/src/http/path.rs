@@ -1,10 +1,11 @@
 //! Parameters in a request's path.
 
-use crate::http::error::{Failure, no_such_path};
+use crate::http::error::Failure;
 use axum::{
     extract::{FromRequestParts, Path},
     http::request::Parts,
 };
+use tierbar_core::{Code, Error};
 
 /// The `{id}` of a path.
 pub(crate) struct Id(pub(crate) String);
@@ -18,7 +19,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Ids {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         match Path::from_request_parts(parts, state).await {
             Ok(Path((first, second))) => Ok(Self(first, second)),
-            Err(_) => Err(Failure(no_such_path(parts.uri.path()))),
+            Err(_) => Err(not_utf8()),
         }
     }
 }
@@ -30,7 +31,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
         match Path::from_request_parts(parts, state).await {
             Ok(Path(id)) => Ok(Self(id)),
             // Only invalid UTF-8 fails here, and no name contains that.
-            Err(_) => Err(Failure(no_such_path(parts.uri.path()))),
+            Err(_) => Err(not_utf8()),
         }
     }
+}
+
+fn not_utf8() -> Failure {
+    let message = "the path has a part that is not UTF-8";
+    Failure(Error::new(Code::NotFound, message))
 }

@@ -168,7 +168,10 @@ impl<'de> Deserialize<'de> for Read {
                             true
                         }
                         "keep_alive" => {
-                            routing.keep_alive = Option::deserialize(&value).map_err(wrong)?;
+                            // Some clients send an empty text where nothing is set.
+                            if value != "" {
+                                routing.keep_alive = Option::deserialize(&value).map_err(wrong)?;
+                            }
                             true
                         }
                         _ => false,
@@ -203,6 +206,8 @@ mod tests {
             (Some("fast"), Some(true))
         );
         assert!(routing.keep_alive.is_some());
+        let (_, routing) = Content::read(br#"{"keep_alive": ""}"#.as_slice().into()).unwrap();
+        assert!(routing.keep_alive.is_none());
         let (content, routing) = Content::of(json!({"model": null, "stream": null})).unwrap();
         assert_eq!(content.bytes(), &br#"{"model":null,"stream":null}"#[..]);
         assert_eq!((routing.model, routing.stream), (None, None));

@@ -37,7 +37,7 @@ impl Dialect for AnswerWriter {
                 self.end = End::new(reason, stop);
                 self.finish()
             }
-            Event::Failed(failed) => render("error", &failure::error_body(&failed.error)),
+            Event::Failed(failed) => render("error", &failure::error_body(&failed.error, None)),
             Event::Started(_) | Event::LogProbs(_) => String::new(),
         }
     }

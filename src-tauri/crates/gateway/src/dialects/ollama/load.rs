@@ -54,7 +54,7 @@ pub(super) async fn settle(
 /// # Errors
 /// `BadRequest` for what is no time.
 pub(super) fn keep(keep_alive: Option<&Value>) -> Result<Option<KeepAlive>, Error> {
-    let given = keep_alive.filter(|value| !value.is_null());
+    let given = keep_alive.filter(|value| !value.is_null() && *value != "");
     let read = given.map(KeepAlive::deserialize).transpose();
     read.map_err(|wrong| super::common::bad(wrong.to_string()))
 }

@@ -2,10 +2,15 @@
 
 use super::schema::{Model, Models};
 use crate::{
+    dialects::anthropic::{self, models::Page},
     http::{error::Failure, path::Id, schema::Errors},
     inference::{Inference, models::askable, route},
 };
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    http::HeaderMap,
+};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +18,8 @@ use std::{
 };
 use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
 
-/// Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier.
+/// Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier. With the header
+/// `anthropic-version`, in Anthropic's form.
 #[utoipa::path(
     get,
     path = "/v1/models",
@@ -21,9 +27,17 @@ use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierS
     operation_id = "listModels",
     responses((status = 200, description = "The list", body = Models), Errors),
 )]
-pub(crate) async fn list(State(inference): State<Arc<Inference>>) -> Json<Value> {
+pub(crate) async fn list(
+    State(inference): State<Arc<Inference>>,
+    headers: HeaderMap,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Json<Value> {
     let config = inference.services.config();
     let data = entries(&inference.tiers.snapshot(), &config.chains);
+    if headers.contains_key(anthropic::VERSION) {
+        let Query(page) = page.unwrap_or_default();
+        return Json(anthropic::models::list(&data, &page));
+    }
     Json(json!({"object": "list", "data": data}))
 }
 
@@ -38,13 +52,18 @@ pub(crate) async fn list(State(inference): State<Arc<Inference>>) -> Json<Value>
 )]
 pub(crate) async fn one(
     State(inference): State<Arc<Inference>>,
+    headers: HeaderMap,
     Id(id): Id,
 ) -> Result<Json<Value>, Failure> {
     let tiers = inference.tiers.snapshot();
     let config = inference.services.config();
     let mut entries = entries(&tiers, &config.chains).into_iter();
     let found = entries.find(|entry| entry["id"] == *id);
-    Ok(Json(found.ok_or_else(|| route::unknown(&id, &tiers))?))
+    let found = found.ok_or_else(|| route::unknown(&id, &tiers))?;
+    Ok(Json(match headers.contains_key(anthropic::VERSION) {
+        true => anthropic::models::one(&found),
+        false => found,
+    }))
 }
 
 /// What answers: `auto`, each tier with a model, each chain, and each model of a tier.
@@ -108,6 +127,7 @@ fn entry(id: &str, tierbar: Value) -> Value {
 mod tests {
     use super::*;
     use crate::testing::{Bench, json, tier};
+    use axum::{body::Body, http::Request};
     use tierbar_core::TierState;
 
     #[tokio::test]
@@ -123,6 +143,26 @@ mod tests {
         assert_eq!(ids, ["auto", "fast", "small"]);
         let one = json(bench.get("/v1/models/fast").await).await;
         assert_eq!(one, list["data"][1]);
+        let anthropic = |path: &str| {
+            let request = Request::get(path).header("host", "localhost");
+            let request = request.header(anthropic::VERSION, "2023-06-01");
+            bench.send(request.body(Body::empty()).unwrap())
+        };
+        let list = json(anthropic("/v1/models?limit=1&after_id=auto").await).await;
+        assert_eq!(
+            (&list["data"][0]["id"], &list["has_more"]),
+            (&json!("fast"), &json!(true))
+        );
+        let one = json(anthropic("/v1/models/fast").await).await;
+        assert_eq!(
+            (&one["type"], &one["display_name"]),
+            (&json!("model"), &json!("fast"))
+        );
+        let unknown = anthropic("/v1/models/claude-9").await;
+        let id = unknown.headers()["request-id"].to_str().unwrap().to_owned();
+        let unknown = json(unknown).await;
+        assert_eq!(unknown["error"]["type"], "not_found_error", "{unknown}");
+        assert_eq!(unknown["request_id"], id.as_str(), "{unknown}");
         assert_eq!(
             one["tierbar"],
             json!({"kind": "tier", "state": "ready", "model": "small", "input_modalities": []})

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn our_own_error_is_restored() {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
-        let reply = openai((ERRORS.body)(&error).to_string().as_bytes());
+        let reply = openai((ERRORS.body)(&error, None).to_string().as_bytes());
         assert_eq!(
             wire::error(StatusCode::BAD_GATEWAY, reply.to_string().as_bytes()),
             error
