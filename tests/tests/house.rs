@@ -457,14 +457,16 @@ const INFERENCE: [&str; 25] = [
     "chain",
     "dispatch",
 ];
-const EDGE: [&str; 8] = [
+const EDGE: [&str; 10] = [
     "openapi",
+    "nearest",
     "paused",
     "request_id",
     "token",
-    "ui",
     "sessions",
     "origin",
+    "welcome",
+    "ui",
     "keys",
 ];
 const ADMIN: [&str; 25] = [
@@ -494,7 +496,14 @@ const ADMIN: [&str; 25] = [
     "status",
     "turns",
 ];
-const DIALECTS: [&str; 5] = ["respond", "openai", "anthropic", "ollama", "contexts"];
+const DIALECTS: [&str; 6] = [
+    "respond",
+    "openai",
+    "anthropic",
+    "ollama",
+    "models",
+    "contexts",
+];
 
 #[test]
 fn the_modules_of_a_storey_import_downwards() {

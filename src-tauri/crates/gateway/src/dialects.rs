@@ -2,6 +2,7 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod contexts;
+pub(crate) mod models;
 pub(crate) mod ollama;
 pub(crate) mod openai;
 mod respond;

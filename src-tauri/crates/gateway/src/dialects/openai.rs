@@ -1,6 +1,5 @@
-//! The OpenAI dialect: the list of models, and completions and embeddings relayed to the worker that answers, responses on top of them.
+//! The OpenAI dialect: completions and embeddings relayed to the worker that answers, responses on top of them.
 
-pub(crate) mod models;
 mod responses;
 pub(crate) mod schema;
 
@@ -22,8 +21,6 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
     OpenApiRouter::default()
-        .routes(routes!(models::list))
-        .routes(routes!(models::one))
         .routes(routes!(chat))
         .routes(routes!(complete))
         .routes(routes!(embed))

@@ -355,7 +355,7 @@ enum Vector {
 
 /// Everything that a request can name.
 #[derive(ToSchema)]
-pub(super) struct Models {
+pub(crate) struct Models {
     #[schema(inline)]
     object: ListObject,
     data: Vec<Model>,
@@ -363,7 +363,7 @@ pub(super) struct Models {
 
 /// What a request can name as its `model`.
 #[derive(ToSchema)]
-pub(super) struct Model {
+pub(crate) struct Model {
     id: String,
     #[schema(inline)]
     object: ModelObject,

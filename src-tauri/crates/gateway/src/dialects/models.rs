@@ -1,9 +1,11 @@
-//! `GET /v1/models`, all or one.
+//! `GET /v1/models`, all or one: in OpenAI's form, or in Anthropic's for its clients.
 
-use super::schema::{Model, Models};
 use crate::{
-    dialects::anthropic::{self, models::Page},
-    http::{error::Failure, path::Id, schema::Errors},
+    dialects::{
+        anthropic::{self, models::Page},
+        openai::schema::{Model, Models},
+    },
+    http::{error::Failure, path::Id, routes::routes, schema::Errors},
     inference::{Inference, models::askable, route},
 };
 use axum::{
@@ -17,6 +19,13 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
+use utoipa_axum::router::OpenApiRouter;
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(one))
+}
 
 /// Lists what a request can name: `auto`, each tier with a model, each chain, and each model of a tier. With the header
 /// `anthropic-version`, in Anthropic's form.
@@ -27,7 +36,7 @@ use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierS
     operation_id = "listModels",
     responses((status = 200, description = "The list", body = Models), Errors),
 )]
-pub(crate) async fn list(
+async fn list(
     State(inference): State<Arc<Inference>>,
     headers: HeaderMap,
     page: Result<Query<Page>, QueryRejection>,
@@ -50,7 +59,7 @@ pub(crate) async fn list(
     params(("id" = String, Path, description = "A tier, a chain, a model's id, or `auto`")),
     responses((status = 200, description = "The entry", body = Model), Errors),
 )]
-pub(crate) async fn one(
+async fn one(
     State(inference): State<Arc<Inference>>,
     headers: HeaderMap,
     Id(id): Id,
