@@ -3,7 +3,7 @@
 mod foreign;
 mod pins;
 
-pub(crate) use foreign::{not_measured, refuse_measuring, refuse_new_commands};
+pub(crate) use foreign::{not_measured, refuse_new_commands};
 
 use crate::{
     blocking::blocking,
@@ -292,6 +292,24 @@ impl Models {
         (order.into_iter().filter_map(spec).collect(), notice)
     }
 
+    /// Checks that the tier has a model of ours that generates text. Blocking: it reads the model's header.
+    ///
+    /// # Errors
+    /// `BadRequest` if there is nothing to measure.
+    pub(crate) fn check_measured(&self, tier: &TierId, config: &TierConfig) -> Result<(), Error> {
+        foreign::refuse_measuring(tier, config)?;
+        let library = self.library();
+        let path = library.resolve(&config.model).ok();
+        let does = match kind(tier, &library, path.as_deref()) {
+            ModelKind::Chat => return Ok(()),
+            ModelKind::Embedding => "embeds",
+            ModelKind::Reranking => "ranks",
+        };
+        let what =
+            format!("Tierbar measures how fast a tier generates text, and {tier} {does} texts");
+        Err(Error::new(Code::BadRequest, what).hint("measure a tier with a chat model"))
+    }
+
     /// Returns what a tune can try with the tier's model on this machine, and its context. Blocking: it reads the model.
     ///
     /// # Errors
@@ -301,7 +319,7 @@ impl Models {
         let config = current
             .tier(tier, &machine)
             .ok_or_else(|| no_longer(tier))?;
-        refuse_measuring(tier, &config)?;
+        self.check_measured(tier, &config)?;
         let free = TierConfig {
             gpu_layers: None,
             ..config
