@@ -184,3 +184,42 @@ fn a_verdict_counts_the_tiers_batch_and_paging() {
     assert_eq!(of(0, Paging::Cache).placement, Placement::Cache);
     assert_eq!(of(0, Paging::Off).placement, Placement::Refused);
 }
+
+#[test]
+fn a_profile_settles_anew_when_models_may_use_less() {
+    let model = accounts::qwen35_9b(QWEN_9B);
+    let now = Machine::mac(16 * GIB);
+    // As where an embedder takes its slot, or the machine is to leave more to other programs.
+    let less = Machine {
+        embedder_bytes: 6 * GIB,
+        ..now
+    };
+    for profile in Profile::ALL {
+        let choice = ContextChoice {
+            profile,
+            ..ContextChoice::default()
+        };
+        let [before, after] = [now, less].map(|machine| verdict(&model, choice, &machine, &[]));
+        assert_eq!(after.placement, Placement::Resident, "{profile:?}");
+        assert!(after.context_tokens <= before.context_tokens, "{profile:?}");
+        assert!(after.total_bytes <= after.budget_bytes, "{profile:?}");
+    }
+    // The user's own context is refused, with the largest that fits.
+    let own = TierConfig {
+        context: Choice::Fixed(262_144),
+        kv_cache: Choice::Fixed(KvCache::F16),
+        ..TierConfig::default()
+    };
+    let settled = settle(&own, &model, Beside::default(), &less);
+    assert_eq!(settled, own);
+    let error =
+        crate::budget::plan_load(&model, 262_144, KvCache::F16, MICRO_BATCH, &less.budget())
+            .unwrap_err();
+    assert_eq!(error.code, crate::Code::OverBudget);
+    assert!(
+        error
+            .hint
+            .unwrap()
+            .starts_with("set the tier's context to ")
+    );
+}
