@@ -4,6 +4,7 @@
 
 mod answers;
 mod appliance;
+mod assignments;
 mod bad_input;
 mod catalog;
 mod command_line;

@@ -3,6 +3,7 @@
 //! There is one sum, [`LoadPlan`]: the supervisor loads by it, and a verdict reports it. A media projector and a draft
 //! model are added at the load if they fit, since the model also answers without them.
 
+mod beside;
 mod line;
 mod sum;
 
@@ -14,18 +15,13 @@ use crate::{
     run::{KvCache, Paging},
     tier::TierKind,
 };
+pub use beside::{Beside, MediaProjector};
 pub use line::{Line, LineKind};
 use serde::{Deserialize, Serialize};
 pub(crate) use sum::needs;
 
 pub const GIB: u64 = 1 << 30;
 pub const MIB: u64 = 1 << 20;
-
-/// Returns what a draft model uses beside its model, in the same context.
-#[must_use]
-pub fn draft_bytes(draft: &ModelAccount, context: u32, kv: KvCache, batch: u32) -> u64 {
-    needs(draft, context, kv, batch).engine_bytes()
-}
 
 /// The most that the engine keeps of the states of a model with a sliding window or recurrent layers, to go back in a
 /// conversation.
@@ -81,6 +77,15 @@ impl Budget {
             max_loaded,
             paging: Paging::Mmap,
             embedder_bytes: EMBEDDER,
+        }
+    }
+
+    /// Returns it with so many bytes less for all models together.
+    #[must_use]
+    pub(crate) fn less(self, bytes: u64) -> Self {
+        Self {
+            total_bytes: self.total_bytes.saturating_sub(bytes),
+            ..self
         }
     }
 
@@ -264,7 +269,7 @@ pub fn plan_load(
     .detail("needed_bytes", plan.total_bytes())
     .detail("budget_bytes", budget.total_bytes);
     Err(
-        match largest_context(model, kv, batch, budget, Placement::SLOWEST) {
+        match largest_context(model, Beside::default(), kv, batch, budget, Placement::SLOWEST) {
             Some(tokens) => error
                 .hint(format!("set the tier's context to {tokens} tokens or less"))
                 .detail("largest_context_tokens", tokens),
@@ -291,10 +296,11 @@ fn can_stream(
     place(model, context, kv, batch, &budget).placement == Placement::Stream
 }
 
-/// Returns the largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least`;
-/// `None` if not even the first step is. A model trained for less than the last step ends it.
+/// Returns the largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least` with all of
+/// `beside`; `None` if not even the first step is. A model trained for less than the last step ends it.
 pub(crate) fn largest_context(
     model: &ModelAccount,
+    beside: Beside<'_>,
     kv: KvCache,
     batch: u32,
     budget: &Budget,
@@ -303,8 +309,9 @@ pub(crate) fn largest_context(
     let trained = model.context_train.max(1);
     let context = |steps: u32| steps.saturating_mul(CONTEXT_STEP).min(trained);
     let fits = |steps| {
-        let plan = place(model, context(steps), kv, batch, budget);
-        plan.placement.rank() <= at_least.rank()
+        let context = context(steps);
+        let budget = budget.less(beside.bytes(context, kv, batch));
+        place(model, context, kv, batch, &budget).placement.rank() <= at_least.rank()
     };
     let (mut low, mut high) = (0, trained.div_ceil(CONTEXT_STEP) + 1);
     while high - low > 1 {

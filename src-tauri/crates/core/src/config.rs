@@ -6,6 +6,7 @@ mod dialect;
 mod dollars;
 mod engine;
 mod hours;
+mod older;
 mod schedule;
 mod server;
 mod size;

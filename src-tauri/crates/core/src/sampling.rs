@@ -62,31 +62,34 @@ impl Sampling {
         *self == Self::default()
     }
 
+    /// Returns it without the values that are out of range, and the key and the range of each of those.
+    #[must_use]
+    pub fn valid(mut self) -> (Self, Vec<(&'static str, String)>) {
+        let mut wrong = Vec::new();
+        for (key, value, least, most) in [
+            ("temperature", &mut self.temperature, 0.0, 5.0),
+            ("top_p", &mut self.top_p, 0.0, 1.0),
+            ("min_p", &mut self.min_p, 0.0, 1.0),
+            ("repeat_penalty", &mut self.repeat_penalty, 0.5, 2.0),
+            ("presence_penalty", &mut self.presence_penalty, -2.0, 2.0),
+            ("frequency_penalty", &mut self.frequency_penalty, -2.0, 2.0),
+        ] {
+            if let Some(number) = value.take_if(|number| !(least..=most).contains(number)) {
+                wrong.push((key, format!("{number} is not between {least} and {most}")));
+            }
+        }
+        let most = MOST_TOP_K;
+        if let Some(top_k) = self.top_k.take_if(|top_k| !(0..=most).contains(top_k)) {
+            wrong.push(("top_k", format!("{top_k} is not between 0 and {most}")));
+        }
+        (self, wrong)
+    }
+
     /// # Errors
     /// The key of the first value that is out of range, and the range.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
-        let numbers = [
-            ("temperature", self.temperature, 0.0, 5.0),
-            ("top_p", self.top_p, 0.0, 1.0),
-            ("min_p", self.min_p, 0.0, 1.0),
-            ("repeat_penalty", self.repeat_penalty, 0.5, 2.0),
-            ("presence_penalty", self.presence_penalty, -2.0, 2.0),
-            ("frequency_penalty", self.frequency_penalty, -2.0, 2.0),
-        ];
-        for (key, value, least, most) in numbers {
-            if let Some(value) = value
-                && !(least..=most).contains(&value)
-            {
-                return Err((key, format!("{value} is not between {least} and {most}")));
-            }
-        }
-        match self.top_k {
-            Some(top_k) if !(0..=MOST_TOP_K).contains(&top_k) => Err((
-                "top_k",
-                format!("{top_k} is not between 0 and {MOST_TOP_K}"),
-            )),
-            _ => Ok(()),
-        }
+        let (_, wrong) = self.valid();
+        wrong.into_iter().next().map_or(Ok(()), Err)
     }
 
     const fn of(temperature: f32, top_k: i32, top_p: f32) -> Self {
@@ -191,5 +194,20 @@ mod tests {
             ..Sampling::default()
         };
         assert_eq!(wrong.check().unwrap_err().0, "top_k");
+        let some = Sampling {
+            top_p: Some(0.9),
+            min_p: Some(7.0),
+            ..wrong
+        };
+        let (valid, wrong) = some.valid();
+        assert_eq!(
+            valid,
+            Sampling {
+                top_p: Some(0.9),
+                ..Sampling::default()
+            }
+        );
+        let keys: Vec<_> = wrong.iter().map(|(key, _)| *key).collect();
+        assert_eq!(keys, ["min_p", "top_k"]);
     }
 }

@@ -103,11 +103,12 @@ fn sampling(keys: &Keys<'_>) -> Sampling {
         repeat_penalty: float("penalty_repeat"),
         ..Sampling::default()
     };
-    if sampling.check().is_ok() {
-        sampling
-    } else {
-        Sampling::default()
+    let (valid, wrong) = sampling.valid();
+    for (key, why) in wrong {
+        let name = keys.name().unwrap_or_else(|| "an unnamed model".to_owned());
+        tracing::warn!("the file of {name} sets {key}, which is left out: {why}");
     }
+    valid
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

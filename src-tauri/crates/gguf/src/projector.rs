@@ -9,7 +9,7 @@ use crate::{
     keys::Keys,
     quant,
 };
-use tierbar_core::{Modality, ModelAccount};
+use tierbar_core::{Modality, ModelAccount, budget::MediaProjector};
 
 /// The contents of a projector's header. All sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,10 +46,11 @@ impl ProjectorAccount {
         let all = [Some(Modality::Text), image, audio];
         all.into_iter().flatten().collect()
     }
+}
 
-    /// What it takes beside a model of that context and batch: its weights, and an upper estimate of what encoding takes.
-    #[must_use]
-    pub fn load_bytes(&self, context: u32, batch: u32) -> u64 {
+impl MediaProjector for ProjectorAccount {
+    /// An upper estimate.
+    fn load_bytes(&self, context: u32, batch: u32) -> u64 {
         let encoders = [&self.vision, &self.audio].into_iter().flatten();
         encoders.fold(self.bytes, |sum, encoder| {
             sum.saturating_add(encoder.compute_bytes(context, batch))

@@ -4,7 +4,9 @@ use crate::{
     address,
     config::parse,
     folder::{self, Folder},
-    models, ownership, platform,
+    models,
+    notices::older_default,
+    ownership, platform,
     volume::Volume,
     worker,
 };
@@ -175,8 +177,11 @@ fn tiers(folder: &Folder, config: &Config) -> Vec<Finding> {
         .tiers
         .iter()
         .filter(|(_, tier)| tier.engine == Engine::Embedded && !tier.model.is_empty());
-    let examined = own.map(|(id, tier)| model(&library, id, &tier.model));
-    let examined: Vec<_> = examined.collect();
+    let older = |id, tier| older_default(id, tier).map(|(what, remedy)| Finding::bad(what, remedy));
+    let examined: Vec<_> = own
+        .flat_map(|(id, tier)| [Some(model(&library, id, &tier.model)), older(id, tier)])
+        .flatten()
+        .collect();
     if examined.is_empty() {
         return vec![Finding::bad(
             "no tier has a model",
@@ -219,7 +224,7 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
         let home = home(&format!(
-            "listen = \"{address}\"\nnew_key = 1\n[tiers.fast]\nmodel = \"gone\"\n"
+            "listen = \"{address}\"\nnew_key = 1\n[tiers.fast]\nmodel = \"gone\"\ncontext = 4096\nkv_cache = \"f16\"\n"
         ));
         let open = fs::Permissions::from_mode(0o755);
         fs::set_permissions(home.path(), open).unwrap();
@@ -230,6 +235,7 @@ mod tests {
             "the key new_key is unknown",
             &format!("{address} is taken"),
             "the model of fast is missing",
+            "fast has 4096 tokens of context in f16, the default of an earlier version",
         ] {
             assert!(wrong.contains(part), "{part} is not in:\n{wrong}");
         }

@@ -188,6 +188,12 @@ impl LiveConfig {
         self.publish_notices(&self.models.config());
     }
 
+    /// Publishes which downloaded models their tiers could not be given, and why.
+    pub(crate) fn set_assignment_notices(&self, notices: Vec<String>) {
+        self.notices.set_assignments(notices);
+        self.publish_notices(&self.models.config());
+    }
+
     /// Gives the tier settings that are in no configuration, until [`Self::end_trial`].
     pub(crate) async fn begin_trial(&self, tier: &TierId, trial: Trial) {
         let _turn = self.applying.lock().await;

@@ -3,12 +3,11 @@
 mod foreign;
 mod pins;
 
-pub(crate) use foreign::{not_measured, refuse_measuring, refuse_new_commands};
+pub(crate) use foreign::{not_measured, refuse_new_commands};
 
 use crate::{
     blocking::blocking,
     folder::{Folder, set},
-    library::projector_bytes,
 };
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -21,9 +20,9 @@ use std::{
 use tierbar_core::{
     Code, Config, Error, Modality, ModelAccount, ModelKind, TierId, TierKind,
     bench::Settings,
-    budget::{Budget, EMBEDDER, EMBEDDER_SLOT, LoadPlan, Placement, draft_bytes, plan_load},
+    budget::{Beside, Budget, EMBEDDER, EMBEDDER_SLOT, Placement, plan_load},
     config::{Paging, TierConfig},
-    fit::{ContextChoice, LineKind, Machine, gpu_share, settle},
+    fit::{Machine, gpu_share, settle},
     lease::BoxFuture,
     sampling::ModelSampling,
     tune::Limits,
@@ -96,7 +95,11 @@ impl Current {
         let Ok((account, path)) = account else {
             return at.map_or_else(|| tier.clone(), |at| known[at].1.clone());
         };
-        let settled = settled(tier, &path, &account, &self.library, machine);
+        let projector = self.library.projector(&path, &account);
+        let draft = draft_model(tier, &self.library).ok().flatten();
+        let draft = draft.as_ref().map(|(_, account)| account);
+        let beside = beside(projector.as_ref(), draft);
+        let settled = settle(tier, &account, beside, machine);
         if let Some(at) = at {
             known.remove(at);
         }
@@ -289,6 +292,24 @@ impl Models {
         (order.into_iter().filter_map(spec).collect(), notice)
     }
 
+    /// Checks that the tier has a model of ours that generates text. Blocking: it reads the model's header.
+    ///
+    /// # Errors
+    /// `BadRequest` if there is nothing to measure.
+    pub(crate) fn check_measured(&self, tier: &TierId, config: &TierConfig) -> Result<(), Error> {
+        foreign::refuse_measuring(tier, config)?;
+        let library = self.library();
+        let path = library.resolve(&config.model).ok();
+        let does = match kind(tier, &library, path.as_deref()) {
+            ModelKind::Chat => return Ok(()),
+            ModelKind::Embedding => "embeds",
+            ModelKind::Reranking => "ranks",
+        };
+        let what =
+            format!("Tierbar measures how fast a tier generates text, and {tier} {does} texts");
+        Err(Error::new(Code::BadRequest, what).hint("measure a tier with a chat model"))
+    }
+
     /// Returns what a tune can try with the tier's model on this machine, and its context. Blocking: it reads the model.
     ///
     /// # Errors
@@ -298,7 +319,7 @@ impl Models {
         let config = current
             .tier(tier, &machine)
             .ok_or_else(|| no_longer(tier))?;
-        refuse_measuring(tier, &config)?;
+        self.check_measured(tier, &config)?;
         let free = TierConfig {
             gpu_layers: None,
             ..config
@@ -389,32 +410,27 @@ fn load(
     }
     let path = library.resolve(&config.model)?;
     let account = library.account(&path)?;
-    let config = &settled(config, &path, &account, library, machine);
+    let projector = library.projector(&path, &account);
+    let draft = draft_model(config, library)?;
+    let beside = beside(
+        projector.as_ref(),
+        draft.as_ref().map(|(_, account)| account),
+    );
+    let config = &settle(config, &account, beside, machine);
     let kv_cache = config.kv_cache.fixed().unwrap_or_default();
+    let budget = machine.paging(config.paging).budget();
     let plan = plan_load(
         &account,
         config.context_tokens(),
         kv_cache,
         config.batch,
-        &machine.paging(config.paging).budget(),
+        &budget,
     )?;
-    let (found, useless) = match library.projector(&path, &account) {
-        Some(Projector {
-            path,
-            account: Ok(projector),
-            ..
-        }) => {
-            let bytes = projector.load_bytes(plan.context_tokens, config.batch);
-            (Some((path, bytes)), None)
-        }
-        Some(Projector { path, .. }) => (None, Some(path)),
-        None => (None, None),
-    };
-    let (plan, projector) = with(plan, LineKind::Projector, found, machine);
-    // The worker does not load it either, and reports why when an image is sent.
-    let projector = projector.or(useless);
-    let draft = draft_model(config, library, plan.context_tokens)?;
-    let (plan, draft_model) = with(plan, LineKind::DraftModel, draft, machine);
+    let plan = beside.join(plan, kv_cache, config.batch, &budget);
+    let (_, left_out) = beside.split(&plan);
+    let no_room = (left_out.projector.is_some(), left_out.draft.is_some());
+    let projector = with_room(projector.map(|projector| projector.path), no_room.0);
+    let draft_model = with_room(draft.map(|(path, _)| path), no_room.1);
     let on_gpu = |limit| {
         let share = gpu_share(&account, &plan, kv_cache, config.batch, limit);
         match config.gpu_layers {
@@ -442,66 +458,53 @@ fn load(
     })
 }
 
-/// Returns the tier with what its model gets in place of `auto`, beside its projector and its draft model.
-fn settled(
-    tier: &TierConfig,
-    path: &Path,
-    account: &ModelAccount,
-    library: &Library,
-    machine: &Machine,
-) -> TierConfig {
-    let choice = ContextChoice::from(tier);
-    let projector = projector_bytes(library.projector(path, account).as_ref(), &choice);
-    let draft = draft_model(tier, library, choice.media_context());
-    let draft = draft.ok().flatten().map(|(_, bytes)| bytes);
-    let beside = projector.unwrap_or(0).saturating_add(draft.unwrap_or(0));
-    settle(tier, account, beside, machine)
+/// Returns what is loaded beside a model if there is room for it.
+pub(crate) fn beside<'a>(
+    projector: Option<&'a Projector>,
+    draft: Option<&'a ModelAccount>,
+) -> Beside<'a> {
+    let usable = projector.and_then(|projector| projector.account.as_ref().ok());
+    Beside {
+        draft,
+        ..Beside::projector(usable)
+    }
 }
 
-/// Returns the tier's draft model and the memory it uses, if it has one.
-fn draft_model(
+/// Returns the tier's draft model, if it has one. Blocking.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(crate) fn draft_model(
     config: &TierConfig,
     library: &Library,
-    context: u32,
-) -> Result<Option<(PathBuf, u64)>, Error> {
+) -> Result<Option<(PathBuf, ModelAccount)>, Error> {
     let name = config.draft_model.trim();
     if name.is_empty() {
         return Ok(None);
     }
-    let account = |path: PathBuf| {
-        let account = library.account(&path)?;
-        let kv_cache = config.kv_cache.fixed().unwrap_or_default();
-        let bytes = draft_bytes(&account, context, kv_cache, config.batch);
-        Ok((path, bytes))
-    };
-    let found = library.resolve(name).and_then(account);
-    found.map(Some).map_err(|error| {
-        Error {
-            message: format!("its draft model: {}", error.message),
-            ..error
-        }
-        .hint("choose another `draft_model` for the tier, or none")
-    })
+    let read = |path: PathBuf| Ok((library.account(&path)?, path));
+    let found = library.resolve(name).and_then(read);
+    found
+        .map(|(account, path)| Some((path, account)))
+        .map_err(|error| {
+            Error {
+                message: format!("its draft model: {}", error.message),
+                ..error
+            }
+            .hint("choose another `draft_model` for the tier, or none")
+        })
 }
 
-/// Adds an optional part to the plan, if there is room for it.
-fn with(
-    plan: LoadPlan,
-    what: LineKind,
-    found: Option<(PathBuf, u64)>,
-    machine: &Machine,
-) -> (LoadPlan, Option<PathBuf>) {
-    let Some((path, bytes)) = found else {
-        return (plan, None);
-    };
-    let Some(with) = plan.with(what, bytes, &machine.budget()) else {
+/// Returns the file, if there is room for it. A projector that cannot be used is passed on: the worker does not load it either, and
+/// reports why when an image is sent.
+fn with_room(file: Option<PathBuf>, left_out: bool) -> Option<PathBuf> {
+    if let (Some(file), true) = (&file, left_out) {
         tracing::warn!(
             "{} is not loaded: with it, the model would exceed the budget",
-            path.display()
+            file.display()
         );
-        return (plan, None);
-    };
-    (with, Some(path))
+    }
+    file.filter(|_| !left_out)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::{config::ConfigFile, schedules::Schedules};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tierbar_core::{Config, Error, config::TierConfig};
+use tierbar_core::{Config, Error, TierId, config::TierConfig};
 use tierbar_fetch::Queue;
 use tierbar_library::{LibraryWatch, model_id};
 use tierbar_supervisor::{BegunLoad, Handle};
@@ -25,6 +25,8 @@ pub(crate) struct Notices {
     pub(crate) ollama: Mutex<Option<String>>,
     /// Which pins cannot be kept.
     pub(crate) pins: Mutex<Option<String>>,
+    /// Downloaded models that their tiers could not be given.
+    pub(crate) assignments: Mutex<Vec<String>>,
 }
 
 impl Notices {
@@ -34,6 +36,10 @@ impl Notices {
 
     pub(crate) fn set_pins(&self, notice: Option<String>) {
         *self.pins.lock() = notice;
+    }
+
+    pub(crate) fn set_assignments(&self, notices: Vec<String>) {
+        *self.assignments.lock() = notices;
     }
 
     /// Returns all notices under this configuration.
@@ -53,6 +59,10 @@ impl Notices {
         notices.extend(self.unwatched.clone());
         notices.extend(self.ollama.lock().clone());
         notices.extend(self.pins.lock().clone());
+        notices.extend(self.assignments.lock().iter().cloned());
+        let tiers = config.tiers.iter();
+        let older = tiers.filter_map(|(id, tier)| older_default(id, tier));
+        notices.extend(older.map(|(what, remedy)| format!("{what}. {remedy}")));
         notices.extend(self.schedules.notices());
         let never_ended = self.supervisor.never_ended();
         let notice = |load: &BegunLoad| never_ended_notice(load, config);
@@ -64,6 +74,18 @@ impl Notices {
         }
         notices
     }
+}
+
+/// Returns what keeps a tier's context from following from its model although the user may not have chosen that, and what to do.
+pub(crate) fn older_default(tier: &TierId, config: &TierConfig) -> Option<(String, String)> {
+    let context = config.older_default(tier)?;
+    let what =
+        format!("{tier} has {context} tokens of context in f16, the default of an earlier version");
+    let remedy = format!(
+        "For the context that suits its model and this machine, choose a use for {tier} in Settings → Tiers, or delete `context` and \
+         `kv_cache` under [tiers.{tier}] in config.toml. To keep {context} tokens, delete `kv_cache` alone"
+    );
+    Some((what, remedy))
 }
 
 /// Returns the notice of a models folder that cannot be read.
@@ -92,7 +114,7 @@ fn never_ended_notice(load: &BegunLoad, config: &Config) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::{ModelId, TierId};
+    use tierbar_core::ModelId;
 
     #[test]
     fn an_unfinished_load_has_a_notice_while_a_tier_uses_it() {

@@ -126,6 +126,7 @@ fn live_config(
         watch: Arc::clone(&workers.watch),
         ollama: Mutex::default(),
         pins: Mutex::new(workers.pins.clone()),
+        assignments: Mutex::default(),
     };
     Arc::new(LiveConfig {
         folder: data.folder.clone(),

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use std::sync::LazyLock;
 use tierbar_core::{
     Modality, ModelAccount, ModelId,
+    budget::{Beside, MediaProjector},
     catalog::{
         Capabilities, CatalogModel, ModelKind, OfferedFile, OfferedProjector, PublishedScore,
         PublishedSpeed,
@@ -24,6 +25,7 @@ use tierbar_core::{
     model::KvAccount,
     sampling::Sampling,
 };
+use tierbar_gguf::Encoder;
 
 /// The supported version of the file format.
 pub const VERSION: u32 = 1;
@@ -78,6 +80,27 @@ pub struct Projector {
     pub size_bytes: u64,
     pub sha256: String,
     pub input_modalities: Vec<Modality>,
+    /// What encodes images, and sound.
+    pub vision: Option<EncoderFacts>,
+    pub audio: Option<EncoderFacts>,
+}
+
+/// The facts of a header that an encoder's memory follows from. See [`Encoder`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderFacts {
+    pub kind: String,
+    #[serde(default)]
+    pub patch: u32,
+    pub merge: Option<u32>,
+    pub width: u32,
+    pub inner: u32,
+    pub gated: bool,
+    pub heads: u32,
+    #[serde(default)]
+    pub channels: u32,
+    #[serde(default)]
+    pub bands: u32,
 }
 
 /// One file of a repository. None of the catalog's is split.
@@ -224,7 +247,7 @@ impl Entry {
             profile,
             ..ContextChoice::default()
         };
-        recommend(&account, context, machine, &offers)
+        recommend(&account, self.beside(), context, machine, &offers)
     }
 
     /// An estimated account; `None` where the architecture or the size is not known.
@@ -232,6 +255,12 @@ impl Entry {
     pub fn account(&self, quant: &Quant) -> Option<ModelAccount> {
         let facts = self.architecture.as_ref()?;
         Some(facts.account(&self.name, &quant.quant, quant.size_bytes?))
+    }
+
+    /// What is loaded beside its models.
+    #[must_use]
+    pub fn beside(&self) -> Beside<'_> {
+        Beside::projector(self.projector.as_ref())
     }
 
     fn offers(&self) -> Vec<Offer> {
@@ -254,10 +283,8 @@ impl Entry {
         let offers = self.offers();
         let offered = |quant: &Quant| {
             let fit = self.account(quant).map(|account| {
-                // Less what encoding takes, which only its header says.
-                let beside = self.projector.as_ref().map(|file| file.size_bytes);
                 let choice = ContextChoice::default();
-                let mut fit = verdict_with(&account, beside, choice, machine, &offers);
+                let mut fit = verdict_with(&account, self.beside(), choice, machine, &offers);
                 fit.estimated = true;
                 fit
             });
@@ -298,6 +325,32 @@ impl Entry {
             licence: self.licence.clone(),
             quants: self.quants.iter().map(offered).collect(),
             projector: self.projector.as_ref().map(Projector::offer),
+        }
+    }
+}
+
+impl MediaProjector for Projector {
+    fn load_bytes(&self, context: u32, batch: u32) -> u64 {
+        let encoders = [&self.vision, &self.audio].into_iter().flatten();
+        encoders.fold(self.size_bytes, |sum, facts| {
+            sum.saturating_add(facts.encoder().compute_bytes(context, batch))
+        })
+    }
+}
+
+impl EncoderFacts {
+    fn encoder(&self) -> Encoder {
+        Encoder {
+            kind: self.kind.clone(),
+            patch: self.patch,
+            merge: self.merge,
+            width: self.width,
+            inner: self.inner,
+            gated: self.gated,
+            heads: self.heads,
+            channels: self.channels,
+            bands: self.bands,
+            ..Encoder::default()
         }
     }
 }

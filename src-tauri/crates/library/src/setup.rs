@@ -53,8 +53,8 @@ fn candidate<'a>(tier: &'static str, entry: &'a Entry, machine: &Machine) -> Opt
     let advice = entry.advice(Profile::Balanced, machine)?;
     let quant = entry.quant(&advice.quant)?;
     let account = entry.account(quant)?;
-    let beside = entry.projector.as_ref().map(|file| file.size_bytes);
-    let mut fit = verdict_with(&account, beside, ContextChoice::default(), machine, &[]);
+    let choice = ContextChoice::default();
+    let mut fit = verdict_with(&account, entry.beside(), choice, machine, &[]);
     fit.estimated = true;
     Some(Proposed {
         runs_well: runs_well(&fit, &account) && fit.context_tokens >= LEAST_CONTEXT,

@@ -2,10 +2,10 @@
 
 use super::{Machine, gpu};
 use crate::{
-    budget::{Budget, Placement, place},
+    budget::{Beside, Budget, LoadPlan, Placement, place},
     config::{Choice, TierConfig},
     model::{ModelAccount, ModelKind},
-    run::{KvCache, MICRO_BATCH, Profile},
+    run::{KvCache, MICRO_BATCH, Paging, Profile},
     tier::TierKind,
 };
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ const TEXT_LEAST: u32 = 2048;
 /// From the most precise.
 const CACHES: [KvCache; 3] = [KvCache::F16, KvCache::Q8_0, KvCache::Q4_0];
 
-/// What a tier says of its context.
+/// What a tier says of how its model is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ContextChoice {
     pub profile: Profile,
@@ -36,8 +36,8 @@ pub struct ContextChoice {
     pub kv_cache: Choice<KvCache>,
     /// Tokens evaluated at once; 0 for the default.
     pub batch: u32,
-    /// Bytes kept for what is loaded beside the model, if both fit.
-    pub beside: u64,
+    /// For a model that exceeds the memory.
+    pub paging: Paging,
 }
 
 /// A context in tokens, and the cells of its cache.
@@ -75,24 +75,26 @@ impl From<&TierConfig> for ContextChoice {
             context: tier.context,
             kv_cache: tier.kv_cache,
             batch: tier.batch,
-            beside: 0,
+            paging: tier.paging,
         }
     }
 }
 
 impl ContextChoice {
-    /// Returns the settings for a model on a machine. The user's own stand; the others are chosen so that nothing of the model
-    /// leaves memory or the GPU for them.
+    /// Returns the settings for a model on a machine. The user's own stand; the others are chosen so that nothing of the model, or of
+    /// what is beside it, leaves memory or the GPU for them.
     #[must_use]
-    pub fn settle(&self, model: &ModelAccount, machine: &Machine) -> ContextSettings {
-        let budget = machine.budget();
-        let without = |bytes: u64| Search {
+    pub fn settle(
+        &self,
+        model: &ModelAccount,
+        beside: Beside<'_>,
+        machine: &Machine,
+    ) -> ContextSettings {
+        let search = |beside| Search {
             model,
-            budget: Budget {
-                total_bytes: budget.total_bytes.saturating_sub(bytes),
-                ..budget
-            },
-            gpu_limit: machine.gpu_limit.map(|limit| limit.saturating_sub(bytes)),
+            beside,
+            budget: machine.paging(self.paging).budget(),
+            gpu_limit: machine.gpu_limit,
             batch: self.batch_tokens(),
             context: self.context.fixed(),
             caches: match self.kv_cache {
@@ -100,19 +102,38 @@ impl ContextChoice {
                 Choice::Auto => CACHES.to_vec(),
             },
         };
+        let with = search(beside);
+        let best = with.best();
         // As in a load, the model comes first.
-        let beside = without(self.beside);
-        if beside.holds_all() {
-            beside.settings(self.profile)
-        } else {
-            without(0).settings(self.profile)
+        if beside.is_empty() || best.placement == Placement::Resident.rank() {
+            return with.settings(self.profile, best);
         }
+        let alone = search(Beside::default());
+        alone.settings(self.profile, alone.best())
     }
 
-    /// Returns the longest prompt that what is beside the model has to be planned for.
+    /// Returns the plan of a load with these settings, of the model and of what there is room for beside it.
+    pub(super) fn plan(
+        &self,
+        model: &ModelAccount,
+        beside: Beside<'_>,
+        ContextSettings { context, kv_cache }: ContextSettings,
+        machine: &Machine,
+    ) -> LoadPlan {
+        let (batch, budget) = (self.batch_tokens(), machine.paging(self.paging).budget());
+        let alone = place(model, context, kv_cache, batch, &budget);
+        beside.join(alone, kv_cache, batch, &budget)
+    }
+
+    /// Returns it with another profile, whose context and cache follow from it.
     #[must_use]
-    pub fn media_context(&self) -> u32 {
-        self.context.fixed().unwrap_or(AGENT)
+    pub fn with_profile(self, profile: Profile) -> Self {
+        Self {
+            profile,
+            context: Choice::Auto,
+            kv_cache: Choice::Auto,
+            ..self
+        }
     }
 
     #[must_use]
@@ -125,19 +146,15 @@ impl ContextChoice {
     }
 }
 
-/// Returns the tier with the settings that a model gets on this machine in place of `auto`; `beside` as in [`ContextChoice`].
+/// Returns the tier with the settings that a model gets on this machine in place of `auto`.
 #[must_use]
 pub fn settle(
     tier: &TierConfig,
     model: &ModelAccount,
-    beside: u64,
+    beside: Beside<'_>,
     machine: &Machine,
 ) -> TierConfig {
-    let choice = ContextChoice {
-        beside,
-        ..ContextChoice::from(tier)
-    };
-    let settled = choice.settle(model, &machine.paging(tier.paging));
+    let settled = ContextChoice::from(tier).settle(model, beside, machine);
     TierConfig {
         context: Choice::Fixed(settled.context),
         kv_cache: Choice::Fixed(settled.kv_cache),
@@ -145,22 +162,22 @@ pub fn settle(
     }
 }
 
-/// Returns how the model runs with each profile.
+/// Returns how the model runs with each profile, in a tier of that batch and paging.
 #[must_use]
-pub fn profiles(model: &ModelAccount, beside: u64, machine: &Machine) -> Vec<ProfileFit> {
-    let budget = machine.budget();
+pub fn profiles(
+    model: &ModelAccount,
+    beside: Beside<'_>,
+    tier: ContextChoice,
+    machine: &Machine,
+) -> Vec<ProfileFit> {
     let fit = |profile| {
-        let choice = ContextChoice {
-            profile,
-            beside,
-            ..ContextChoice::default()
-        };
-        let ContextSettings { context, kv_cache } = choice.settle(model, machine);
-        let plan = place(model, context, kv_cache, MICRO_BATCH, &budget);
+        let choice = tier.with_profile(profile);
+        let settings = choice.settle(model, beside, machine);
+        let plan = choice.plan(model, beside, settings, machine);
         ProfileFit {
             profile,
             context_tokens: plan.context_tokens,
-            kv_cache,
+            kv_cache: settings.kv_cache,
             placement: plan.placement,
             total_bytes: plan.total_bytes(),
         }
@@ -170,6 +187,7 @@ pub fn profiles(model: &ModelAccount, beside: u64, machine: &Machine) -> Vec<Pro
 
 struct Search<'a> {
     model: &'a ModelAccount,
+    beside: Beside<'a>,
     budget: Budget,
     gpu_limit: Option<u64>,
     batch: u32,
@@ -177,45 +195,46 @@ struct Search<'a> {
     caches: Vec<KvCache>,
 }
 
+/// How well a model is held: less is faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Rank {
+    placement: u8,
+    /// The layers that the GPU does not hold.
+    off_gpu: u32,
+}
+
 impl Search<'_> {
-    /// Whether all of the model is in memory with the least context.
-    fn holds_all(&self) -> bool {
-        let (least, smallest) = (self.contexts().last(), self.caches.last());
-        least
-            .zip(smallest)
-            .is_some_and(|(least, &smallest)| self.rank(least, smallest).0 == 0)
+    /// Returns how well the model can be held at best: with the least context in the smallest cache.
+    fn best(&self) -> Rank {
+        self.rank(self.least())
     }
 
-    fn settings(&self, profile: Profile) -> ContextSettings {
+    fn least(&self) -> ContextSettings {
+        ContextSettings {
+            context: self.contexts().last().unwrap_or(USEFUL),
+            kv_cache: self.caches.last().copied().unwrap_or_default(),
+        }
+    }
+
+    fn settings(&self, profile: Profile, best: Rank) -> ContextSettings {
         if self.model.kind != ModelKind::Chat {
             return self.of_texts();
         }
-        // Of the least context in the smallest cache: the best that this model can have.
-        let (least, smallest) = (self.contexts().last(), self.caches.last());
-        let (Some(least), Some(&smallest)) = (least, smallest) else {
-            return ContextSettings {
-                context: USEFUL,
-                kv_cache: KvCache::F16,
-            };
-        };
-        let best = self.rank(least, smallest);
-        if best.0 == Placement::Refused.rank() {
-            return ContextSettings {
-                context: least,
-                kv_cache: smallest,
-            };
+        let least = self.least();
+        if best.placement == Placement::Refused.rank() {
+            return least;
         }
-        // A layer less on the GPU costs less than a context that is of no use.
-        let keeps = |context: u32, kv| {
-            let (placement, off_gpu) = self.rank(context, kv);
-            placement == best.0 && (off_gpu == best.1 || context <= USEFUL)
+        let keeps = |context, kv_cache| {
+            let rank = self.rank(ContextSettings { context, kv_cache });
+            // A layer less on the GPU costs less than a context that is of no use.
+            rank.placement == best.placement && (rank.off_gpu == best.off_gpu || context <= USEFUL)
         };
         let share = self.budget.total_bytes / SHARE;
         let allowed = |context: u32, kv| {
             keeps(context, kv)
                 && match profile {
                     // What a paged model's context takes, its experts lack.
-                    _ if best.0 > 0 => context <= USEFUL,
+                    _ if best.placement > 0 => context <= USEFUL,
                     Profile::Balanced => {
                         context <= USEFUL
                             || self.model.kv.bytes_in_batches(context, kv, self.batch) <= share
@@ -229,15 +248,15 @@ impl Search<'_> {
             let mut contexts = self.contexts();
             contexts
                 .find(|&context| self.context.is_some() || allowed(context, kv))
-                .unwrap_or(least)
+                .unwrap_or(least.context)
         };
         let goal = match profile {
-            Profile::Balanced | Profile::Paged => USEFUL.min(longest(smallest)),
-            Profile::LongContext | Profile::Agent => longest(smallest),
+            Profile::Balanced | Profile::Paged => USEFUL.min(longest(least.kv_cache)),
+            Profile::LongContext | Profile::Agent => longest(least.kv_cache),
         };
         let fits = |kv: KvCache| longest(kv) >= goal && keeps(longest(kv), kv);
         let kv_cache = self.caches.iter().copied().find(|&kv| fits(kv));
-        let kv_cache = kv_cache.unwrap_or(smallest);
+        let kv_cache = kv_cache.unwrap_or(least.kv_cache);
         ContextSettings {
             context: longest(kv_cache),
             kv_cache,
@@ -276,13 +295,25 @@ impl Search<'_> {
         all.into_iter()
     }
 
-    /// Of the placement, and the layers that the GPU does not hold: less is faster.
-    fn rank(&self, context: u32, kv: KvCache) -> (u8, u32) {
-        let plan = place(self.model, context, kv, self.batch, &self.budget);
-        let share = self
-            .gpu_limit
-            .map(|limit| gpu::share(self.model, &plan, kv, self.batch, limit));
-        let off_gpu = share.map_or(0, |share| share.layers_all.saturating_sub(share.layers));
-        (plan.placement.rank(), off_gpu)
+    fn rank(&self, ContextSettings { context, kv_cache }: ContextSettings) -> Rank {
+        let trained = self.model.context_train.max(1);
+        let beside = self
+            .beside
+            .bytes(context.min(trained), kv_cache, self.batch);
+        let plan = place(
+            self.model,
+            context,
+            kv_cache,
+            self.batch,
+            &self.budget.less(beside),
+        );
+        let share = self.gpu_limit.map(|limit| {
+            let limit = limit.saturating_sub(beside);
+            gpu::share(self.model, &plan, kv_cache, self.batch, limit)
+        });
+        Rank {
+            placement: plan.placement.rank(),
+            off_gpu: share.map_or(0, |share| share.layers_all.saturating_sub(share.layers)),
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Which quant of a repository suits a machine, derived from the header of one of them.
 
-use super::{ContextChoice, ContextSettings, Instead, Machine, quality::quality};
+use super::{ContextChoice, Instead, Machine, quality::quality};
 use crate::{
-    budget::{MICRO_BATCH, Placement, place},
+    budget::{Beside, Placement},
     model::ModelAccount,
     run::Profile,
 };
@@ -24,23 +24,27 @@ const DAILY: u64 = 45;
 const COARSE: u64 = 40;
 
 /// Returns the quant for this machine: of those that stay in memory, the largest of the class of Q4_K_M or below, or else the
-/// smallest above; if none stays in memory, the one that reads least from the disk; `None` if none runs. With
-/// [`Profile::Paged`], a mixture of that class is taken also where its experts are read from the disk.
+/// smallest above; if none stays in memory, the one that reads least from the disk; `None` if none runs. Of those with 4 bits or
+/// more, one comes first that leaves room for what is loaded beside it. With [`Profile::Paged`], a mixture of that class is
+/// taken also where its experts are read from the disk.
 ///
 /// Each quant's bytes are `model`'s, scaled by the files' sizes.
 #[must_use]
 pub fn recommend(
     model: &ModelAccount,
+    beside: Beside<'_>,
     choice: impl Into<ContextChoice>,
     machine: &Machine,
     offers: &[Offer],
 ) -> Option<Instead> {
-    let (choice, budget) = (choice.into(), machine.budget());
+    let choice = choice.into();
     let pages = choice.profile == Profile::Paged && model.experts > 0;
     let placed = |offer: &Offer| {
         let scaled = model.scaled_to(offer.size_bytes);
-        let ContextSettings { context, kv_cache } = choice.settle(&scaled, machine);
-        place(&scaled, context, kv_cache, MICRO_BATCH, &budget).placement
+        let settings = choice.settle(&scaled, beside, machine);
+        let plan = choice.plan(&scaled, beside, settings, machine);
+        let (_, left_out) = beside.split(&plan);
+        (plan.placement, left_out.is_empty())
     };
     let bits = |offer: &Offer| {
         let of_file = || tenths_of_bits(offer.size_bytes, model.parameters);
@@ -51,17 +55,20 @@ pub fn recommend(
         .iter()
         .filter(|offer| offer.size_bytes > 0)
         .map(|offer| (offer, placed(offer)))
-        .filter(|(_, placement)| *placement != Placement::Refused)
-        .min_by_key(|(offer, placement)| {
+        .filter(|(_, (placement, _))| *placement != Placement::Refused)
+        .min_by_key(|(offer, (placement, holds_all))| {
             let is_daily = bits(offer) <= DAILY;
+            let has_room = *placement == Placement::Resident && *holds_all;
+            let is_complete = has_room && bits(offer) >= COARSE;
             let by_size = if is_daily && (pages || *placement == Placement::Resident) {
                 u64::MAX - offer.size_bytes
             } else {
                 offer.size_bytes
             };
-            (if pages { 0 } else { placement.rank() }, !is_daily, by_size)
+            let rank = if pages { 0 } else { placement.rank() };
+            (rank, !is_daily, !is_complete, by_size)
         })
-        .map(|(offer, placement)| Instead {
+        .map(|(offer, (placement, _))| Instead {
             quant: offer.quant.clone(),
             reference: offer.reference.clone(),
             size_bytes: offer.size_bytes,

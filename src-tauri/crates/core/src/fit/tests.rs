@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     ModelAccount,
-    budget::{GIB, MICRO_BATCH, place},
+    budget::{Beside, GIB, MICRO_BATCH, MediaProjector, place},
     run::Paging,
 };
 
@@ -13,6 +13,16 @@ mod recommending;
 mod speeds;
 
 const OLDER_16: u64 = 11_453_250_000;
+
+/// A projector of that size, and what encoding takes for each token of the context.
+#[derive(Debug)]
+struct Projector(u64, u64);
+
+impl MediaProjector for Projector {
+    fn load_bytes(&self, context: u32, _: u32) -> u64 {
+        self.0 + self.1 * u64::from(context)
+    }
+}
 
 /// The sum over the lines that are in memory.
 fn sum(verdict: &Verdict) -> u64 {

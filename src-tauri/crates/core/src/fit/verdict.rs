@@ -5,7 +5,7 @@ use super::{
     instead::recommend, speed, words,
 };
 use crate::{
-    budget::{Budget, LineKind, MICRO_BATCH, Placement, largest_context, place},
+    budget::{Beside, Budget, LineKind, Placement, largest_context, place},
     model::ModelAccount,
     run::Paging,
 };
@@ -21,57 +21,44 @@ pub fn verdict(
     machine: &Machine,
     others: &[Offer],
 ) -> Verdict {
-    verdict_with(model, None, choice, machine, others)
+    verdict_with(model, Beside::default(), choice, machine, others)
 }
 
-/// As [`verdict`], with the bytes of a media projector. As in a load, it is left out if the model does not fit with it.
+/// As [`verdict`], with what is loaded beside the model. As in a load, that is left out if the model does not fit with it.
 #[must_use]
 pub fn verdict_with(
     model: &ModelAccount,
-    projector: Option<u64>,
+    beside: Beside<'_>,
     choice: impl Into<ContextChoice>,
     machine: &Machine,
     others: &[Offer],
 ) -> Verdict {
-    let budget = machine.budget();
-    let choice = ContextChoice {
-        beside: projector.unwrap_or(0),
-        ..choice.into()
-    };
+    let choice = choice.into();
+    let budget = machine.paging(choice.paging).budget();
+    let settings = choice.settle(model, beside, machine);
     let ContextSettings {
         context,
         kv_cache: kv,
-    } = choice.settle(model, machine);
-    let alone = place(model, context, kv, MICRO_BATCH, &budget);
-    let with = projector.and_then(|bytes| alone.with(LineKind::Projector, bytes, &budget));
-    let left_out = projector.filter(|_| with.is_none());
-    let plan = with.unwrap_or(alone);
+    } = settings;
+    let batch = choice.batch_tokens();
+    let plan = choice.plan(model, beside, settings, machine);
+    let (held, left_out) = beside.split(&plan);
+    let left_out: Vec<_> = left_out.lines(plan.context_tokens, kv, batch).collect();
     let runs = plan.placement != Placement::Refused;
-    let beside = Budget {
-        total_bytes: budget
-            .total_bytes
-            .saturating_sub(plan.bytes(LineKind::Projector)),
-        ..budget
+    let at_least = if runs {
+        plan.placement
+    } else {
+        Placement::SLOWEST
     };
-    let largest = largest_context(
-        model,
-        kv,
-        MICRO_BATCH,
-        &beside,
-        if runs {
-            plan.placement
-        } else {
-            Placement::SLOWEST
-        },
-    );
+    let largest = largest_context(model, held, kv, batch, &budget, at_least);
     let gpu = machine
         .gpu_limit
         .filter(|_| runs)
-        .map(|limit| gpu::share(model, &plan, kv, MICRO_BATCH, limit));
+        .map(|limit| gpu::share(model, &plan, kv, batch, limit));
     let speed = speed::estimate(model, &plan, kv, machine).filter(|_| runs);
     let by = |(paging, placement)| {
         let budget = Budget { paging, ..budget };
-        let plan = place(model, context, kv, MICRO_BATCH, &budget);
+        let plan = place(model, context, kv, batch, &budget);
         let speed = speed::estimate(model, &plan, kv, machine)?;
         (plan.placement == placement).then_some(PagingSpeed {
             paging,
@@ -93,11 +80,11 @@ pub fn verdict_with(
         .filter(|_| is_paged && is_large)
         .filter_map(by);
     let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
-    let instead = recommend(model, choice, machine, others).filter(better);
+    let instead = recommend(model, beside, choice, machine, others).filter(better);
     Verdict {
         placement: plan.placement,
         summary: words::summary(&plan, &budget, largest),
-        warning: words::warning(model, context, &plan, &budget, gpu.as_ref(), left_out),
+        warning: words::warning(model, context, &plan, &budget, gpu.as_ref(), &left_out),
         total_bytes: plan.total_bytes(),
         budget_bytes: budget.total_bytes,
         ram_bytes: machine.ram_bytes,

@@ -44,7 +44,7 @@ pub(super) fn warning(
     plan: &LoadPlan,
     budget: &Budget,
     gpu: Option<&GpuShare>,
-    projector_left_out: Option<u64>,
+    left_out: &[(LineKind, u64)],
 ) -> Option<String> {
     if plan.placement == Placement::Refused {
         return None;
@@ -93,11 +93,16 @@ pub(super) fn warning(
             gib(gpu.limit_bytes)
         ));
     }
-    if let Some(bytes) = projector_left_out {
-        sentences.push(format!(
-            "It takes text only here: there is no room for its projector of {}, which images and sound need.",
-            gib(bytes)
-        ));
+    for (what, bytes) in left_out {
+        let bytes = gib(*bytes);
+        sentences.push(match what {
+            LineKind::DraftModel => {
+                format!("It answers without its draft model: there is no room for the {bytes} that it needs.")
+            }
+            _ => format!(
+                "It takes text only here: there is no room for its projector of {bytes}, which images and sound need."
+            ),
+        });
     }
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }

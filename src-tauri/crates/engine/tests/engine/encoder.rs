@@ -8,6 +8,7 @@ use crate::support::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use std::path::Path;
+use tierbar_core::budget::MediaProjector;
 
 const CHAT: &str = "/v1/chat/completions";
 

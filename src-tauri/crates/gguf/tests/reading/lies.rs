@@ -169,3 +169,29 @@ fn a_string_too_long_for_any_list_is_not_read() {
         "{error}"
     );
 }
+
+#[test]
+fn a_wrong_sampling_value_leaves_the_others() {
+    let float = |file: Gguf, key: &str, number: f32| {
+        file.pair(&format!("general.sampling.{key}"), 6, &number.to_le_bytes())
+    };
+    let file = [
+        ("temp", f32::NAN),
+        ("top_p", 0.95),
+        ("min_p", 7.0),
+        ("penalty_repeat", 1.1),
+    ];
+    let file = file
+        .into_iter()
+        .fold(sound(), |file, (key, number)| float(file, key, number))
+        .pair("general.sampling.top_k", 5, &64_i32.to_le_bytes());
+    let sampling = read(&file.header()).unwrap().sampling;
+    assert_eq!(
+        (sampling.temperature, sampling.top_p, sampling.min_p),
+        (None, Some(0.95), None)
+    );
+    assert_eq!(
+        (sampling.top_k, sampling.repeat_penalty),
+        (Some(64), Some(1.1))
+    );
+}

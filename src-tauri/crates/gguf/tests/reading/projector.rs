@@ -1,7 +1,7 @@
 //! Media projectors and the models that they belong to.
 
 use crate::writer::{F32, Gguf, Q8_0};
-use tierbar_core::Code;
+use tierbar_core::{Code, budget::MediaProjector};
 use tierbar_gguf::{Encoder, ProjectorAccount};
 
 fn clip(encoders: &[(&str, u32)]) -> Gguf {

@@ -3,10 +3,11 @@
 use super::local::LocalModels;
 use crate::{blocking::blocking, measured};
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use tierbar_core::{
-    TierId,
+    Config, Error, ModelId, TierId,
     download::{DownloadState, DownloadStatus},
     setup::settings_for,
 };
@@ -18,8 +19,38 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Assignments {
     file: PathBuf,
     /// By the reference of the download.
-    wanted: Mutex<BTreeMap<String, TierId>>,
+    wanted: Mutex<BTreeMap<String, Assignment>>,
     changed: Notify,
+}
+
+/// A tier that gets a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Assignment {
+    tier: TierId,
+    /// The tier's model when this was requested. Another one was chosen later, and stays.
+    replaces: String,
+}
+
+impl Assignment {
+    fn stands(&self, config: &Config) -> bool {
+        let tier = config.tiers.get(&self.tier);
+        tier.is_some_and(|tier| {
+            tier.foreign_model().is_none() && tier.model.trim() == self.replaces
+        })
+    }
+
+    /// Returns whether the tier got the model.
+    async fn apply(&self, model: &ModelId, local: &LocalModels) -> Result<bool, Error> {
+        let mut stands = false;
+        let use_it = |config: &Config| {
+            stands = self.stands(config);
+            let settings = json!({self.tier.as_str(): settings_for(model.as_str())});
+            let patch = stands.then(|| ("tiers".to_owned(), settings));
+            Map::from_iter(patch)
+        };
+        local.config.change_config(use_it).await?;
+        Ok(stands)
+    }
 }
 
 impl Assignments {
@@ -32,21 +63,26 @@ impl Assignments {
         }
     }
 
-    /// Has the tier get the model once it is downloaded. Of several models for one tier, the last wins. Blocking.
-    pub(crate) fn set(&self, reference: &str, tier: &TierId) {
+    /// Has the tier get the model once it is downloaded, unless it no longer has the one that it has now. Of several models for one
+    /// tier, the last wins. Blocking.
+    pub(crate) fn set(&self, reference: &str, tier: &TierId, replaces: &str) {
+        let assignment = Assignment {
+            tier: tier.clone(),
+            replaces: replaces.trim().to_owned(),
+        };
         let mut wanted = self.wanted.lock();
-        wanted.retain(|_, other| other != tier);
-        wanted.insert(reference.to_owned(), tier.clone());
+        wanted.retain(|_, other| other.tier != *tier);
+        wanted.insert(reference.to_owned(), assignment);
         measured::write(&self.file, &*wanted);
         self.changed.notify_one();
     }
 
-    fn pending(&self) -> BTreeMap<String, TierId> {
+    fn pending(&self) -> BTreeMap<String, Assignment> {
         self.wanted.lock().clone()
     }
 
-    /// Blocking.
-    fn forget(&self, reference: &str) {
+    /// Of a download that is removed before its end, and of a model that its tier has. Blocking.
+    pub(crate) fn forget(&self, reference: &str) {
         let mut wanted = self.wanted.lock();
         wanted.remove(reference);
         measured::write(&self.file, &*wanted);
@@ -60,6 +96,7 @@ impl Assignments {
         closing: CancellationToken,
     ) {
         let mut downloads = queue.watch();
+        let mut config = local.config.in_force.subscribe();
         let mut seen = None;
         loop {
             let states = states(&downloads.borrow_and_update());
@@ -72,6 +109,11 @@ impl Assignments {
                 () = closing.cancelled() => return,
                 () = self.changed.notified() => seen = None,
                 changed = downloads.changed() => if changed.is_err() { return },
+                // What could not be written may be now.
+                changed = config.changed() => match changed {
+                    Ok(()) => seen = None,
+                    Err(_) => return,
+                },
             }
         }
     }
@@ -80,7 +122,7 @@ impl Assignments {
         self: &Arc<Self>,
         local: &LocalModels,
         queue: &Queue,
-        pending: BTreeMap<String, TierId>,
+        pending: BTreeMap<String, Assignment>,
     ) {
         let downloads = queue.watch().borrow().clone();
         let is_coming = |reference: &str| {
@@ -92,24 +134,26 @@ impl Assignments {
         let Ok((_, entries)) = local.entries().await else {
             return;
         };
-        for (reference, tier) in pending {
+        let mut waiting = Vec::new();
+        for (reference, assignment) in pending {
             let model = entries
                 .iter()
                 .find(|entry| entry.reference() == Some(&reference));
             let Some(model) = model.filter(|_| !is_coming(&reference)) else {
                 continue;
             };
-            let id = model.id.clone();
-            let use_it = |_: &_| {
-                Map::from_iter([(
-                    "tiers".to_owned(),
-                    json!({tier.as_str(): settings_for(id.as_str())}),
-                )])
-            };
-            match local.config.change_config(use_it).await {
-                Ok(_) => tracing::info!("{tier} has {id} now"),
-                // Such as a tier that was removed: the model can be assigned by hand.
-                Err(error) => tracing::warn!("{tier} did not get {id}: {error}"),
+            let (id, tier) = (&model.id, &assignment.tier);
+            match assignment.apply(id, local).await {
+                Ok(true) => tracing::info!("{tier} has {id} now"),
+                Ok(false) => tracing::info!("{tier} keeps what was chosen for it, not {id}"),
+                // Such as a file that is being edited, or a full disk.
+                Err(error) => {
+                    tracing::warn!("{tier} did not get {id} yet: {error}");
+                    waiting.push(format!(
+                        "{id} is downloaded, and {tier} gets it once this is corrected: {error}"
+                    ));
+                    continue;
+                }
             }
             let this = Arc::clone(self);
             let forgotten = move || {
@@ -119,6 +163,7 @@ impl Assignments {
             // It only reads and writes a small file.
             let _done = blocking("keeping the set-up", forgotten).await;
         }
+        local.config.set_assignment_notices(waiting);
     }
 }
 
@@ -138,14 +183,34 @@ mod tests {
         let file = home.path().join("assignments.json");
         let fast = TierId::new("fast").unwrap();
         let assignments = Assignments::open(file.clone());
-        assignments.set("a/b:Q4_0", &fast);
-        assignments.set("a/c:Q4_0", &fast);
+        assignments.set("a/b:Q4_0", &fast, "");
+        assignments.set("a/c:Q4_0", &fast, " old ");
         let again = Assignments::open(file.clone());
-        assert_eq!(
-            again.pending(),
-            BTreeMap::from([("a/c:Q4_0".to_owned(), fast)])
-        );
+        let pending = again.pending();
+        assert_eq!(pending.keys().collect::<Vec<_>>(), ["a/c:Q4_0"]);
+        assert_eq!(pending["a/c:Q4_0"].replaces, "old");
         again.forget("a/c:Q4_0");
         assert!(Assignments::open(file).pending().is_empty());
+    }
+
+    #[test]
+    fn a_later_choice_for_the_tier_stands() {
+        let assignment = Assignment {
+            tier: TierId::new("fast").unwrap(),
+            replaces: "old".to_owned(),
+        };
+        for (config, stands) in [
+            ("[tiers.fast]\nmodel = \"old\"\n", true),
+            ("[tiers.fast]\nmodel = \"chosen\"\n", false),
+            ("[tiers.fast]\n", false),
+            ("[tiers.primary]\nmodel = \"old\"\n", false),
+            (
+                "[tiers.fast]\nmodel = \"old\"\nengine = { endpoint = \"http://127.0.0.1:1\" }\n",
+                false,
+            ),
+        ] {
+            let config = toml::from_str(config).unwrap();
+            assert_eq!(assignment.stands(&config), stands, "{config:?}");
+        }
     }
 }

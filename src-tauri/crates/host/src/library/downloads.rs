@@ -14,7 +14,6 @@ use std::{
 use tierbar_core::{
     Code, Error,
     budget::Placement,
-    config::TierConfig,
     download::{DownloadFile, DownloadState, DownloadStatus, Include},
     fit::{ContextChoice, Keeper, Verdict},
 };
@@ -39,8 +38,21 @@ impl Downloads {
         self.queue.watch().borrow().to_vec()
     }
 
+    /// Removes a download from the list. A tier does not get the model of one that was not complete.
     pub(crate) async fn remove(&self, id: String) -> Result<(), Error> {
-        self.queue.remove(&id).await
+        let mut unfinished = self.list().into_iter();
+        let unfinished =
+            unfinished.find(|known| known.id == id && known.state != DownloadState::Done);
+        self.queue.remove(&id).await?;
+        let Some(DownloadStatus { reference, .. }) = unfinished else {
+            return Ok(());
+        };
+        let assignments = Arc::clone(&self.assignments);
+        blocking("keeping the set-up", move || {
+            assignments.forget(&reference);
+            Ok(())
+        })
+        .await
     }
 
     /// Returns the download, and whether it is new. A tier that is named gets the model at its end.
@@ -49,10 +61,9 @@ impl Downloads {
             return self.fetch(pull).await;
         };
         let config = self.local.models.config();
-        let known = config.tiers.get(&tier).map(TierConfig::foreign_model);
-        match known {
-            Some(None) => {}
-            Some(Some(_)) => {
+        let replaces = match config.tiers.get(&tier) {
+            Some(known) if known.foreign_model().is_none() => known.model.clone(),
+            Some(_) => {
                 let message = format!("{tier} has a server of its own and takes no model file");
                 return Err(Error::new(Code::BadRequest, message).hint("name another tier"));
             }
@@ -61,11 +72,11 @@ impl Downloads {
                 return Err(Error::new(Code::TierUnknown, message)
                     .hint("name one of the tiers in Settings > Tiers"));
             }
-        }
+        };
         let (download, is_new) = self.fetch(pull).await?;
         let (assignments, reference) = (Arc::clone(&self.assignments), download.reference.clone());
         blocking("keeping the set-up", move || {
-            assignments.set(&reference, &tier);
+            assignments.set(&reference, &tier, &replaces);
             Ok(())
         })
         .await?;

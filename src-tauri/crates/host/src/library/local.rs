@@ -4,7 +4,7 @@ use crate::{
     blocking::blocking,
     live_config::LiveConfig,
     machine::{Sample, ThisMachine},
-    models::Models,
+    models::{Models, beside, draft_model},
 };
 use std::{
     collections::HashMap,
@@ -12,10 +12,11 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{
-    Code, Config, Error, Modality, TierId, TierState,
+    Code, Config, Error, Modality, ModelAccount, TierId, TierState,
     catalog::OfferedProjector,
     fit::{
-        ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, Verdict, profiles, verdict_with,
+        ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, ProfileFit, Verdict, profiles,
+        verdict_with,
     },
     lease::Tiers,
     sampling::{ModelSampling, Sampling},
@@ -45,18 +46,23 @@ impl LocalModels {
         let tiers = self.tiers_by_path().await;
         let machine = self.machine_for(&entries, Measure::Later).await;
         let config = self.models.config();
+        let drafts = self.draft_models(Arc::clone(&config)).await;
         let model = |entry: &Entry| {
             let tiers = tiers.get(&entry.path).cloned().unwrap_or_default();
-            let used_by = tiers.first().and_then(|tier| config.tiers.get(tier));
-            let fit = entry.account.as_ref().ok().map(|account| {
-                let tier = used_by.cloned().unwrap_or_default();
-                let machine = machine.paging(tier.paging);
-                let choice = ContextChoice::from(&tier);
-                let beside = projector_bytes(entry.projector.as_ref(), &choice);
-                let verdict = verdict_with(account, beside, choice, &machine, &[]);
-                self.with_measured(verdict, &entry.id)
-            });
-            wire(entry, tiers, fit, &machine)
+            let used_by = tiers.first();
+            let tier = used_by.and_then(|tier| config.tiers.get(tier));
+            let choice = tier.map(ContextChoice::from).unwrap_or_default();
+            let draft = used_by.and_then(|tier| drafts.get(tier));
+            let beside = beside(entry.projector.as_ref(), draft);
+            let (fit, profiles) = match &entry.account {
+                Ok(account) => {
+                    let fit = verdict_with(account, beside, choice, &machine, &[]);
+                    let fit = self.with_measured(fit, &entry.id);
+                    (Some(fit), profiles(account, beside, choice, &machine))
+                }
+                Err(_) => (None, Vec::new()),
+            };
+            wire(entry, tiers, fit, profiles)
         };
         Ok(Listed {
             models_dir: library.models_dir().to_owned(),
@@ -162,6 +168,21 @@ impl LocalModels {
             }
         }
         by_path
+    }
+
+    /// Returns the draft models of tiers that have one which can be read.
+    async fn draft_models(&self, config: Arc<Config>) -> HashMap<TierId, ModelAccount> {
+        let library = self.models.library();
+        let read = move || {
+            let tiers = config.tiers.iter();
+            let drafts = tiers.filter_map(|(id, tier)| {
+                let (_, account) = draft_model(tier, &library).ok()??;
+                Some((id.clone(), account))
+            });
+            Ok(drafts.collect())
+        };
+        let found = blocking("reading the draft models", read).await;
+        found.unwrap_or_default()
     }
 
     /// Returns this machine, for a verdict.
@@ -299,15 +320,6 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         .ok_or_else(|| wrong("is in no folder"))
 }
 
-/// Returns what a usable projector takes beside a model of that context.
-pub(crate) fn projector_bytes(
-    projector: Option<&Projector>,
-    choice: &ContextChoice,
-) -> Option<u64> {
-    let account = projector?.account.as_ref().ok()?;
-    Some(account.load_bytes(choice.media_context(), choice.batch_tokens()))
-}
-
 /// Returns the catalog's projector for a model that was downloaded from the catalog's repository.
 fn offer(entry: &Entry) -> Option<OfferedProjector> {
     let reference = entry
@@ -323,10 +335,9 @@ fn wire(
     entry: &Entry,
     tiers: Vec<TierId>,
     fit: Option<Verdict>,
-    machine: &Machine,
+    profiles: Vec<ProfileFit>,
 ) -> LibraryModel {
     let account = entry.account.as_ref().ok();
-    let beside = projector_bytes(entry.projector.as_ref(), &ContextChoice::default()).unwrap_or(0);
     let record = entry.record.as_ref();
     let projector = entry.projector.as_ref();
     let usable = projector.filter(|projector| projector.account.is_ok());
@@ -349,7 +360,7 @@ fn wire(
             .map_or_else(|| vec![Modality::Text], Projector::input_modalities),
         tiers,
         fit,
-        profiles: account.map_or_else(Vec::new, |account| profiles(account, beside, machine)),
+        profiles,
         sampling: account
             .map(|account| ModelSampling::of(Sampling::default(), account))
             .unwrap_or_default(),

@@ -2,9 +2,12 @@
 
 use super::{
     list::CatalogList,
-    local::{LocalModels, Measure, projector_bytes},
+    local::{LocalModels, Measure},
 };
-use crate::blocking::blocking;
+use crate::{
+    blocking::blocking,
+    models::{beside, draft_model},
+};
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId,
@@ -12,7 +15,6 @@ use tierbar_core::{
     config::{Choice, KvCache, Profile, TierConfig},
     download::Include,
     fit::{ContextChoice, Machine, Verdict, verdict_with},
-    run::MICRO_BATCH,
 };
 use tierbar_fetch::{Queue, Url};
 use tierbar_gateway::{CatalogAnswer, FitQuestion};
@@ -69,7 +71,7 @@ impl Offers {
         let missing = match self.account_of(&model).await {
             Ok(local) => {
                 let choice = wanted(local.context, profile, context, kv_cache);
-                let beside = projector_bytes(local.projector.as_ref(), &choice);
+                let beside = beside(local.projector.as_ref(), local.draft.as_ref());
                 let verdict = verdict_with(&local.account, beside, choice, &machine, &[]);
                 return Ok(match another {
                     Some(_) => verdict,
@@ -246,10 +248,19 @@ impl Offers {
         let tier = tiers
             .get(&path)
             .and_then(|tiers| config.tiers.get(tiers.first()?));
+        let draft = match tier.cloned() {
+            Some(tier) => {
+                let library = self.local.models.library();
+                let read = move || draft_model(&tier, &library);
+                blocking("reading the draft model", read).await.ok()
+            }
+            None => None,
+        };
         Ok(Local {
             id,
             account,
             projector,
+            draft: draft.flatten().map(|(_, account)| account),
             context: tier.map(ContextChoice::from).unwrap_or_default(),
         })
     }
@@ -259,7 +270,8 @@ struct Local {
     id: ModelId,
     account: tierbar_core::ModelAccount,
     projector: Option<Projector>,
-    /// That of the tier that loads it.
+    /// Those of the tier that loads it.
+    draft: Option<tierbar_core::ModelAccount>,
     context: ContextChoice,
 }
 
@@ -270,14 +282,7 @@ fn wanted(
     context: Option<u32>,
     kv_cache: Option<KvCache>,
 ) -> ContextChoice {
-    let own = match profile {
-        Some(profile) => ContextChoice {
-            profile,
-            batch: own.batch,
-            ..ContextChoice::default()
-        },
-        None => own,
-    };
+    let own = profile.map_or(own, |profile| own.with_profile(profile));
     ContextChoice {
         context: context.map_or(own.context, Choice::Fixed),
         kv_cache: kv_cache.map_or(own.kv_cache, Choice::Fixed),
@@ -300,13 +305,9 @@ pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
 /// Why the header could not be read.
 pub(crate) fn judge(resolved: &Resolved, suit: &Suit, include: Include) -> Result<Verdict, Error> {
     let account = resolved.account.as_ref().map_err(Error::clone)?;
-    let projector = resolved
-        .usable_projector()
-        .filter(|_| include != Include::Model);
-    let context = suit.context.media_context();
     let mut verdict = verdict_with(
         account,
-        projector.map(|projector| projector.account.load_bytes(context, MICRO_BATCH)),
+        resolved.beside(include),
         suit.context,
         &suit.machine,
         &resolved.offers,
@@ -322,8 +323,7 @@ fn of_catalog(catalog: &Catalog, reference: &Reference, suit: &Suit) -> Option<V
     };
     let entry = catalog.find(id)?;
     let account = entry.account(chosen(entry, quant.as_deref(), suit)?)?;
-    let beside = entry.projector.as_ref().map(|file| file.size_bytes);
-    let mut verdict = verdict_with(&account, beside, suit.context, &suit.machine, &[]);
+    let mut verdict = verdict_with(&account, entry.beside(), suit.context, &suit.machine, &[]);
     verdict.estimated = true;
     Some(verdict)
 }

@@ -4,7 +4,7 @@ use super::{
     HostParts, ProgressSender, paging, spared, wanted,
     worker::{Timed, Worker},
 };
-use crate::{blocking::blocking, measured, models::refuse_measuring};
+use crate::{blocking::blocking, measured};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -112,10 +112,11 @@ pub(super) async fn configured(parts: &HostParts, tier: &TierId) -> Result<Setti
         let gone = format!("{tier} was removed from the configuration");
         Error::new(Code::TierUnknown, gone)
     })?;
-    // Checked first, so that no command is loaded in vain, and no other tier unloaded for it.
-    refuse_measuring(tier, tier_config)?;
     let (models, tier_config) = (Arc::clone(&parts.config.models), tier_config.clone());
+    let tier = tier.clone();
     blocking("reading the model", move || {
+        // Checked first, so that nothing is loaded in vain, and no other tier unloaded for it.
+        models.check_measured(&tier, &tier_config)?;
         Ok(Settings::of(&models.settled(&tier_config)))
     })
     .await

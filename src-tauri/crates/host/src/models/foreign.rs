@@ -68,7 +68,7 @@ pub(super) fn kind(tier: &TierId) -> ModelKind {
 
 /// # Errors
 /// `BadRequest` for a tier that our worker does not run.
-pub(crate) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(), Error> {
+pub(super) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(), Error> {
     match config.engine {
         Engine::Embedded => Ok(()),
         Engine::Command(_) | Engine::Endpoint(_) => Err(not_measured(tier)),
@@ -135,6 +135,25 @@ mod tests {
         assert_eq!(tiers[0].remote_model, None);
         let error = models.limits(&id).unwrap_err();
         assert_eq!(error.code, Code::BadRequest);
+    }
+
+    #[test]
+    fn what_generates_no_text_is_not_measured() {
+        let (_home, models) = models("[tiers.embedder]\n[tiers.reranker]\n[tiers.fast]\n");
+        let config = models.config();
+        let check = |id: &str| {
+            let id = TierId::new(id).unwrap();
+            models.check_measured(&id, &config.tiers[&id])
+        };
+        for (id, does) in [
+            ("embedder", "embedder embeds texts"),
+            ("reranker", "reranker ranks texts"),
+        ] {
+            let error = check(id).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest);
+            assert!(error.message.ends_with(does), "{error}");
+        }
+        assert_eq!(check("fast"), Ok(()));
     }
 
     #[test]

@@ -117,6 +117,14 @@ fn catalog_facts_are_plausible() {
                 "{file}"
             );
         }
+        if let Some(projector) = &entry.projector {
+            let has = |modality| projector.input_modalities.contains(&modality);
+            assert_eq!(projector.vision.is_some(), has(Modality::Image), "{id}");
+            assert_eq!(projector.audio.is_some(), has(Modality::Audio), "{id}");
+            // Encoding takes some hundred megabytes: none would be an unknown kind of encoder.
+            let encoding = projector.load_bytes(16_384, 512) - projector.size_bytes;
+            assert!((100_000_000..GIB).contains(&encoding), "{id}: {encoding}");
+        }
         let sums: Vec<_> = entry
             .quants
             .iter()

@@ -7,7 +7,7 @@ use super::{
 use crate::reference::Repository;
 use tierbar_core::{
     Error,
-    budget::MICRO_BATCH,
+    budget::Beside,
     catalog::{HubRepository, OfferedFile},
     fit::{Instead, Verdict, verdict_with},
 };
@@ -30,9 +30,6 @@ impl Resolver {
             Some(quant) => self.account(&files, quant).await.ok(),
             None => None,
         };
-        let best = account
-            .as_ref()
-            .and_then(|(account, _)| suiting(account, suit, &offers));
         let projector = match (&account, read) {
             (Some((account, _)), Some(quant)) => {
                 let found = self.projector(&files, quant, account, &|_, _| false);
@@ -40,16 +37,16 @@ impl Resolver {
             }
             _ => None,
         };
+        let best = account
+            .as_ref()
+            .and_then(|(account, _)| suiting(account, projector.as_ref(), suit, &offers));
+        let beside = Beside::projector(projector.as_ref().map(|projector| &projector.account));
         let files_offered = files
             .quants
             .iter()
             .map(|quant| {
                 let fit = account.as_ref().map(|(account, estimated)| {
                     let scaled = account.scaled_to(quant.size());
-                    let beside = projector.as_ref().map(|projector| {
-                        let context = suit.context.media_context();
-                        projector.account.load_bytes(context, MICRO_BATCH)
-                    });
                     let mut fit =
                         verdict_with(&scaled, beside, suit.context, &suit.machine, &offers);
                     fit.estimated = *estimated || read != Some(quant);

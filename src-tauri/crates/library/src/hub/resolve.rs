@@ -8,6 +8,7 @@ use crate::{
 use std::path::Path;
 use tierbar_core::{
     Code, Error, ModelAccount,
+    budget::Beside,
     download::Include,
     fit::{ContextChoice, Instead, Machine, Offer, recommend},
 };
@@ -100,6 +101,14 @@ impl Resolved {
                 sha256: file.sha256.clone(),
             })
             .collect()
+    }
+
+    /// Returns what is loaded beside the model if that much is downloaded.
+    #[must_use]
+    pub fn beside(&self, include: Include) -> Beside<'_> {
+        let projector = self.usable_projector();
+        let projector = projector.filter(|_| include != Include::Model);
+        Beside::projector(projector.map(|projector| &projector.account))
     }
 }
 
@@ -218,7 +227,7 @@ impl Resolver {
                 let account = self.account(files, &quant).await;
                 (quant, account)
             }
-            None => self.suiting(files, suit, &offers).await?,
+            None => self.suiting(files, suit, &offers, taken).await?,
         };
         let (account, estimated) = match account {
             Ok((account, estimated)) => (Ok(account), estimated),
@@ -282,6 +291,7 @@ impl Resolver {
         files: &HubFiles,
         suit: &Suit,
         offers: &[Offer],
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<(Quant, Result<(ModelAccount, bool), Error>), Error> {
         let usual = usual(&files.quants).ok_or_else(|| {
             Error::new(
@@ -293,7 +303,9 @@ impl Resolver {
         let Ok((read, _)) = &account else {
             return Ok((usual.clone(), account));
         };
-        let best = suiting(read, suit, offers);
+        let projector = self.projector(files, usual, read, taken).await;
+        let projector = projector.ok().flatten();
+        let best = suiting(read, projector.as_ref(), suit, offers);
         let quant = files
             .quants
             .iter()
@@ -449,8 +461,14 @@ pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {
 }
 
 /// Returns the recommended quant.
-pub(super) fn suiting(account: &ModelAccount, suit: &Suit, offers: &[Offer]) -> Option<Instead> {
-    recommend(account, suit.context, &suit.machine, offers)
+pub(super) fn suiting(
+    account: &ModelAccount,
+    projector: Option<&ResolvedProjector>,
+    suit: &Suit,
+    offers: &[Offer],
+) -> Option<Instead> {
+    let beside = Beside::projector(projector.map(|projector| &projector.account));
+    recommend(account, beside, suit.context, &suit.machine, offers)
 }
 
 /// Returns the quant whose header represents its repository.

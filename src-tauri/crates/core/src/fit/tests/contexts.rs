@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Choice, TierConfig};
-use crate::run::Profile;
+use crate::run::{Paging, Profile};
 
 const QWEN_9B: u64 = 5_680_522_464;
 const QWEN_35B_2_BITS: u64 = 11_391_613_568;
@@ -13,7 +13,7 @@ fn settled(model: &ModelAccount, ram: u64, profile: Profile) -> (u32, KvCache) {
         profile,
         ..ContextChoice::default()
     };
-    let found = choice.settle(model, &Machine::mac(ram * GIB));
+    let found = choice.settle(model, Beside::default(), &Machine::mac(ram * GIB));
     (found.context, found.kv_cache)
 }
 
@@ -92,15 +92,15 @@ fn the_users_own_values_stand() {
         context: Choice::Fixed(3000),
         ..TierConfig::default()
     };
-    let found = settle(&tier, &model, 0, &machine);
+    let found = settle(&tier, &model, Beside::default(), &machine);
     assert_eq!(found.context, Choice::Fixed(3000));
     assert_eq!(found.kv_cache, Choice::Fixed(KvCache::F16));
-    assert_eq!(settle(&found, &model, 0, &machine), found);
+    assert_eq!(settle(&found, &model, Beside::default(), &machine), found);
     let tier = TierConfig {
         kv_cache: Choice::Fixed(KvCache::Q4_0),
         ..TierConfig::default()
     };
-    let found = settle(&tier, &model, 0, &machine);
+    let found = settle(&tier, &model, Beside::default(), &machine);
     assert_eq!(found.kv_cache, Choice::Fixed(KvCache::Q4_0));
     assert!(found.context_tokens() > 32_768, "{found:?}");
 }
@@ -123,4 +123,103 @@ fn a_model_that_does_not_fit_is_judged_by_the_least_context() {
     let model = accounts::qwen35_9b(9_527_502_048);
     let (context, kv) = settled(&model, 8, Profile::Balanced);
     assert_eq!((context, kv), (2048, KvCache::Q4_0));
+}
+
+#[test]
+fn what_is_beside_is_counted_at_the_context_that_is_loaded() {
+    let (model, draft) = (accounts::qwen35_9b(QWEN_9B), accounts::smollm2_135m());
+    let machine = Machine::mac(16 * GIB);
+    // More of the memory with each token, as sound that is taken whole.
+    let projector = Projector(GIB / 4, 16_384);
+    let beside = Beside {
+        projector: Some(&projector),
+        draft: Some(&draft),
+    };
+    for profile in Profile::ALL {
+        let choice = ContextChoice {
+            profile,
+            batch: 2048,
+            ..ContextChoice::default()
+        };
+        let found = choice.settle(&model, beside, &machine);
+        let verdict = verdict_with(&model, beside, choice, &machine, &[]);
+        assert_eq!(verdict.context_tokens, found.context, "{profile:?}");
+        assert_eq!(verdict.warning, None, "{profile:?}");
+        assert_eq!(
+            line(&verdict, LineKind::Projector),
+            projector.load_bytes(found.context, 2048),
+            "{profile:?}"
+        );
+        let of_draft =
+            crate::budget::needs(&draft, found.context, found.kv_cache, 2048).engine_bytes();
+        assert_eq!(line(&verdict, LineKind::DraftModel), of_draft);
+        assert!(verdict.total_bytes <= verdict.budget_bytes, "{profile:?}");
+        let largest = verdict.largest_context_tokens.unwrap();
+        assert!(found.context <= largest, "{profile:?}: {largest}");
+        let fit = profiles(&model, beside, choice, &machine);
+        let fit = fit.iter().find(|fit| fit.profile == profile).unwrap();
+        assert_eq!(
+            (fit.context_tokens, fit.kv_cache, fit.total_bytes),
+            (found.context, found.kv_cache, verdict.total_bytes),
+            "{profile:?}"
+        );
+    }
+}
+
+#[test]
+fn a_verdict_counts_the_tiers_batch_and_paging() {
+    let model = accounts::qwen35_35b(QWEN_35B_4_BITS);
+    let of = |batch, paging| {
+        let choice = ContextChoice {
+            batch,
+            paging,
+            ..ContextChoice::default()
+        };
+        verdict(&model, choice, &Machine::mac(16 * GIB), &[])
+    };
+    let (small, large) = (of(0, Paging::Auto), of(4096, Paging::Auto));
+    let buffers = |verdict: &Verdict| line(verdict, LineKind::ComputeBuffers);
+    assert!(buffers(&large) > 4 * buffers(&small));
+    assert_eq!(small.placement, Placement::Advise);
+    assert_eq!(of(0, Paging::Cache).placement, Placement::Cache);
+    assert_eq!(of(0, Paging::Off).placement, Placement::Refused);
+}
+
+#[test]
+fn a_profile_settles_anew_when_models_may_use_less() {
+    let model = accounts::qwen35_9b(QWEN_9B);
+    let now = Machine::mac(16 * GIB);
+    // As where an embedder takes its slot, or the machine is to leave more to other programs.
+    let less = Machine {
+        embedder_bytes: 6 * GIB,
+        ..now
+    };
+    for profile in Profile::ALL {
+        let choice = ContextChoice {
+            profile,
+            ..ContextChoice::default()
+        };
+        let [before, after] = [now, less].map(|machine| verdict(&model, choice, &machine, &[]));
+        assert_eq!(after.placement, Placement::Resident, "{profile:?}");
+        assert!(after.context_tokens <= before.context_tokens, "{profile:?}");
+        assert!(after.total_bytes <= after.budget_bytes, "{profile:?}");
+    }
+    // The user's own context is refused, with the largest that fits.
+    let own = TierConfig {
+        context: Choice::Fixed(262_144),
+        kv_cache: Choice::Fixed(KvCache::F16),
+        ..TierConfig::default()
+    };
+    let settled = settle(&own, &model, Beside::default(), &less);
+    assert_eq!(settled, own);
+    let error =
+        crate::budget::plan_load(&model, 262_144, KvCache::F16, MICRO_BATCH, &less.budget())
+            .unwrap_err();
+    assert_eq!(error.code, crate::Code::OverBudget);
+    assert!(
+        error
+            .hint
+            .unwrap()
+            .starts_with("set the tier's context to ")
+    );
 }

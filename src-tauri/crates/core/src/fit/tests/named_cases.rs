@@ -119,9 +119,11 @@ fn a_too_large_dense_model_is_refused_with_a_context() {
 #[test]
 fn a_projector_is_counted_or_left_out_with_a_warning() {
     let model = accounts::qwen35_35b(11_391_613_568);
-    let of = |projector| {
+    let of = |bytes: Option<u64>| {
         let machine = Machine::mac(16 * GIB);
-        verdict_with(&model, projector, (12_288, KvCache::Q4_0), &machine, &[])
+        let projector = bytes.map(|bytes| Projector(bytes, 0));
+        let beside = Beside::projector(projector.as_ref());
+        verdict_with(&model, beside, (12_288, KvCache::Q4_0), &machine, &[])
     };
     let (alone, small, large) = (of(None), of(Some(GIB / 4)), of(Some(GIB)));
     assert_eq!(line(&small, LineKind::Projector), GIB / 4);

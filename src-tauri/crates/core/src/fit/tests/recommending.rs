@@ -4,7 +4,14 @@ fn recommended(ram: u64) -> Option<String> {
     let model = accounts::qwen35_35b(11_391_613_568);
     let offers = accounts::qwen35_35b_offers();
     let machine = Machine::mac(ram * GIB);
-    recommend(&model, (12_288, KvCache::Q4_0), &machine, &offers).map(|instead| instead.quant)
+    recommend(
+        &model,
+        Beside::default(),
+        (12_288, KvCache::Q4_0),
+        &machine,
+        &offers,
+    )
+    .map(|instead| instead.quant)
 }
 
 #[test]
@@ -28,12 +35,26 @@ fn a_paged_profile_takes_four_bits_beyond_memory() {
         profile: crate::run::Profile::Paged,
         ..ContextChoice::default()
     };
-    let found = recommend(&model, paged, &Machine::mac(16 * GIB), &offers).unwrap();
+    let found = recommend(
+        &model,
+        Beside::default(),
+        paged,
+        &Machine::mac(16 * GIB),
+        &offers,
+    )
+    .unwrap();
     assert_eq!(found.quant, "Q4_K_M");
     assert!(found.placement.is_paged() && found.reason.contains("disk"));
     let dense = accounts::qwen35_9b(5_680_522_464);
     let offers = [offer("Q4_K_M", 5_680_522_464), offer("Q8_0", 9_527_502_048)];
-    let found = recommend(&dense, paged, &Machine::mac(16 * GIB), &offers).unwrap();
+    let found = recommend(
+        &dense,
+        Beside::default(),
+        paged,
+        &Machine::mac(16 * GIB),
+        &offers,
+    )
+    .unwrap();
     assert_eq!(
         (found.quant.as_str(), found.placement),
         ("Q4_K_M", Placement::Resident)
@@ -50,12 +71,49 @@ fn a_small_models_quant_is_known_by_its_name() {
         offer("Q5_K_M", 112_100_000),
     ];
     let machine = Machine::mac(16 * GIB);
-    let found = recommend(&model, ContextChoice::default(), &machine, &offers).unwrap();
+    let found = recommend(
+        &model,
+        Beside::default(),
+        ContextChoice::default(),
+        &machine,
+        &offers,
+    )
+    .unwrap();
     assert_eq!(found.quant, "Q4_K_M");
     assert!(found.reason.contains("2.4 % above"), "{}", found.reason);
     let unnamed = [offer("model", 100_000_000), offer("full", 271_000_000)];
-    let found = recommend(&model, ContextChoice::default(), &machine, &unnamed).unwrap();
+    let found = recommend(
+        &model,
+        Beside::default(),
+        ContextChoice::default(),
+        &machine,
+        &unnamed,
+    )
+    .unwrap();
     assert_eq!(found.quant, "model");
+}
+
+#[test]
+fn a_quant_of_four_bits_that_leaves_room_for_media_comes_first() {
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let four = [
+        offer("Q4_K_S", 5_200_000_000),
+        offer("Q4_K_M", 5_680_522_464),
+    ];
+    let machine = Machine::new(12 * GIB, None);
+    let of = |projector: &Projector, offers: &[Offer]| {
+        let beside = Beside::projector(Some(projector));
+        let found = recommend(&model, beside, (4096, KvCache::F16), &machine, offers);
+        found.unwrap().quant
+    };
+    let room = machine.budget().total_bytes
+        - crate::budget::needs(&model, 4096, KvCache::F16, MICRO_BATCH).total_bytes();
+    assert_eq!(of(&Projector(room, 0), &four), "Q4_K_M");
+    assert_eq!(of(&Projector(room + 1, 0), &four), "Q4_K_S");
+    assert_eq!(of(&Projector(8 * GIB, 0), &four), "Q4_K_M");
+    // Not below: fewer bits cost more than images are worth.
+    let three = [offer("Q3_K_M", 4_400_000_000), four[1].clone()];
+    assert_eq!(of(&Projector(room + 1, 0), &three), "Q4_K_M");
 }
 
 #[test]
@@ -64,7 +122,13 @@ fn nothing_is_recommended_where_nothing_runs() {
     let offers = [offer("Q4_K_M", 5_680_522_464)];
     let machine = Machine::mac(4 * GIB);
     assert_eq!(
-        recommend(&model, (4096, KvCache::F16), &machine, &offers),
+        recommend(
+            &model,
+            Beside::default(),
+            (4096, KvCache::F16),
+            &machine,
+            &offers
+        ),
         None
     );
 }
@@ -74,7 +138,14 @@ fn sixteen_bits_are_recommended_only_as_a_last_resort() {
     let model = accounts::smollm2_135m();
     let machine = Machine::mac(64 * GIB);
     let quant = |offers: &[Offer]| {
-        recommend(&model, (4096, KvCache::F16), &machine, offers).map(|instead| instead.quant)
+        recommend(
+            &model,
+            Beside::default(),
+            (4096, KvCache::F16),
+            &machine,
+            offers,
+        )
+        .map(|instead| instead.quant)
     };
     let (fine, coarse) = (offer("F16", 271_000_000), offer("Q8_0", 144_800_000));
     assert_eq!(quant(&[fine.clone(), coarse]).as_deref(), Some("Q8_0"));

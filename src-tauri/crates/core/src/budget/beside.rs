@@ -1,0 +1,79 @@
+//! What is loaded beside a model if there is room for it: the model answers without it too.
+
+use super::{Budget, LineKind, LoadPlan, needs};
+use crate::{model::ModelAccount, run::KvCache};
+use std::fmt;
+
+/// What turns images and sound into a model's embeddings.
+pub trait MediaProjector: fmt::Debug + Sync {
+    /// Returns what it takes beside a model of that context and batch, in bytes: its weights, and what encoding takes.
+    fn load_bytes(&self, context: u32, batch: u32) -> u64;
+}
+
+/// A projector and a draft model, in the order in which they are given room.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beside<'a> {
+    pub projector: Option<&'a dyn MediaProjector>,
+    pub draft: Option<&'a ModelAccount>,
+}
+
+impl<'a> Beside<'a> {
+    /// Only a projector, if there is one.
+    #[must_use]
+    pub fn projector<P: MediaProjector>(projector: Option<&'a P>) -> Self {
+        Self {
+            projector: projector.map(|projector| projector as &dyn MediaProjector),
+            draft: None,
+        }
+    }
+
+    /// Returns what all of it takes beside a model with that context, cache and batch.
+    #[must_use]
+    pub fn bytes(&self, context: u32, kv: KvCache, batch: u32) -> u64 {
+        let lines = self.lines(context, kv, batch);
+        lines.fold(0, |sum, (_, bytes)| sum.saturating_add(bytes))
+    }
+
+    /// Adds to the plan what the budget has room for.
+    #[must_use]
+    pub fn join(&self, plan: LoadPlan, kv: KvCache, batch: u32, budget: &Budget) -> LoadPlan {
+        let lines = self.lines(plan.context_tokens, kv, batch);
+        lines.fold(plan, |plan, (what, bytes)| {
+            plan.with(what, bytes, budget).unwrap_or(plan)
+        })
+    }
+
+    /// Returns what the plan has room for, and what it has not.
+    #[must_use]
+    pub fn split(self, plan: &LoadPlan) -> (Self, Self) {
+        let has = |what| plan.lines.iter().any(|line| line.what == what);
+        let (projector, draft) = (has(LineKind::Projector), has(LineKind::DraftModel));
+        let of = |projector, draft| Self {
+            projector: self.projector.filter(|_| projector),
+            draft: self.draft.filter(|_| draft),
+        };
+        (of(projector, draft), of(!projector, !draft))
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.projector.is_none() && self.draft.is_none()
+    }
+
+    pub(crate) fn lines(
+        &self,
+        context: u32,
+        kv: KvCache,
+        batch: u32,
+    ) -> impl Iterator<Item = (LineKind, u64)> {
+        let projector = self.projector.map(|projector| {
+            let bytes = projector.load_bytes(context, batch);
+            (LineKind::Projector, bytes)
+        });
+        let draft = self.draft.map(|draft| {
+            let bytes = needs(draft, context, kv, batch).engine_bytes();
+            (LineKind::DraftModel, bytes)
+        });
+        projector.into_iter().chain(draft)
+    }
+}
