@@ -16,6 +16,14 @@ const HELP: Record<Profile, string> = {
   paged: '16,384 tokens, which leaves the most memory for the model.',
 };
 
+/** Returns a profile's name in a menu, with what it comes to if that is known. */
+export function profileOption(profile: Profile, fit?: ProfileFit): string {
+  if (!fit) return PROFILE[profile];
+  if (fit.placement === 'refused') return `${PROFILE[profile]} (too large)`;
+  const reads = fit.placement === 'resident' ? '' : ', reads from disk';
+  return `${PROFILE[profile]} (${count(fit.context_tokens)} tokens, ${memory(fit.total_bytes)}${reads})`;
+}
+
 /** Returns what a profile does, with the settings that it comes to if they are known. */
 export function profileHelp(profile: Profile, fit?: ProfileFit): string {
   if (!fit) return HELP[profile];
