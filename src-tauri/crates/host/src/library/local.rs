@@ -272,7 +272,8 @@ fn naming_tiers(error: Error, library: &Library, model: &str, held: &[(TierId, P
 /// # Errors
 /// `BadRequest` with what is wrong, and what to do.
 pub(super) fn writable_folder(path: &str) -> Result<PathBuf, Error> {
-    let folder = folder_of(path)?;
+    let folder = folder_of(path)
+        .map_err(|error| error.hint("create the folder, or give the full path of another one"))?;
     let wrong = |why: &str, hint: &str| {
         let message = format!("{} {why}", folder.display());
         Err(Error::new(Code::BadRequest, message).hint(hint))
