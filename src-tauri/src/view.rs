@@ -275,6 +275,7 @@ mod tests {
             state: *state,
             engine: status::EngineKind::Embedded,
             model: Some(ModelId("SmolLM2-135M-Instruct.Q4_1".to_owned())),
+            is_starter: false,
             aliases: Vec::new(),
             kind: tierbar_core::ModelKind::Chat,
             pid: None,

@@ -513,7 +513,7 @@ fn the_modules_of_a_storey_import_downwards() {
         ("inference", inference),
         ("edge", EDGE.to_vec()),
         ("dialects", DIALECTS.to_vec()),
-        ("jobs", vec!["tasks", "turns", "queue"]),
+        ("jobs", vec!["tasks", "turns", "queue", "answers"]),
         ("metrics", vec!["machine", "answer", "requests", "later"]),
         ("services", vec!["schedules", "measures", "models"]),
         ("admin", ADMIN.to_vec()),

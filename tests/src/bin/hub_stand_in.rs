@@ -9,7 +9,7 @@
 use clap::Parser;
 use serde_json::json;
 use std::time::Duration;
-use tierbar_tests::hub::{HubStandIn, Options, TOKEN};
+use tierbar_tests::hub::{GEMMA, HubFile, HubRepository, HubStandIn, Options, SMOLLM2, TOKEN};
 
 #[derive(Parser)]
 struct Arguments {
@@ -22,17 +22,27 @@ struct Arguments {
     /// Milliseconds before each answer.
     #[arg(long, default_value_t = 0)]
     latency: u64,
+    /// Also has the tiers' default models, by the names of the catalog: small ones that answer.
+    #[arg(long)]
+    defaults: bool,
 }
 
 #[tokio::main]
 async fn main() {
     let arguments = Arguments::parse();
-    let options = Options {
+    let mut options = Options {
         port: arguments.port,
         rate: arguments.rate,
         latency: Duration::from_millis(arguments.latency),
         ..Options::default()
     };
+    if arguments.defaults {
+        let small = |name: &str| match name.contains("E2B") {
+            true => HubFile::model(name, SMOLLM2),
+            false => HubFile::model(name, GEMMA),
+        };
+        options.repositories.extend(HubRepository::defaults(small));
+    }
     let repositories: Vec<_> = options
         .repositories
         .iter()

@@ -23,6 +23,16 @@ const HASHES: [(&str, &str); 2] = [
     ),
 ];
 
+/// The default models of the catalog, with the quants that a set-up chooses among.
+const DEFAULTS: [(&str, &[&str]); 3] = [
+    ("unsloth/gemma-4-E2B-it-GGUF", &["Q4_K_M", "UD-Q4_K_XL"]),
+    ("unsloth/gemma-4-E4B-it-GGUF", &["Q4_K_M", "UD-Q4_K_XL"]),
+    (
+        "unsloth/Qwen3.5-35B-A3B-GGUF",
+        &["UD-IQ2_M", "UD-IQ3_XXS", "UD-IQ4_XS", "Q4_K_M", "Q8_0"],
+    ),
+];
+
 #[derive(Debug, Clone)]
 pub struct HubRepository {
     /// `owner/name`.
@@ -132,6 +142,23 @@ impl HubRepository {
             files: all,
             entries: Vec::new(),
         }
+    }
+
+    /// The repositories of the tiers' default models, each quant's file made by `file` from its name.
+    #[must_use]
+    pub fn defaults(file: impl Fn(&str) -> HubFile) -> Vec<Self> {
+        let repositories = DEFAULTS.iter().map(|(id, quants)| {
+            let name = id
+                .rsplit('/')
+                .next()
+                .unwrap_or(id)
+                .trim_end_matches("-GGUF");
+            let files = quants
+                .iter()
+                .map(|quant| file(&format!("{name}-{quant}.gguf")));
+            Self::new(id, files.collect())
+        });
+        repositories.collect()
     }
 
     /// [`PUBLIC`].

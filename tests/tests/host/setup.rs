@@ -9,9 +9,6 @@ use tierbar_tests::{
     serving::Data,
 };
 
-const QWEN_QUANTS: [&str; 5] = ["UD-IQ2_M", "UD-IQ3_XXS", "UD-IQ4_XS", "Q4_K_M", "Q8_0"];
-const GEMMA_QUANTS: [&str; 2] = ["Q4_K_M", "UD-Q4_K_XL"];
-
 /// The default models' repositories, with stand-ins of their architectures.
 async fn hub() -> HubStandIn {
     let folder = tempfile::tempdir().unwrap();
@@ -22,33 +19,12 @@ async fn hub() -> HubStandIn {
     };
     let gemma = random(Random::Gemma4, "gemma.gguf");
     let qwen = random(Random::Qwen35Moe, "qwen.gguf");
-    let repository = |id: &str, name: &str, quants: &[&str], bytes: &[u8]| {
-        let files = quants
-            .iter()
-            .map(|quant| HubFile::new(&format!("{name}-{quant}.gguf"), bytes));
-        HubRepository::new(id, files.collect())
+    let file = |name: &str| match name.starts_with("gemma") {
+        true => HubFile::new(name, &gemma),
+        false => HubFile::new(name, &qwen),
     };
     HubStandIn::start(Options {
-        repositories: vec![
-            repository(
-                "unsloth/gemma-4-E2B-it-GGUF",
-                "gemma-4-E2B-it",
-                &GEMMA_QUANTS,
-                &gemma,
-            ),
-            repository(
-                "unsloth/gemma-4-E4B-it-GGUF",
-                "gemma-4-E4B-it",
-                &GEMMA_QUANTS,
-                &gemma,
-            ),
-            repository(
-                "unsloth/Qwen3.5-35B-A3B-GGUF",
-                "Qwen3.5-35B-A3B",
-                &QWEN_QUANTS,
-                &qwen,
-            ),
-        ],
+        repositories: HubRepository::defaults(file),
         ..Options::default()
     })
     .await

@@ -986,6 +986,42 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/setup/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns how the tiers have answered since the host started. */
+        get: operations["listAnswers"];
+        put?: never;
+        /** Loads each of these tiers in turn, and asks it one short question. The host goes on if the client leaves. */
+        post: operations["askTiers"];
+        /** Stops asking, and clears the answers. */
+        delete: operations["clearAnswers"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/setup/folder": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Checks a folder that models could be downloaded to, and returns the room on its disk. */
+        get: operations["checkFolder"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/status": {
         parameters: {
             query?: never;
@@ -1561,6 +1597,8 @@ export interface components {
              */
             why: string | null;
         };
+        /** @enum {string} */
+        AnswerState: "waiting" | "asking" | "answered" | "failed";
         /** @description An error in Anthropic's form. */
         AnthropicError: {
             error: {
@@ -2696,6 +2734,20 @@ export interface components {
         };
         /** @enum {string} */
         Finish: "stop" | "length" | "stopped" | "error";
+        /** @description A folder that a model can be downloaded to, and the room on its disk. */
+        FolderRoom: {
+            /** @description Which disk it is on: folders on one disk share its room. */
+            disk: string;
+            /** Format: int64 */
+            free_bytes: number;
+            /** @description The full path. */
+            path: string;
+            /**
+             * Format: int64
+             * @description What downloads may take of that, beside what must stay free.
+             */
+            room_bytes: number;
+        };
         /** @description Whether an endpoint can be used now. */
         Gate: {
             /** @enum {string} */
@@ -4462,6 +4514,10 @@ export interface components {
              */
             threads: number;
         };
+        /** @description How the tiers answer, in the order in which they are asked. */
+        SetupAnswers: {
+            answers: components["schemas"]["TierAnswer"][];
+        };
         SetupMachine: {
             /**
              * Format: int64
@@ -4502,13 +4558,13 @@ export interface components {
             models_dir: string;
             /** @description What should be known, each with what to do. */
             notes: string[];
-            /**
-             * Format: int64
-             * @description What that folder's disk has room for, beside what must stay free; `null` if that is unknown.
-             */
-            room_bytes: number | null;
+            room: components["schemas"]["FolderRoom"] | null;
             /** @description In order of use, which is the order of the downloads. */
             tiers: components["schemas"]["TierPlan"][];
+        };
+        /** @description The tiers to ask. */
+        SetupQuestion: {
+            tiers: string[];
         };
         /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
         Size: string;
@@ -4847,6 +4903,23 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /** @description How a tier answers the question at the end of a set-up. */
+        TierAnswer: {
+            answer: string;
+            /** @description Why it did not answer, and what to do. */
+            error: string | null;
+            /** @description Who answered; `null` before. */
+            model: string | null;
+            /**
+             * Format: double
+             * @description From the question to the end of the answer, with loading the model.
+             */
+            seconds: number | null;
+            state: components["schemas"]["AnswerState"];
+            tier: components["schemas"]["TierId"];
+            /** Format: double */
+            tokens_per_second: number | null;
+        };
         TierConfig: {
             /**
              * @description Whether answers of a mixture with an expert cache may differ from the model's own, so that they read less.
@@ -5037,6 +5110,8 @@ export interface components {
             id: components["schemas"]["TierId"];
             /** @description What a message to it may contain; empty if that is unknown, as for other programs and servers. */
             input_modalities: components["schemas"]["Modality"][];
+            /** @description Whether that is only the small model that comes with Tierbar, to try things with. */
+            is_starter: boolean;
             /** @description What that is for. */
             kind: components["schemas"]["ModelKind"];
             /** @description The type of its KV cache; of no meaning for a command or an endpoint. */
@@ -5399,6 +5474,7 @@ export interface components {
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
+export type AnswerState = components['schemas']['AnswerState'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
 export type ApiKey = components['schemas']['ApiKey'];
@@ -5474,6 +5550,7 @@ export type Expected = components['schemas']['Expected'];
 export type ExpertReads = components['schemas']['ExpertReads'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
+export type FolderRoom = components['schemas']['FolderRoom'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
@@ -5605,8 +5682,10 @@ export type SecretSource = components['schemas']['SecretSource'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type ServerConfig = components['schemas']['ServerConfig'];
 export type Settings = components['schemas']['Settings'];
+export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
+export type SetupQuestion = components['schemas']['SetupQuestion'];
 export type Size = components['schemas']['Size'];
 export type Span = components['schemas']['Span'];
 export type Speed = components['schemas']['Speed'];
@@ -5633,6 +5712,7 @@ export type TaskUsage = components['schemas']['TaskUsage'];
 export type TextCompletion = components['schemas']['TextCompletion'];
 export type TextOrTokens = components['schemas']['TextOrTokens'];
 export type TextRequest = components['schemas']['TextRequest'];
+export type TierAnswer = components['schemas']['TierAnswer'];
 export type TierConfig = components['schemas']['TierConfig'];
 export type TierFigures = components['schemas']['TierFigures'];
 export type TierId = components['schemas']['TierId'];
@@ -7341,6 +7421,99 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SetupPlan"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listAnswers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answers */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetupAnswers"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    askTiers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetupQuestion"];
+            };
+        };
+        responses: {
+            /** @description The answers so far */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SetupAnswers"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    clearAnswers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description There are no answers */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    checkFolder: {
+        parameters: {
+            query: {
+                /** @description As a full path or from `~`, such as `/Volumes/Models`. */
+                path: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The folder */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FolderRoom"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -5,23 +5,20 @@ use crate::{
     models::pull,
     output,
 };
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 use std::{
+    collections::BTreeMap,
     io::{BufRead, IsTerminal},
     path::PathBuf,
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, TierId,
     budget::gib,
-    setup::{SetupPlan, TierPlan, settings_for},
+    setup::{AnswerState, FolderRoom, SetupPlan, TierAnswer, TierPlan, settings_for},
     units::file_size,
 };
-
-/// Short, and any model can answer it.
-const QUESTION: &str = "In one sentence: what can you help me with?";
-const ANSWER_TOKENS: u32 = 48;
 
 const ASSIGNED_WITHIN: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(200);
@@ -66,40 +63,30 @@ fn placed(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// How a tier answered at the end.
-#[derive(Debug, Serialize)]
-struct Answer {
-    tier: String,
-    model: String,
-    answer: String,
-    tokens_per_second: Option<f64>,
-    /// Why it did not.
-    error: Option<String>,
+type Rooms = BTreeMap<TierId, FolderRoom>;
+
+/// The entry of a tier that could not be asked.
+fn failed(plan: &TierPlan, error: Error) -> TierAnswer {
+    TierAnswer {
+        state: AnswerState::Failed,
+        model: Some(format!("{} {}", plan.name, plan.quant)),
+        error: Some(match error.hint {
+            Some(hint) => format!("{}; {hint}", error.message),
+            None => error.message,
+        }),
+        ..TierAnswer::waiting(plan.tier.clone())
+    }
 }
 
-impl Answer {
-    fn failed(plan: &TierPlan, error: Error) -> Self {
-        Self {
-            tier: plan.tier.to_string(),
-            model: format!("{} {}", plan.name, plan.quant),
-            answer: String::new(),
-            tokens_per_second: None,
-            error: Some(match error.hint {
-                Some(hint) => format!("{}; {hint}", error.message),
-                None => error.message,
-            }),
-        }
-    }
-
-    fn show(&self) {
-        let speed = self
-            .tokens_per_second
-            .map(|speed| format!(" ({speed:.1} tok/s)"))
-            .unwrap_or_default();
-        match &self.error {
-            None => output::line(&format!("{} answers{speed}: {}", self.tier, self.answer)),
-            Some(error) => output::error_line(&format!("{}: {error}", self.tier)),
-        }
+fn show(answer: &TierAnswer) {
+    let tier = &answer.tier;
+    let speed = answer
+        .tokens_per_second
+        .map(|speed| format!(" ({speed:.1} tok/s)"))
+        .unwrap_or_default();
+    match &answer.error {
+        None => output::line(&format!("{tier} answers{speed}: {}", answer.answer)),
+        Some(error) => output::error_line(&format!("{tier}: {error}")),
     }
 }
 
@@ -114,26 +101,18 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
     let query: Vec<_> = args.ram.iter().map(|ram| ("ram", ram.as_str())).collect();
     let mut plan: SetupPlan = read(client.get(&admin(&["setup"], &query)).await?)?;
     choose(&mut plan, args)?;
+    let placed = rooms(client, &plan, args).await?;
     let only_shown = args.dry_run || args.ram.is_some();
     match (args.json, only_shown) {
         (true, true) => output::line(&json!(plan).to_string()),
         (true, false) => {}
-        (false, _) => output::write(&text(&plan)),
+        (false, _) => output::write(&text(&plan, &placed)),
     }
     if only_shown {
         return Ok(());
     }
-    let here = plan.tiers.iter().filter(|tier| args.folder(tier).is_none());
-    if let Some(lack) = plan.lacks_room(here) {
+    if let Some(lack) = plan.lacks_room(&placed) {
         return Err(Error::new(Code::Storage, lack));
-    }
-    for (tier, folder) in &args.to {
-        if !folder.is_dir() {
-            let message = format!("{} for {tier} is not a folder", folder.display());
-            return Err(
-                Error::new(Code::BadRequest, message).hint("create it, or connect its disk")
-            );
-        }
     }
     let is_done = plan.tiers.iter().all(|tier| tier.in_use);
     if !args.yes && !is_done && !agreed(args)? {
@@ -153,9 +132,9 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         if matches!(&answer, Err(error) if error.code == Code::Cancelled) {
             return answer.map(|_| ());
         }
-        let answer = answer.unwrap_or_else(|error| Answer::failed(tier, error));
+        let answer = answer.unwrap_or_else(|error| failed(tier, error));
         if !args.json {
-            answer.show();
+            show(&answer);
         }
         answers.push(answer);
     }
@@ -179,7 +158,7 @@ async fn finish(
     home: Option<&PathBuf>,
     plan: &TierPlan,
     args: &Args,
-) -> Result<Answer, Error> {
+) -> Result<TierAnswer, Error> {
     if plan.installed.is_none() && !has_model(client, plan).await? {
         let to = args.folder(plan);
         pull::follow(client, home, &plan.reference, &plan.tier, to).await?;
@@ -226,7 +205,24 @@ fn choose(plan: &mut SetupPlan, args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-fn text(plan: &SetupPlan) -> String {
+/// Returns the room where models go that do not go to the models folder.
+async fn rooms(client: &Client, plan: &SetupPlan, args: &Args) -> Result<Rooms, Error> {
+    let mut rooms = Rooms::new();
+    for tier in &plan.tiers {
+        if let Some(folder) = args.folder(tier) {
+            let folder = folder.display().to_string();
+            let path = admin(&["setup", "folder"], &[("path", &folder)]);
+            let room = client.get(&path).await.map_err(|error| Error {
+                message: format!("{}: {}", tier.tier, error.message),
+                ..error
+            })?;
+            rooms.insert(tier.tier.clone(), read(room)?);
+        }
+    }
+    Ok(rooms)
+}
+
+fn text(plan: &SetupPlan, placed: &Rooms) -> String {
     let machine = &plan.machine;
     let mut text = format!(
         "This machine has {} of memory, {} of it for models",
@@ -249,13 +245,21 @@ fn text(plan: &SetupPlan) -> String {
     }
     text += &match plan.download_bytes {
         0 => "Nothing has to be downloaded.\n".to_owned(),
-        bytes => format!(
-            "To download: {}, to {}\n",
-            file_size(bytes),
-            plan.models_dir
-        ),
+        bytes => format!("To download: {}, to {}\n", file_size(bytes), to(plan)),
     };
+    for (tier, room) in placed {
+        let FolderRoom { path, .. } = room;
+        let free = file_size(room.free_bytes);
+        text += &format!("Of these, {tier} goes to {path} ({free} free)\n");
+    }
     text
+}
+
+fn to(plan: &SetupPlan) -> String {
+    match &plan.room {
+        Some(room) => format!("{} ({} free)", room.path, file_size(room.free_bytes)),
+        None => plan.models_dir.clone(),
+    }
 }
 
 fn of_tier(tier: &TierPlan) -> String {
@@ -338,30 +342,22 @@ async fn in_use(client: &Client, plan: &TierPlan) -> Result<(), Error> {
         .hint("choose it for the tier in Settings > Models, and read the event log"))
 }
 
-async fn ask(client: &Client, plan: &TierPlan) -> Result<Answer, Error> {
-    let request = json!({
-        "model": plan.tier,
-        "messages": [{"role": "user", "content": QUESTION}],
-        "max_tokens": ANSWER_TOKENS,
-        "think": false,
-    });
-    let answer = client.post("/v1/chat/completions", &request).await;
-    let answer: Value = answer.map_err(|error| Error {
-        message: format!(
-            "{} is set up but does not answer: {}",
-            plan.tier, error.message
-        ),
-        ..error
-    })?;
-    Ok(Answer {
-        tier: plan.tier.to_string(),
-        model: answer["model"].as_str().unwrap_or(&plan.name).to_owned(),
-        answer: answer["choices"][0]["message"]["content"]
-            .as_str()
-            .unwrap_or_default()
-            .trim()
-            .to_owned(),
-        tokens_per_second: answer["timings"]["predicted_per_second"].as_f64(),
-        error: None,
-    })
+/// Has the host ask the tier, and waits for its answer.
+async fn ask(client: &Client, plan: &TierPlan) -> Result<TierAnswer, Error> {
+    let path = admin(&["setup", "answers"], &[]);
+    client.post(&path, &json!({"tiers": [plan.tier]})).await?;
+    loop {
+        let answers: Answers = read(client.get(&path).await?)?;
+        let mut answers = answers.answers.into_iter();
+        match answers.find(|answer| answer.tier == plan.tier) {
+            Some(answer) if answer.is_over() => return Ok(answer),
+            Some(_) => tokio::time::sleep(LOOK).await,
+            None => return Err(Error::new(Code::Cancelled, "stopped in another window")),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Answers {
+    answers: Vec<TierAnswer>,
 }

@@ -2,6 +2,86 @@
 
 use crate::{budget::gib, fit::Verdict, tier::TierId, units::file_size};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The file of the model that comes with Tierbar, to try things with.
+pub const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+/// Returns whether a model, by its id, file name or path, is the starter or another quant of it.
+#[must_use]
+pub fn is_starter(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    name.to_ascii_lowercase().starts_with("smollm2-135m")
+}
+
+/// What each tier is asked at the end of a set-up: short, and any model can answer it.
+pub const QUESTION: &str = "In one sentence: what can you help me with?";
+/// Enough for one sentence.
+pub const ANSWER_TOKENS: u32 = 48;
+
+/// How a tier answers the question at the end of a set-up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TierAnswer {
+    pub tier: TierId,
+    pub state: AnswerState,
+    /// Who answered; `null` before.
+    #[schema(required = true)]
+    pub model: Option<String>,
+    pub answer: String,
+    /// From the question to the end of the answer, with loading the model.
+    #[schema(required = true)]
+    pub seconds: Option<f64>,
+    #[schema(required = true)]
+    pub tokens_per_second: Option<f64>,
+    /// Why it did not answer, and what to do.
+    #[schema(required = true)]
+    pub error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerState {
+    /// Waits for the tiers before it.
+    Waiting,
+    /// Loads its model, or answers.
+    Asking,
+    Answered,
+    Failed,
+}
+
+impl TierAnswer {
+    /// Returns the entry of a tier that has not been asked yet.
+    #[must_use]
+    pub fn waiting(tier: TierId) -> Self {
+        Self {
+            tier,
+            state: AnswerState::Waiting,
+            model: None,
+            answer: String::new(),
+            seconds: None,
+            tokens_per_second: None,
+            error: None,
+        }
+    }
+
+    /// Returns whether the tier has answered, or will not.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, AnswerState::Answered | AnswerState::Failed)
+    }
+}
+
+/// A folder that a model can be downloaded to, and the room on its disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FolderRoom {
+    /// The full path.
+    pub path: String,
+    /// Which disk it is on: folders on one disk share its room.
+    pub disk: String,
+    pub free_bytes: u64,
+    /// What downloads may take of that, beside what must stay free.
+    pub room_bytes: u64,
+}
 
 /// The machine, a model for each tier, and the room that they need. All sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -13,9 +93,9 @@ pub struct SetupPlan {
     pub download_bytes: u64,
     /// The folder of the models.
     pub models_dir: String,
-    /// What that folder's disk has room for, beside what must stay free; `null` if that is unknown.
+    /// The room there; `null` if that is unknown, or for another machine.
     #[schema(required = true)]
-    pub room_bytes: Option<u64>,
+    pub room: Option<FolderRoom>,
     /// What should be known, each with what to do.
     pub notes: Vec<String>,
 }
@@ -82,14 +162,24 @@ pub fn settings_for(model: &str) -> serde_json::Value {
 }
 
 impl SetupPlan {
-    /// Returns why the models folder cannot take the downloads of these tiers, and what to do.
-    pub fn lacks_room<'a>(&self, tiers: impl IntoIterator<Item = &'a TierPlan>) -> Option<String> {
-        let wanted: u64 = tiers.into_iter().map(|tier| tier.download_bytes).sum();
-        let room = self.room_bytes.filter(|room| wanted > *room)?;
+    /// Returns why a disk cannot take the downloads of these tiers, and what to do. `placed` are the tiers whose models go to another
+    /// folder than the models folder.
+    #[must_use]
+    pub fn lacks_room(&self, placed: &BTreeMap<TierId, FolderRoom>) -> Option<String> {
+        let mut wanted: BTreeMap<&str, (u64, &FolderRoom)> = BTreeMap::new();
+        for tier in &self.tiers {
+            if let Some(room) = placed.get(&tier.tier).or(self.room.as_ref()) {
+                wanted.entry(&room.disk).or_insert((0, room)).0 += tier.download_bytes;
+            }
+        }
+        let (bytes, room) = wanted
+            .into_values()
+            .find(|(bytes, room)| *bytes > room.room_bytes)?;
         Some(format!(
-            "The models need {}, and there is room for {} where they go. Free up space, leave a tier out, or put a model on another disk.",
-            file_size(wanted),
-            file_size(room)
+            "The models need {}, and there is room for {} in {}. Free up space, leave a tier out, or put a model on another disk.",
+            file_size(bytes),
+            file_size(room.room_bytes),
+            room.path
         ))
     }
 
@@ -106,5 +196,93 @@ impl SetupPlan {
                 names.join(" and ")
             ));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::{ContextChoice, Machine, verdict};
+
+    #[test]
+    fn the_starter_is_known_by_id_file_and_path() {
+        for name in [
+            STARTER,
+            "SmolLM2-135M-Instruct.Q4_1",
+            "/m/smollm2-135m.gguf",
+        ] {
+            assert!(is_starter(name), "{name}");
+        }
+        for name in ["", "SmolLM2-1.7B", "/smollm2-135m/gemma.gguf"] {
+            assert!(!is_starter(name), "{name}");
+        }
+    }
+
+    fn room(disk: &str, bytes: u64) -> FolderRoom {
+        FolderRoom {
+            path: format!("/{disk}"),
+            disk: disk.to_owned(),
+            free_bytes: bytes,
+            room_bytes: bytes,
+        }
+    }
+
+    fn plan(sizes: &[(&str, u64)]) -> SetupPlan {
+        let machine = SetupMachine {
+            ram_bytes: 0,
+            budget_bytes: 0,
+            others_bytes: None,
+            gpu_bytes: None,
+            memory_bytes_per_second: None,
+            disk_bytes_per_second: None,
+            disk_free_bytes: None,
+        };
+        let model = crate::fit::tests::accounts::smollm2_135m();
+        let mac = Machine::mac(16 << 30);
+        let fit = verdict(&model, ContextChoice::default(), &mac, &[]);
+        let tier = |(tier, bytes): &(&str, u64)| TierPlan {
+            tier: TierId::new(*tier).unwrap(),
+            name: String::new(),
+            about: String::new(),
+            reference: String::new(),
+            quant: String::new(),
+            size_bytes: *bytes,
+            download_bytes: *bytes,
+            reason: String::new(),
+            fit: fit.clone(),
+            installed: None,
+            in_use: false,
+            replaces: None,
+        };
+        SetupPlan {
+            machine,
+            tiers: sizes.iter().map(tier).collect(),
+            download_bytes: 0,
+            models_dir: "/inner".to_owned(),
+            room: Some(room("inner", 10)),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_disk_must_have_room_for_what_goes_there() {
+        let plan = plan(&[("fast", 4), ("primary", 5), ("heavy", 9)]);
+        let placed = |tier: &str, room| BTreeMap::from([(TierId::new(tier).unwrap(), room)]);
+        assert!(
+            plan.lacks_room(&BTreeMap::new())
+                .unwrap()
+                .contains("/inner")
+        );
+        assert_eq!(plan.lacks_room(&placed("heavy", room("outer", 9))), None);
+        let lack = plan.lacks_room(&placed("heavy", room("outer", 8))).unwrap();
+        assert!(
+            lack.contains("need 9 B") && lack.contains("8 B in /outer"),
+            "{lack}"
+        );
+        // Another folder of the same disk gains nothing.
+        assert!(
+            plan.lacks_room(&placed("heavy", room("inner", 10)))
+                .is_some()
+        );
     }
 }

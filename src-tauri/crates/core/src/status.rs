@@ -141,6 +141,10 @@ pub struct TierStatus {
     /// The configured model; `null` while the tier has none.
     #[schema(required = true)]
     pub model: Option<ModelId>,
+    /// Whether that is only the small model that comes with Tierbar, to try things with.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub is_starter: bool,
     /// Other names for it, such as Ollama's.
     #[serde(default)]
     #[schema(required = true)]

@@ -72,6 +72,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(models::remove))
         .routes(routes!(models::verify))
         .routes(routes!(setup::plan))
+        .routes(routes!(setup::folder))
+        .routes(routes!(setup::answers, setup::ask, setup::stop_asking))
         .routes(routes!(hub::catalog))
         .routes(routes!(hub::refresh))
         .routes(routes!(hub::search))

@@ -1,10 +1,12 @@
-//! Work that is made of requests: turns of chats, tasks with an answer of a fixed form, and the queue of requests that are answered later.
+//! Work that is made of requests: turns of chats, tasks with an answer of a fixed form, the question at the end of a set-up, and the queue of requests that are answered later.
 
+pub(crate) mod answers;
 pub(crate) mod queue;
 pub(crate) mod tasks;
 pub(crate) mod turns;
 
 use crate::{edge::keys::Keys, inference::Inference};
+use answers::Answers;
 use queue::JobQueue;
 use std::sync::Arc;
 use tierbar_store::Store;
@@ -19,4 +21,5 @@ pub(crate) struct Jobs {
     pub(crate) store: Store,
     pub(crate) queue: JobQueue,
     pub(crate) turns: Turns,
+    pub(crate) answers: Answers,
 }

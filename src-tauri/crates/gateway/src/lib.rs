@@ -176,6 +176,7 @@ impl Gateway {
             store: self.store.clone(),
             queue: self.queue,
             turns: jobs::turns::Turns::default(),
+            answers: jobs::answers::Answers::default(),
         });
         let edge = Arc::new(Edge {
             services: Arc::clone(&self.services),

@@ -35,7 +35,7 @@ use tierbar_core::{
     paging::PagingStatus,
     policy::Stance,
     schedule::ScheduleStatus,
-    setup::SetupPlan,
+    setup::{FolderRoom, SetupPlan},
     status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
 use tierbar_fetch::Remote;
@@ -55,6 +55,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         state,
         engine: EngineKind::Embedded,
         model: model.map(|model| ModelId(model.to_owned())),
+        is_starter: false,
         aliases: Vec::new(),
         kind: tierbar_core::ModelKind::Chat,
         pid: None,
@@ -287,6 +288,9 @@ impl Models for Asked {
     }
     fn plan_setup(&self, ram: Option<String>) -> BoxFuture<'_, Result<SetupPlan, Error>> {
         self.refuse(format!("plan setup {ram:?}"))
+    }
+    fn folder_room(&self, path: String) -> BoxFuture<'_, Result<FolderRoom, Error>> {
+        self.refuse(format!("room in {path}"))
     }
     fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {
         self.refuse(format!("search {words}"))

@@ -20,7 +20,7 @@ use tierbar_core::{
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
-    setup::SetupPlan,
+    setup::{FolderRoom, SetupPlan},
 };
 use tierbar_gateway::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 
@@ -78,6 +78,10 @@ impl Models for ModelService {
 
     fn plan_setup(&self, ram: Option<String>) -> BoxFuture<'_, Result<SetupPlan, Error>> {
         Box::pin(self.offers.plan_setup(ram))
+    }
+
+    fn folder_room(&self, path: String) -> BoxFuture<'_, Result<FolderRoom, Error>> {
+        Box::pin(setup::folder_room(path))
     }
 
     fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {

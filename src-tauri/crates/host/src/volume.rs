@@ -1,7 +1,7 @@
 //! Whether a volume has room for a download.
 
-use std::path::Path;
-use tierbar_core::{Code, Error, units::file_size, volume};
+use std::{os::unix::fs::MetadataExt, path::Path};
+use tierbar_core::{Code, Error, setup::FolderRoom, units::file_size, volume};
 
 /// Above this, a solid-state disk has few free blocks, and swapping becomes slow.
 const FULL_PERCENT: u64 = 80;
@@ -33,6 +33,21 @@ impl Volume {
         Ok(Self {
             size: volume.f_blocks.saturating_mul(volume.f_frsize),
             free: volume.f_bavail.saturating_mul(volume.f_frsize),
+        })
+    }
+
+    /// Returns the room for downloads to a folder on it.
+    ///
+    /// # Errors
+    /// `Storage` if the folder is gone.
+    pub(crate) fn room(self, folder: &Path) -> Result<FolderRoom, Error> {
+        let metadata = std::fs::metadata(folder)
+            .map_err(|error| Error::new(Code::Storage, format!("{}: {error}", folder.display())))?;
+        Ok(FolderRoom {
+            path: folder.display().to_string(),
+            disk: metadata.dev().to_string(),
+            free_bytes: self.free,
+            room_bytes: self.free.saturating_sub(volume::margin(self.size)),
         })
     }
 
@@ -103,5 +118,8 @@ mod tests {
         assert!(error.message.contains("/nonexistent/models"), "{error}");
         let room = Volume::of(&std::env::temp_dir()).unwrap();
         assert!(room.free <= room.size && room.size > 0);
+        assert!(room.room(Path::new("/nonexistent/models")).is_err());
+        let folder = room.room(&std::env::temp_dir()).unwrap();
+        assert!(folder.room_bytes <= folder.free_bytes);
     }
 }

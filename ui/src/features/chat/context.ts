@@ -7,7 +7,7 @@ const NEARLY_FULL = 80;
 
 /** What can be done with a chat that the context does not hold, as choices and as buttons. */
 export const CHOICES: { choice: WhenFull; name: string; button: string }[] = [
-  { choice: 'refuse', name: 'stop with an error', button: '' },
+  { choice: 'refuse', name: 'stop, and let me choose', button: '' },
   { choice: 'drop', name: 'leave out the oldest messages', button: 'Leave Out Oldest Messages' },
   { choice: 'summarize', name: 'summarize the oldest messages', button: 'Summarize Oldest Messages' },
 ];
@@ -19,9 +19,8 @@ export function describeUse(used: ContextUse | null): { text: string; warning: b
   const percent = Math.floor((tokens * 100) / used.context_tokens);
   if (percent < SHOWN) return null;
   const warning = percent >= NEARLY_FULL;
-  const text = warning
-    ? `Nearly full: ${count(tokens)} of ${count(used.context_tokens)} tokens.`
-    : `Context ${percent} % full`;
+  const of = `${count(tokens)} of ${count(used.context_tokens)} tokens`;
+  const text = warning ? `This chat nearly fills the context: ${of}.` : `Context ${percent} % full: ${of}.`;
   return { text, warning };
 }
 

@@ -185,22 +185,22 @@ describe('the chat page', () => {
     await open();
     for (const [answer_tokens, shown] of [
       [8, null],
-      [312, 'Context 60 % full'],
-      [1224, 'Nearly full: 1,624 of 2,000 tokens.'],
+      [312, 'Context 60 % full: 712 of 1,186 tokens.'],
+      [1224, 'This chat nearly fills the context: 1,624 of 2,000 tokens.'],
     ] as const) {
       const turn = await ask('Hello?');
       turn.words('Hi');
       turn.context = {
         prompt_tokens: 400,
         answer_tokens,
-        context_tokens: shown?.startsWith('Near') ? 2000 : 1186,
+        context_tokens: answer_tokens > 1000 ? 2000 : 1186,
       };
       turn.finish('stop', 1);
       await until(() => screen.queryByTestId('send'));
       const text = screen.queryByTestId('context-meter')?.textContent ?? null;
       if (shown === null) expect(text).toBeNull();
       else expect(text).toContain(shown);
-      expect(screen.queryByTestId('when-full') === null).toBe(!shown?.startsWith('Near'));
+      expect(screen.queryByTestId('when-full') === null).toBe(shown === null);
     }
     await fireEvent.change(screen.getByTestId('when-full'), { target: { value: 'summarize' } });
     await until(() => network.chats[0]?.when_full === 'summarize');

@@ -21,8 +21,31 @@ const MODELS = {
       id: 'smol',
       path: '/data/models/smol.gguf',
       size_bytes: 98_000_000,
-      account: { quant: 'Q4_1', context_train: 8192 },
-      sampling: { answer: { temperature: 1 }, thinking: {} },
+      account: { quant: 'Q4_1', context_train: 8192, sampling: { top_k: 64 } },
+      sampling: { answer: { temperature: 1, top_k: 64 }, thinking: {} },
+      profiles: [
+        {
+          profile: 'balanced',
+          context_tokens: 16_384,
+          kv_cache: 'f16',
+          placement: 'resident',
+          total_bytes: 3 * 2 ** 30,
+        },
+        {
+          profile: 'long_context',
+          context_tokens: 65_536,
+          kv_cache: 'q4_0',
+          placement: 'mmap',
+          total_bytes: 5 * 2 ** 30,
+        },
+        {
+          profile: 'agent',
+          context_tokens: 32_768,
+          kv_cache: 'f16',
+          placement: 'refused',
+          total_bytes: 9 * 2 ** 30,
+        },
+      ],
     },
     {
       id: 'gemma',
@@ -409,17 +432,56 @@ describe('tier settings', () => {
     });
   });
 
+  it('say what a profile costs before it is chosen, and go back to the user’s own settings', async () => {
+    const fast = config.tiers.fast;
+    if (fast) config.tiers.fast = { ...fast, context: 2048, kv_cache: 'q8_0' };
+    await open('#tiers');
+    const profile = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-profile');
+    await until(() => profile.options[1]?.text.includes('GB'));
+    expect([...profile.options].map(({ text }) => text)).toEqual([
+      'Your settings',
+      'Everyday use (16,384 tokens, 3 GB)',
+      'Long documents (65,536 tokens, 5 GB, reads from disk)',
+      'Coding agents (too large)',
+      'Models larger than memory',
+    ]);
+    await fireEvent.change(profile, { target: { value: 'long_context' } });
+    await until(() => profile.value === 'long_context');
+    await fireEvent.change(profile, { target: { value: 'own' } });
+    await until(() => patches().length === 2);
+    expect(patches()[1]).toEqual({
+      tiers: { fast: { profile: 'balanced', context: 2048, kv_cache: 'q8_0' } },
+    });
+  });
+
   it('change one value of the sampling, and give it back to the model', async () => {
     await open('#tiers');
     await fireEvent.click(await screen.findByTestId('settings-tier-fast-sampling'));
     const temperature = screen.getByTestId<HTMLInputElement>('settings-tier-fast-temperature');
     expect([temperature.value, temperature.placeholder]).toEqual(['', '1']);
+    const sources = ['temperature', 'top_k', 'frequency_penalty'].map(
+      (name) => screen.getByTestId(`settings-tier-fast-${name}-source`).textContent,
+    );
+    expect(sources).toEqual(['from its maker', 'from the file', 'default']);
+    expect(screen.queryByTestId('settings-tier-fast-sampling-reset')).toBeNull();
     await fireEvent.change(temperature, { target: { value: '0.2' } });
     await until(() => patches().length === 1);
     expect(patches()[0]).toEqual({ tiers: { fast: { sampling: { temperature: 0.2 } } } });
+    await until(() => screen.getByTestId('settings-tier-fast-temperature-source').textContent === 'set here');
     await fireEvent.change(temperature, { target: { value: '' } });
     await until(() => patches().length === 2);
     expect(patches()[1]).toEqual({ tiers: { fast: { sampling: { temperature: null } } } });
+  });
+
+  it('give all of the sampling back to the model', async () => {
+    const fast = config.tiers.fast;
+    if (fast) config.tiers.fast = { ...fast, sampling: { temperature: 0.2, frequency_penalty: 0.5 } };
+    await open('#tiers');
+    await fireEvent.click(await screen.findByTestId('settings-tier-fast-sampling-reset'));
+    await until(() => patches().length === 1);
+    const sampling = patches()[0].tiers.fast.sampling;
+    expect(Object.values(sampling).every((value) => value === null)).toBe(true);
+    expect(Object.keys(sampling)).toContain('frequency_penalty');
   });
 
   it('set the idle time, and offer one written by hand', async () => {

@@ -1,11 +1,8 @@
 import type { TierStatus } from '../../platform/openapi';
 
-/** The model that comes with Tierbar, to try things with. */
-const STARTER = /^SmolLM2-135M/i;
-
 /** Whether a tier has no model, or only the one to try things with. */
-function lacksModel(tier: Pick<TierStatus, 'model' | 'engine'>): boolean {
-  return tier.engine === 'embedded' && (tier.model === null || STARTER.test(tier.model));
+function lacksModel(tier: Pick<TierStatus, 'model' | 'engine' | 'is_starter'>): boolean {
+  return tier.engine === 'embedded' && (tier.model === null || tier.is_starter);
 }
 
 /** Whether none of the three tiers has a model of use. */

@@ -1,16 +1,25 @@
 import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { SetupPlan, TierPlan, TierStatus } from '../../platform/openapi';
+import type { FolderRoom, SetupPlan, TierAnswer, TierPlan, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
-import { Network, STATUS, until } from '../../testing/host';
+import { Network, refusal, STATUS, until } from '../../testing/host';
 import { download, verdict } from '../../testing/models';
 import Root from '../settings/Root.svelte';
+import { disksOf } from './disks';
 import { needsSetUp } from './lacking';
 
 let network: Network;
 let app: App;
 let plan: SetupPlan;
+let answers: TierAnswer[];
+
+const OUTER: FolderRoom = {
+  path: '/outer/models',
+  disk: '2',
+  free_bytes: 5_000_000_000,
+  room_bytes: 4_000_000_000,
+};
 
 function row(tier: string, parts: Partial<TierPlan> = {}): TierPlan {
   return {
@@ -46,10 +55,22 @@ beforeEach(() => {
     tiers: [row('fast'), row('primary'), row('heavy', { installed: 'big', download_bytes: 0 })],
     download_bytes: 6_000_000_000,
     models_dir: '/data/models',
-    room_bytes: 50_000_000_000,
+    room: { path: '/data/models', disk: '1', free_bytes: 51_000_000_000, room_bytes: 50_000_000_000 },
     notes: [],
   };
+  answers = [];
+  localStorage.clear();
   network.override = ({ path, method }) => {
+    if (path === '/tierbar/v1/setup/answers') {
+      if (method === 'DELETE') answers = [];
+      if (method === 'POST') answers = [answer('fast', { state: 'asking' }), answer('primary')];
+      return method === 'DELETE' ? new Response(null, { status: 204 }) : Response.json({ answers });
+    }
+    if (path.startsWith('/tierbar/v1/setup/folder')) {
+      return path.includes('outer')
+        ? Response.json(OUTER)
+        : refusal(400, 'bad_request', '/gone cannot be used', 'give the full path of a folder');
+    }
     if (path === '/tierbar/v1/setup') return Response.json(plan);
     if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
     if (path === '/tierbar/v1/catalog')
@@ -65,11 +86,25 @@ afterEach(() => {
   location.hash = '';
 });
 
-const tier = (id: string, model: string | null): TierStatus => ({
+const tier = (id: string, model: string | null, is_starter = false): TierStatus => ({
   ...(STATUS.tiers[0] as TierStatus),
   id,
   model,
+  is_starter,
 });
+
+function answer(tier: string, parts: Partial<TierAnswer> = {}): TierAnswer {
+  return {
+    tier,
+    state: 'waiting',
+    model: null,
+    answer: '',
+    seconds: null,
+    tokens_per_second: null,
+    error: null,
+    ...parts,
+  };
+}
 
 async function open(tiers: TierStatus[]) {
   location.hash = '#models';
@@ -85,7 +120,10 @@ async function open(tiers: TierStatus[]) {
 
 describe('the set-up', () => {
   it('downloads what is chosen in order of use, and uses what is here', async () => {
-    await open([tier('fast', 'SmolLM2-135M-Instruct.Q4_1'), tier('primary', null), tier('heavy', null)]);
+    await open([tier('fast', 'smol', true), tier('primary', null), tier('heavy', null)]);
+    expect((await screen.findByTestId('setup-where')).textContent).toContain(
+      '/data/models, where 51 GB is free',
+    );
     const button = await screen.findByTestId('setup-start');
     expect(button.textContent).toContain('Download (6 GB)');
     await fireEvent.click(screen.getByTestId('setup-primary'));
@@ -117,7 +155,7 @@ describe('the set-up', () => {
         row('primary'),
         row('heavy', { installed: 'big', in_use: true }),
       ],
-      room_bytes: 1_000_000_000,
+      room: { path: '/data/models', disk: '1', free_bytes: 2_000_000_000, room_bytes: 1_000_000_000 },
       notes: ['Other programs use much memory.'],
     };
     await open([tier('fast', 'mine'), tier('primary', null), tier('heavy', 'big')]);
@@ -128,8 +166,64 @@ describe('the set-up', () => {
     expect(screen.getByTestId<HTMLButtonElement>('setup-start').disabled).toBe(true);
   });
 
+  it('puts a model on another disk, and counts each disk for itself', async () => {
+    plan = {
+      ...plan,
+      room: { path: '/data/models', disk: '1', free_bytes: 5e9, room_bytes: 4_000_000_000 },
+    };
+    await open([tier('fast', null), tier('primary', null), tier('heavy', null)]);
+    expect((await screen.findByTestId('setup-lacks')).textContent).toContain('need 6 GB');
+    await fireEvent.click(screen.getByTestId('setup-folder-open-primary'));
+    const path = screen.getByTestId<HTMLInputElement>('setup-folder-primary');
+    await fireEvent.input(path, { target: { value: '/gone' } });
+    await fireEvent.click(screen.getByTestId('setup-folder-use-primary'));
+    await screen.findByText(/gone cannot be used/);
+    await fireEvent.input(path, { target: { value: '/outer/models' } });
+    await fireEvent.click(screen.getByTestId('setup-folder-use-primary'));
+    await until(() => screen.queryByTestId('setup-lacks') === null);
+    await fireEvent.click(screen.getByTestId('setup-start'));
+    await until(() => network.sent('POST', '/tierbar/v1/downloads').length === 2);
+    expect(network.sent('POST', '/tierbar/v1/downloads').map(({ body }) => body.folder)).toEqual([
+      undefined,
+      '/outer/models',
+    ]);
+    const both = disksOf(plan.tiers, OUTER, { fast: OUTER, primary: OUTER });
+    expect(both.map(({ bytes, lacks }) => [bytes, lacks])).toEqual([[6_000_000_000, true]]);
+  });
+
+  it('has each tier answer once its model is here, also in a window opened later', async () => {
+    localStorage.setItem('tierbar-setup-started', 'true');
+    plan = {
+      ...plan,
+      tiers: [
+        row('fast', { in_use: true, installed: 'a' }),
+        row('primary', { in_use: true, installed: 'b' }),
+      ],
+    };
+    await open([tier('fast', 'a'), tier('primary', 'b')]);
+    await screen.findByText('Your Tiers Are Ready');
+    await fireEvent.click(screen.getByTestId('setup-ask'));
+    await until(() => network.sent('POST', '/tierbar/v1/setup/answers').length === 1);
+    expect(network.sent('POST', '/tierbar/v1/setup/answers')[0]?.body).toEqual({
+      tiers: ['fast', 'primary'],
+    });
+    await screen.findByTestId('setup-stop');
+    answers = [
+      answer('fast', { state: 'answered', answer: 'With text.', seconds: 3.2, tokens_per_second: 25 }),
+      answer('primary', { state: 'failed', error: 'it does not fit; quit other programs' }),
+    ];
+    await until(() => screen.queryByTestId('setup-stop') === null);
+    const [fast, primary] = screen.getAllByTestId('setup-answer');
+    expect(fast?.textContent).toMatch(/With text\.\s*25\.0 tok\/s, 3\.2 s with loading/);
+    expect(primary?.textContent).toContain('It does not fit; quit other programs.');
+    await fireEvent.click(screen.getByTestId('setup-done'));
+    await until(() => screen.queryByText('Your Tiers Are Ready') === null);
+    expect(localStorage.getItem('tierbar-setup-started')).toBeNull();
+    expect(answers).toEqual([]);
+  });
+
   it('is offered in the chat while only the starter model is here', () => {
-    expect(needsSetUp([tier('fast', 'SmolLM2-135M-Instruct.Q4_1'), tier('primary', null)])).toBe(true);
+    expect(needsSetUp([tier('fast', 'smol', true), tier('primary', null)])).toBe(true);
     expect(needsSetUp([tier('fast', 'gemma'), tier('primary', null)])).toBe(false);
     expect(needsSetUp([])).toBe(false);
   });

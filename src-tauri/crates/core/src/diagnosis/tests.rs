@@ -23,6 +23,7 @@ fn tier(name: &str) -> TierStatus {
         state: TierState::Ready,
         engine: EngineKind::Embedded,
         model: Some(ModelId("/home/secret/secret-7b".to_owned())),
+        is_starter: false,
         aliases: Vec::new(),
         kind: crate::ModelKind::Chat,
         pid: Some(1),

@@ -1,17 +1,23 @@
-//! What a set-up proposes for this machine.
+//! What a set-up proposes for this machine, where its models may go, and how the tiers answer at its end.
 
-use super::models::read_query;
+use super::{models::read_query, tiers::existing};
 use crate::{
     admin::Admin,
-    http::{error::Failure, schema::Errors},
+    http::{body, error::Failure, schema::Errors},
 };
 use axum::{
     Json,
+    body::Body,
     extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::setup::SetupPlan;
+use tierbar_core::{
+    Code, Error,
+    setup::{FolderRoom, SetupPlan, TierAnswer},
+};
+use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -46,4 +52,98 @@ pub(crate) async fn plan(
         plan.count_others(used.saturating_sub(own.sum()));
     }
     Ok(Json(plan))
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Folder {
+    /// As a full path or from `~`, such as `/Volumes/Models`.
+    path: String,
+}
+
+/// Checks a folder that models could be downloaded to, and returns the room on its disk.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/setup/folder",
+    tag = "owner",
+    operation_id = "checkFolder",
+    security(("token" = [])),
+    params(Folder),
+    responses((status = 200, description = "The folder", body = FolderRoom), Errors),
+)]
+pub(crate) async fn folder(
+    State(admin): State<Arc<Admin>>,
+    query: Result<Query<Folder>, QueryRejection>,
+) -> Result<Json<FolderRoom>, Failure> {
+    let Folder { path } = read_query(query)?;
+    Ok(Json(admin.models.folder_room(path).await?))
+}
+
+/// The tiers to ask.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = SetupQuestion)]
+pub(crate) struct Question {
+    tiers: Vec<String>,
+}
+
+/// How the tiers answer, in the order in which they are asked.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SetupAnswers)]
+pub(crate) struct Answers {
+    answers: Vec<TierAnswer>,
+}
+
+/// Returns how the tiers have answered since the host started.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/setup/answers",
+    tag = "owner",
+    operation_id = "listAnswers",
+    security(("token" = [])),
+    responses((status = 200, description = "The answers", body = Answers), Errors),
+)]
+pub(crate) async fn answers(State(admin): State<Arc<Admin>>) -> Json<Answers> {
+    let answers = admin.jobs.answers.list();
+    Json(Answers { answers })
+}
+
+/// Loads each of these tiers in turn, and asks it one short question. The host goes on if the client leaves.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/setup/answers",
+    tag = "owner",
+    operation_id = "askTiers",
+    security(("token" = [])),
+    request_body = Question,
+    responses((status = 202, description = "The answers so far", body = Answers), Errors),
+)]
+pub(crate) async fn ask(
+    State(admin): State<Arc<Admin>>,
+    body: Body,
+) -> Result<(StatusCode, Json<Answers>), Failure> {
+    let Question { tiers: names } = body::object(body).await?;
+    if names.is_empty() {
+        let error = Error::new(Code::BadRequest, "no tier is named");
+        return Err(error.hint("name the tiers to ask in `tiers`").into());
+    }
+    let mut tiers = Vec::new();
+    for name in &names {
+        tiers.push(existing(&admin, name)?);
+    }
+    let answers = admin.jobs.ask_tiers(tiers);
+    Ok((StatusCode::ACCEPTED, Json(Answers { answers })))
+}
+
+/// Stops asking, and clears the answers.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/setup/answers",
+    tag = "owner",
+    operation_id = "clearAnswers",
+    security(("token" = [])),
+    responses((status = 204, description = "There are no answers"), Errors),
+)]
+pub(crate) async fn stop_asking(State(admin): State<Arc<Admin>>) -> StatusCode {
+    admin.jobs.answers.clear();
+    StatusCode::NO_CONTENT
 }

@@ -8,7 +8,7 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus, Include, Priority},
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
-    setup::SetupPlan,
+    setup::{FolderRoom, SetupPlan},
 };
 
 /// The host's models. Owned by the host; no call blocks.
@@ -53,6 +53,12 @@ pub trait Models: Send + Sync + fmt::Debug {
     /// # Errors
     /// `BadRequest` for RAM that cannot be.
     fn plan_setup(&self, ram: Option<String>) -> BoxFuture<'_, Result<SetupPlan, Error>>;
+
+    /// Returns a folder that models can be downloaded to, as a full path or from `~`, with the room there.
+    ///
+    /// # Errors
+    /// `BadRequest` for what is not a folder that can be written; `Storage`.
+    fn folder_room(&self, path: String) -> BoxFuture<'_, Result<FolderRoom, Error>>;
 
     /// # Errors
     /// `Unreachable` and the like.

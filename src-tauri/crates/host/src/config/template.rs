@@ -1,9 +1,7 @@
 //! The configuration file that a first start writes.
 
 use std::path::Path;
-
-/// The model that `make run` provides.
-const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+use tierbar_core::setup::STARTER;
 
 /// Returns a file with three tiers; the first has the starter model if it is installed.
 pub(crate) fn first(models: &Path) -> String {

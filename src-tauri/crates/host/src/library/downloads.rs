@@ -2,7 +2,7 @@
 
 use super::{
     assignments::Assignments,
-    local::{LocalModels, Measure},
+    local::{LocalModels, Measure, writable_folder},
     offers::{self, Offers},
 };
 use crate::{blocking::blocking, volume::Volume};
@@ -119,8 +119,11 @@ impl Downloads {
         ) {
             (Some(folder), _) => folder.to_owned(),
             (None, Some(folder)) => {
-                self.local.import(folder.clone()).await?;
-                PathBuf::from(folder)
+                let folder = folder.clone();
+                let folder =
+                    blocking("looking for the folder", move || writable_folder(&folder)).await?;
+                self.local.import(folder.display().to_string()).await?;
+                folder
             }
             (None, None) => library.models_dir().to_owned(),
         };

@@ -288,6 +288,27 @@ fn naming_tiers(error: Error, library: &Library, model: &str, held: &[(TierId, P
     .hint(format!("stop {named}, then delete it"))
 }
 
+/// Returns the full path of a folder that files can be written to.
+///
+/// # Errors
+/// `BadRequest` with what is wrong, and what to do.
+pub(super) fn writable_folder(path: &str) -> Result<PathBuf, Error> {
+    let folder = folder_of(path)
+        .map_err(|error| error.hint("create the folder, or give the full path of another one"))?;
+    let wrong = |why: &str, hint: &str| {
+        let message = format!("{} {why}", folder.display());
+        Err(Error::new(Code::BadRequest, message).hint(hint))
+    };
+    if path.to_ascii_lowercase().ends_with(".gguf") && !Path::new(path).is_dir() {
+        return wrong("is the folder of that file", "give the folder itself");
+    }
+    if let Err(error) = rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK) {
+        let why = format!("cannot be written: {error}");
+        return wrong(&why, "choose another folder, or change its permissions");
+    }
+    Ok(folder)
+}
+
 fn folder_of(path: &str) -> Result<PathBuf, Error> {
     let wrong = |why: &str| {
         Error::new(Code::BadRequest, format!("{path} {why}"))
@@ -392,6 +413,10 @@ mod tests {
             assert_eq!(error.code, Code::BadRequest);
             assert!(error.message.contains(why), "{error}");
         }
+        let file = models.join("linked.GGUF");
+        let error = writable_folder(file.to_str().unwrap()).unwrap_err();
+        assert!(error.message.contains("folder of that file"), "{error}");
+        assert_eq!(writable_folder(models.to_str().unwrap()).unwrap(), models);
         assert!(
             folder_of("models")
                 .unwrap_err()

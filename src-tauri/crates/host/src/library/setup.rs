@@ -1,15 +1,15 @@
 //! Which models this machine should have, and what they cost.
 
 use super::{
-    local::Measure,
+    local::{Measure, writable_folder},
     offers::{Offers, another_machine},
 };
-use crate::volume::Volume;
+use crate::{blocking::blocking, volume::Volume};
+use std::path::PathBuf;
 use tierbar_core::{
     Error, TierId,
     fit::Machine,
-    setup::{SetupMachine, SetupPlan, TierPlan},
-    volume,
+    setup::{FolderRoom, SetupMachine, SetupPlan, TierPlan, is_starter},
 };
 use tierbar_library::{
     Entry, model_id,
@@ -79,19 +79,28 @@ impl Offers {
             .filter_map(of_tier)
             .filter(takes)
             .collect();
-        let disk = match another {
-            None => Volume::of(&folder).ok(),
+        let room = match another {
+            None => room_of(folder.clone()).await.ok(),
             Some(_) => None,
         };
         Ok(SetupPlan {
-            machine: of_machine(&machine, disk),
+            machine: of_machine(&machine, room.as_ref()),
             download_bytes: tiers.iter().map(|tier| tier.download_bytes).sum(),
             tiers,
             models_dir: folder.display().to_string(),
-            room_bytes: disk.map(|disk| disk.free.saturating_sub(volume::margin(disk.size))),
+            room,
             notes: Vec::new(),
         })
     }
+}
+
+/// Returns a folder of the user's for downloads, with the room on its disk.
+///
+/// # Errors
+/// `BadRequest` for what is not a folder that can be written; `Storage`.
+pub(super) async fn folder_room(path: String) -> Result<FolderRoom, Error> {
+    let folder = blocking("looking for the folder", move || writable_folder(&path)).await?;
+    room_of(folder).await
 }
 
 /// By its record, or by name and size.
@@ -102,12 +111,14 @@ fn is_installed(entry: &Entry, reference: &str, proposed: &Proposed<'_>) -> bool
             && size.is_none_or(|size| size == entry.size_bytes)
 }
 
-/// The model that comes with Tierbar, to try things with.
-fn is_starter(model: &str) -> bool {
-    model.to_ascii_lowercase().starts_with("smollm2-135m")
+async fn room_of(folder: PathBuf) -> Result<FolderRoom, Error> {
+    blocking("looking for room", move || {
+        Volume::of(&folder)?.room(&folder)
+    })
+    .await
 }
 
-fn of_machine(machine: &Machine, disk: Option<Volume>) -> SetupMachine {
+fn of_machine(machine: &Machine, room: Option<&FolderRoom>) -> SetupMachine {
     SetupMachine {
         ram_bytes: machine.ram_bytes,
         budget_bytes: machine.budget().total_bytes,
@@ -115,6 +126,6 @@ fn of_machine(machine: &Machine, disk: Option<Volume>) -> SetupMachine {
         gpu_bytes: machine.gpu_limit,
         memory_bytes_per_second: machine.memory_bandwidth,
         disk_bytes_per_second: machine.disk_bandwidth,
-        disk_free_bytes: disk.map(|disk| disk.free),
+        disk_free_bytes: room.map(|room| room.free_bytes),
     }
 }

@@ -16,6 +16,7 @@ use tierbar_core::{
     lease::{Endpoint, KeepAlive},
     policy::{Holding, Phase, StopRequest, TierView},
     reclaim::{Missing, PATIENCE},
+    setup::is_starter,
     status::{EngineKind, TierStatus},
 };
 use tokio::{
@@ -502,6 +503,11 @@ impl Tier {
             state,
             engine: EngineKind::from(&self.spec.engine),
             model: self.spec.model.clone(),
+            is_starter: self
+                .spec
+                .model
+                .as_ref()
+                .is_some_and(|model| is_starter(model.as_str())),
             aliases: self.spec.aliases.clone(),
             kind: self.spec.kind,
             pid: worker.and_then(|worker| worker.pid),

@@ -1,0 +1,243 @@
+//! The question at the end of a set-up: each tier is loaded in turn and answers it, whether or not a client stays to see it.
+
+use crate::{
+    inference::{ask::Failed, caller::Caller, request::Request},
+    jobs::Jobs,
+};
+use serde_json::json;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+use tierbar_core::{
+    Error, TierId,
+    setup::{ANSWER_TOKENS, AnswerState, QUESTION, TierAnswer},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How the tiers answer, since the host started.
+#[derive(Debug, Default)]
+pub(crate) struct Answers(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    list: Vec<TierAnswer>,
+    /// Ends the task that asks, while there is one.
+    asking: Option<CancellationToken>,
+}
+
+impl Answers {
+    pub(crate) fn list(&self) -> Vec<TierAnswer> {
+        self.state().list.clone()
+    }
+
+    /// Stops asking, and forgets the answers.
+    pub(crate) fn clear(&self) {
+        let mut state = self.state();
+        state.list.clear();
+        if let Some(asking) = state.asking.take() {
+            asking.cancel();
+        }
+    }
+
+    /// Takes the next tier to ask, and marks it. Without one, the task that asks is over.
+    fn next(&self, stop: &CancellationToken) -> Option<TierId> {
+        let mut state = self.state();
+        if stop.is_cancelled() {
+            return None;
+        }
+        let mut waiting = state.list.iter_mut();
+        let Some(next) = waiting.find(|answer| answer.state == AnswerState::Waiting) else {
+            state.asking = None;
+            return None;
+        };
+        next.state = AnswerState::Asking;
+        Some(next.tier.clone())
+    }
+
+    fn put(&self, answer: TierAnswer, stop: &CancellationToken) {
+        let mut state = self.state();
+        let mut list = state.list.iter_mut();
+        let place = list.find(|known| known.tier == answer.tier);
+        if let Some(place) = place.filter(|_| !stop.is_cancelled()) {
+            *place = answer;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Jobs {
+    /// Has these tiers asked after those that wait already; returns all answers so far. A tier that has answered is asked again.
+    pub(crate) fn ask_tiers(self: &Arc<Self>, tiers: Vec<TierId>) -> Vec<TierAnswer> {
+        let mut state = self.answers.state();
+        for tier in tiers {
+            let known = state.list.iter().position(|answer| answer.tier == tier);
+            match known {
+                Some(at) if !state.list[at].is_over() => continue,
+                Some(at) => drop(state.list.remove(at)),
+                None => {}
+            }
+            state.list.push(TierAnswer::waiting(tier));
+        }
+        let list = state.list.clone();
+        if state.asking.is_none() {
+            let stop = self.inference.closing.child_token();
+            state.asking = Some(stop.clone());
+            drop(state);
+            let jobs = Arc::clone(self);
+            tokio::spawn(async move {
+                while let Some(tier) = jobs.answers.next(&stop) {
+                    let answered = stop.run_until_cancelled(jobs.ask_tier(tier)).await;
+                    let Some(answer) = answered else { return };
+                    jobs.answers.put(answer, &stop);
+                }
+            });
+        }
+        list
+    }
+
+    async fn ask_tier(&self, tier: TierId) -> TierAnswer {
+        let mut answer = TierAnswer::waiting(tier);
+        let begun = Instant::now();
+        let failure = match self.put_question(&mut answer).await {
+            Ok(()) => None,
+            Err(error) => Some(match error.hint {
+                Some(hint) => format!("{}; {hint}", error.message),
+                None => error.message,
+            }),
+        };
+        answer.seconds = Some(begun.elapsed().as_secs_f64());
+        answer.state = match failure {
+            None => AnswerState::Answered,
+            Some(_) => AnswerState::Failed,
+        };
+        answer.error = failure;
+        answer
+    }
+
+    async fn put_question(&self, answer: &mut TierAnswer) -> Result<(), Error> {
+        let request = Request::streamed_chat(json!({
+            "model": answer.tier,
+            "messages": [{"role": "user", "content": QUESTION}],
+            "max_tokens": ANSWER_TOKENS,
+            "think": false,
+        }))?;
+        let of = |failed: Failed| failed.error;
+        let asked = self.inference.ask(request, Caller::default()).await;
+        let whole = asked.map_err(of)?.gather().await.map_err(of)?;
+        let usage = whole.usage;
+        #[expect(clippy::cast_precision_loss, reason = "a sentence's tokens")]
+        let tokens = usage.completion_tokens as f64;
+        answer.tokens_per_second = usage
+            .decode_seconds
+            .filter(|seconds| *seconds > 0.0)
+            .map(|seconds| tokens / seconds);
+        answer.model = whole.source.model.map(|model| model.to_string());
+        answer.answer = whole.text.trim().to_owned();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, json, tier};
+    use axum::{Router, body::Bytes, http::StatusCode, response::IntoResponse, routing::post};
+    use serde_json::{Value, json};
+    use std::time::Duration;
+    use tierbar_core::{Code, Error, TierState, config::Engine};
+    use tokio::sync::watch;
+
+    const PATH: &str = "/tierbar/v1/setup/answers";
+
+    /// A gateway with two tiers: the first answers once the test lets it, and the second does not load.
+    async fn bench(go: &watch::Sender<bool>) -> Bench {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let go = go.subscribe();
+        let answer = async move |body: Bytes| {
+            let mut go = go.clone();
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["max_tokens"], 48);
+            go.wait_for(|go| *go).await.unwrap();
+            let chunk = json!({"choices": [{"index": 0, "delta": {"content": " With text. "}}]});
+            let end = json!({
+                "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13},
+                "timings": {"predicted_ms": 200.0, "predicted_n": 4, "prompt_ms": 1.0},
+            });
+            let stream = format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+            ([("content-type", "text/event-stream")], stream).into_response()
+        };
+        bench.load(Router::new().route(crate::inference::CHAT, post(answer)));
+        bench.tiers(|tiers| tiers.push(tier("heavy", Some("big"), TierState::Stopped)));
+        let refusal = Error::new(Code::OverBudget, "big does not fit").hint("quit other programs");
+        bench.other("heavy", Err(refusal), Engine::default());
+        bench
+    }
+
+    /// The answers once `is` holds for their states.
+    async fn when(bench: &Bench, is: &[&str]) -> Value {
+        let mut last = Value::Null;
+        for _ in 0..5000 {
+            last = json(bench.get(PATH).await).await;
+            let answers = last["answers"].as_array().unwrap().iter();
+            if answers.map(|answer| &answer["state"]).eq(is) {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("{is:?} did not come: {last}");
+    }
+
+    #[tokio::test]
+    async fn tiers_are_asked_in_turn_without_a_client() {
+        let go = watch::Sender::new(false);
+        let bench = bench(&go).await;
+        let asked = bench
+            .ask("POST", PATH, r#"{"tiers":["fast","heavy"]}"#)
+            .await;
+        assert_eq!(asked.status(), StatusCode::ACCEPTED);
+        when(&bench, &["asking", "waiting"]).await;
+        // What waits is not asked twice.
+        bench.ask("POST", PATH, r#"{"tiers":["heavy"]}"#).await;
+        go.send_replace(true);
+        let body = when(&bench, &["answered", "failed"]).await;
+        let answers = &body["answers"];
+        assert_eq!(answers[0]["answer"], "With text.");
+        assert_eq!(answers[0]["tokens_per_second"], 20.0);
+        assert!(answers[0]["seconds"].as_f64().is_some());
+        assert_eq!(answers[1]["error"], "big does not fit; quit other programs");
+        assert_eq!(bench.ask("DELETE", PATH, "").await.status(), 204);
+        when(&bench, &[]).await;
+    }
+
+    #[tokio::test]
+    async fn asking_stops_when_it_is_told_to() {
+        let go = watch::Sender::new(false);
+        let bench = bench(&go).await;
+        bench.ask("POST", PATH, r#"{"tiers":["fast"]}"#).await;
+        when(&bench, &["asking"]).await;
+        bench.ask("DELETE", PATH, "").await;
+        when(&bench, &[]).await;
+        // It can be asked again.
+        bench.ask("POST", PATH, r#"{"tiers":["fast"]}"#).await;
+        go.send_replace(true);
+        when(&bench, &["answered"]).await;
+    }
+
+    #[tokio::test]
+    async fn an_unknown_tier_is_refused() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        for (body, status) in [
+            (r#"{"tiers":["nobody"]}"#, StatusCode::NOT_FOUND),
+            (r#"{"tiers":[]}"#, StatusCode::BAD_REQUEST),
+            ("{}", StatusCode::BAD_REQUEST),
+        ] {
+            let refused = bench.ask("POST", PATH, body).await;
+            assert_eq!(refused.status(), status, "{body}");
+        }
+        assert_eq!(json(bench.get(PATH).await).await, json!({"answers": []}));
+    }
+}
