@@ -29,6 +29,7 @@ fn main() {
         .file("shim/bounds.cpp")
         .file("shim/devices.cpp")
         .file("shim/shim.cpp")
+        .file("shim/tools.cpp")
         .include(llama_cpp.join("common"))
         .include(llama_cpp.join("include"))
         .include(llama_cpp.join("ggml/include"))

@@ -11,6 +11,7 @@
 #include "llama.h"
 #include "log.h"
 #include "reasoning-budget.h"
+#include "tools.h"
 
 #include <algorithm>
 #include <climits>
@@ -304,6 +305,38 @@ void check_grammar(const llama_vocab * vocab, const std::string & text) {
     }
 }
 
+// Whether llama.cpp can follow the grammar.
+bool is_sound(const llama_vocab * vocab, const std::string & grammar) {
+    try {
+        check_grammar(vocab, grammar);
+        return true;
+    } catch (const std::runtime_error &) {
+        return false;
+    }
+}
+
+// Renders the request, with its tools in the template's own form, or, with `generic_tools`, in one that the messages tell.
+// A required call is always held to its schema, in whichever form can.
+common_chat_params render(const common_chat_templates * templates, const llama_vocab * vocab, const common_json & request) {
+    common_chat_templates_inputs inputs = read_inputs(request);
+    const bool generic = request.value("generic_tools", false);
+    const bool offers = !inputs.tools.empty() && inputs.tool_choice != COMMON_CHAT_TOOL_CHOICE_NONE;
+    const bool required = inputs.tool_choice == COMMON_CHAT_TOOL_CHOICE_REQUIRED;
+    const bool parallel = inputs.parallel_tool_calls;
+    if (generic) {
+        inputs.tools.clear();
+    }
+    common_chat_params params = common_chat_templates_apply(templates, inputs);
+    if (!offers) {
+        return params;
+    }
+    const bool native = !generic && (!required || (begin_at_call(params, request.at("tools"), parallel) && is_sound(vocab, params.grammar)));
+    if (!native) {
+        use_generic_calls(params, request.at("tools"), required, parallel);
+    }
+    return params;
+}
+
 llama_sampler * read_grammar(const llama_vocab * vocab, const common_json & spec) {
     const auto text = spec.value("grammar", std::string());
     if (text.empty()) {
@@ -369,12 +402,16 @@ char * tierbar_chat_apply(const common_chat_templates * templates, const llama_m
     bounds allowed = ON_DEEP_STACK;
     allowed.bytes += 16 * static_cast<int64_t>(std::strlen(request));
     return guarded<char *>(allowed, error, [&] {
-        const common_chat_params params =
-            common_chat_templates_apply(templates, read_inputs(common_json::parse(request)));
-        common_json out = describe(llama_model_get_vocab(model), params);
+        const llama_vocab * vocab = llama_model_get_vocab(model);
+        const common_json from = common_json::parse(request);
+        const common_chat_params params = render(templates, vocab, from);
+        common_json out = describe(vocab, params);
         const auto caps = common_chat_templates_get_caps(templates);
         const auto tools = caps.find("supports_tools");
-        out["supports_tools"] = tools != caps.end() && tools->second;
+        const auto offered = given(from, "tools") && !from.at("tools").empty();
+        out["calls_only"] = offered && from.value("tool_choice", std::string()) == "required";
+        out["one_call"] = offered && !from.value("parallel_tool_calls", false);
+        out["calls_tools"] = tools != caps.end() && tools->second && reads_calls(params);
         return copy(out.dump_safe());
     });
 }
@@ -408,8 +445,11 @@ char * tierbar_parser_read(const common_chat_parser_params * parser, const char 
 
 // The GBNF of what follows a JSON schema; the caller frees it with tierbar_string_free.
 char * tierbar_schema_grammar(const char * schema, char ** error) {
-    return guarded<char *>(ON_DEEP_STACK, error,
-                           [&] { return copy(json_schema_to_grammar(common_json::parse(schema))); });
+    return guarded<char *>(ON_DEEP_STACK, error, [&] {
+        const std::string grammar = json_schema_to_grammar(common_json::parse(schema));
+        check_grammar(nullptr, grammar);
+        return copy(grammar);
+    });
 }
 
 // Makes a constraint of a JSON object with `grammar` and the like, as tierbar_chat_apply returns them, `prefill` (whether

@@ -1,14 +1,18 @@
 //! OpenAI's requests, with llama-server's additions. Unknown fields are ignored, wrong types are refused by name.
 
+pub(crate) mod functions;
+mod generic;
+mod schema;
+mod tools;
+
 use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling};
+use tools::Tools;
 
 const LONGEST_GRAMMAR: usize = 64 << 10;
-/// Coding agents send some tens of kilobytes.
-const LONGEST_TOOLS: usize = 1 << 20;
 const MOST_ANSWERS: u32 = 16;
 /// OpenAI allows 20, llama-server as many as there are tokens.
 const MOST_ALTERNATIVES: usize = 100;
@@ -27,6 +31,12 @@ pub(crate) struct ChatRequest {
     tool_choice: Option<Value>,
     #[serde(default)]
     parallel_tool_calls: Option<bool>,
+    /// OpenAI's older form of `tools`.
+    #[serde(default)]
+    functions: Option<Value>,
+    /// OpenAI's older form of `tool_choice`.
+    #[serde(default)]
+    function_call: Option<Value>,
     #[serde(default)]
     chat_template_kwargs: Option<Map<String, Value>>,
     /// OpenAI's: `none` is off, the others are on.
@@ -155,17 +165,22 @@ impl ChatRequest {
         }
     }
 
-    /// What the chat template is rendered from.
-    pub(crate) fn template_input(&self) -> Result<Value, Error> {
+    /// Whether the answer's call is to have OpenAI's older form.
+    pub(crate) fn wants_function_call(&self) -> bool {
+        self.functions.is_some() && self.tools.is_none()
+    }
+
+    /// What the chat template is rendered from. `calls_tools`: the template has a place for tools.
+    pub(crate) fn template_input(&self, calls_tools: bool) -> Result<Value, Error> {
         if self.messages.is_empty() {
             return Err(bad("`messages` is empty; send at least one message"));
         }
         if self.has_media() {
             return Err(text_only());
         }
-        let (tools, tool_choice) = self.tools()?;
+        let tools = self.offers()?;
         let (grammar, schema) = self.options.rules()?;
-        if !tools.is_empty() && tool_choice != "none" && (grammar.is_some() || schema.is_some()) {
+        if tools.may_be_called() && (grammar.is_some() || schema.is_some()) {
             return Err(bad(
                 "`tools` cannot be combined with a grammar or JSON schema",
             ));
@@ -176,15 +191,33 @@ impl ChatRequest {
                 .entry("reasoning_effort")
                 .or_insert_with(|| effort.into());
         }
-        Ok(json!({
+        let mut input = json!({
             "messages": self.messages,
-            "tools": tools,
-            "tool_choice": tool_choice,
-            "parallel_tool_calls": self.parallel_tool_calls.unwrap_or(true),
+            "tools": tools.offered,
+            "tool_choice": tools.choice,
+            "parallel_tool_calls": tools.parallel,
             "json_schema": schema,
             "enable_thinking": self.thinks(),
             "chat_template_kwargs": kwargs,
-        }))
+        });
+        if !calls_tools && (!tools.offered.is_empty() || generic::has_calls(&self.messages)) {
+            input["messages"] = json!(generic::rewrite(&self.messages, &tools));
+            input["generic_tools"] = json!(true);
+        }
+        Ok(input)
+    }
+
+    /// Whether the answer may have calls.
+    pub(crate) fn offers_tools(&self) -> bool {
+        self.offers().is_ok_and(|tools| tools.may_be_called())
+    }
+
+    /// Names the tool whose schema is the reason for an error of the template or the grammar.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let offers = self.offers();
+        let tools = offers.ok().filter(|_| error.code == Code::BadRequest);
+        let refused = tools.and_then(|tools| tools::refused_schema(&tools.offered));
+        refused.unwrap_or(error)
     }
 
     /// # Errors
@@ -223,18 +256,6 @@ impl ChatRequest {
     /// Whether it has parts that are not text.
     pub(crate) fn has_media(&self) -> bool {
         self.messages.iter().any(has_media)
-    }
-
-    /// # Errors
-    /// `BadRequest` if it has tools and the template no place for them.
-    pub(crate) fn check_offers(&self, prompt: &Prompt) -> Result<(), Error> {
-        if prompt.supports_tools || self.tools.as_ref().is_none_or(Vec::is_empty) {
-            return Ok(());
-        }
-        Err(
-            bad("this model does not support tools: its chat template has no place for them")
-                .hint("omit `tools`, or use another model"),
-        )
     }
 
     /// How the answer is constrained, given its rendered prompt; empty for not at all.
@@ -282,44 +303,17 @@ impl ChatRequest {
         self.reasoning_effort.as_deref().or(ollamas)
     }
 
-    /// The tools to offer, and whether one must be called.
-    fn tools(&self) -> Result<(Vec<Value>, &'static str), Error> {
-        let tools = self.tools.clone().unwrap_or_default();
-        within(
-            "`tools`",
-            &Value::from(tools.clone()).to_string(),
-            LONGEST_TOOLS,
-        )?;
-        let (tools, choice) = match &self.tool_choice {
-            None | Some(Value::Null) => (tools, "auto"),
-            Some(Value::String(choice)) => match choice.as_str() {
-                "auto" => (tools, "auto"),
-                "none" => (tools, "none"),
-                "required" | "any" => (tools, "required"),
-                other => {
-                    return Err(bad(format!(
-                        "`tool_choice` is \"{other}\": use auto, none, required or a function"
-                    )));
-                }
-            },
-            Some(one) => {
-                let name = one.pointer("/function/name").and_then(Value::as_str);
-                let name = name.ok_or_else(|| bad("`tool_choice` names no function"))?;
-                let wanted =
-                    |tool: &Value| tool.pointer("/function/name").is_some_and(|n| n == name);
-                let chosen: Vec<_> = tools.into_iter().filter(wanted).collect();
-                if chosen.is_empty() {
-                    return Err(bad(format!(
-                        "`tool_choice` names \"{name}\", which is not among the `tools`"
-                    )));
-                }
-                (chosen, "required")
+    fn offers(&self) -> Result<Tools, Error> {
+        match (&self.tools, &self.functions) {
+            (None, Some(functions)) if !functions.is_null() => {
+                let (tools, choice) = functions::tools(functions, self.function_call.as_ref())?;
+                Tools::read(&tools, choice.as_ref(), Some(false))
             }
-        };
-        if tools.is_empty() && choice == "required" {
-            return Err(bad("`tool_choice` requires a tool, but `tools` is empty"));
+            (tools, _) => {
+                let tools = tools.as_deref().unwrap_or_default();
+                Tools::read(tools, self.tool_choice.as_ref(), self.parallel_tool_calls)
+            }
         }
-        Ok((tools, choice))
     }
 }
 
@@ -335,7 +329,7 @@ const ROLES: [&str; 6] = [
 /// The types of parts that are read.
 const PARTS: [&str; 3] = ["text", "image_url", "input_audio"];
 
-/// Turns refusals in messages into text, since templates know only one kind of content.
+/// Turns refusals in messages into text, and older forms of calls into newer ones, since templates know only one of each.
 fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     let mut messages = Vec::<Value>::deserialize(from)?;
     for message in &mut messages {
@@ -358,6 +352,7 @@ fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> 
             _ => {}
         }
     }
+    functions::messages(&mut messages);
     Ok(messages)
 }
 
@@ -599,7 +594,7 @@ impl Options {
 
     /// The grammar or the JSON schema that the answer must follow.
     fn rules(&self) -> Result<(Option<&str>, Option<Value>), Error> {
-        let schema = self.schema()?;
+        let schema = self.schema()?.map(schema::with_named_root);
         if let Some(schema) = &schema {
             within("the JSON schema", &schema.to_string(), LONGEST_GRAMMAR)?;
         }

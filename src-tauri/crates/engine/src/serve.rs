@@ -131,6 +131,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "generations": *engine.generations,
         "experts": engine.model.paged().map(|paged| expert_cache(&paged.spent().cost)),
         "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
+        "tools": if engine.template.calls_tools() { "native" } else { "generic" },
         "modalities": {
             "vision": engine.media.as_ref().is_ok_and(MediaReader::sees),
             "audio": engine.media.as_ref().is_ok_and(MediaReader::hears),
@@ -226,18 +227,22 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
         Ok::<_, Error>((request, read, prompt, parser))
     })
     .await??;
-    request.check_offers(&prompt)?;
     let wanted = Wanted {
-        kind: Kind::Chat(parser.map(Arc::new)),
+        kind: Kind::Chat {
+            parser: parser.map(Arc::new),
+            function_call: request.wants_function_call(),
+        },
         prompts: vec![tokens],
         media,
         echoes: Vec::new(),
         constraint: request.constraint(&prompt)?,
+        from_tools: request.offers_tools(),
         shown: prompt.preserved_tokens,
         stops: prompt.stops,
         thinks: request.thinks(),
     };
-    start(&engine, wanted, &request.options).await
+    let started = start(&engine, wanted, &request.options).await;
+    started.map_err(|Refusal(error)| Refusal(request.explain(error)))
 }
 
 /// Counts the tokens of a chat's prompt.
@@ -246,8 +251,7 @@ async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusa
     let gone = Arc::clone(&client.gone);
     let tokens = off_the_reactor(move || {
         let mut request = engine.read_request(&body)?;
-        let (prompt, (tokens, _)) = engine.read_chat(&mut request, true, &gone)?;
-        request.check_offers(&prompt)?;
+        let (_, (tokens, _)) = engine.read_chat(&mut request, true, &gone)?;
         Ok::<_, Error>(tokens.len())
     })
     .await??;
@@ -271,6 +275,7 @@ async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refu
         media: Arc::default(),
         echoes,
         constraint,
+        from_tools: false,
         shown: Vec::new(),
         stops: Vec::new(),
         thinks: false,
@@ -288,11 +293,20 @@ struct Wanted {
     echoes: Vec<String>,
     /// As [`Sampler::new`] takes it.
     constraint: String,
+    /// Whether the tools constrain the answer.
+    from_tools: bool,
     /// Control tokens whose text belongs to the answer.
     shown: Vec<Token>,
     /// The stop strings of the template.
     stops: Vec<String>,
     thinks: bool,
+}
+
+/// Says that it is the tools that cannot constrain an answer.
+fn refused_tools(error: &Error) -> Error {
+    let message = format!("`tools` cannot be offered: {}", error.message);
+    Error::new(error.code, message)
+        .hint("send fewer tools, or simpler schemas for their `parameters`")
 }
 
 /// Queues a job for each answer, and returns them as a stream or whole.
@@ -345,8 +359,12 @@ async fn start(
         for (index, (prompt, saved, answer)) in each.enumerate() {
             let sampling = sampling.clone().of_answer(answer);
             let model = Arc::clone(&queue.model);
+            let sampler = Sampler::new(model, &sampling, &wanted.constraint, prompt);
             let answering = Answering {
-                sampler: Sampler::new(model, &sampling, &wanted.constraint, prompt)?,
+                sampler: sampler.map_err(|error| match wanted.from_tools {
+                    true => refused_tools(&error),
+                    false => error,
+                })?,
                 stops: stops.clone(),
                 shown: wanted.shown.clone(),
                 max_tokens,

@@ -58,8 +58,12 @@ impl Traits {
             _ => {}
         }
         if traits.tools {
-            let length = request["tools"].to_string().len();
-            traits.prompt_tokens += tokens_of_ascii(length);
+            for field in TOOLS {
+                let length = request
+                    .get(field)
+                    .map_or(0, |tools| tools.to_string().len());
+                traits.prompt_tokens += tokens_of_ascii(length);
+            }
         }
         traits
     }
@@ -112,8 +116,10 @@ impl Traits {
             }
             _ => {}
         }
-        if !array(&message["tool_calls"]).is_empty() {
-            self.prompt_tokens += tokens_of_ascii(message["tool_calls"].to_string().len());
+        for calls in [&message["tool_calls"], &message["function_call"]] {
+            if !calls.is_null() {
+                self.prompt_tokens += tokens_of_ascii(calls.to_string().len());
+            }
         }
     }
 }
@@ -128,8 +134,16 @@ fn answer_tokens(request: &Value) -> u64 {
     limit.map_or(USUAL_ANSWER, |limit| limit.min(LONGEST_ANSWER))
 }
 
+/// Where a request has tools: OpenAI's field, and its older one.
+const TOOLS: [&str; 2] = ["tools", "functions"];
+
 fn has_tools(request: &Value) -> bool {
-    request["tool_choice"] != "none" && !array(&request["tools"]).is_empty()
+    let refuses = |field: &str| request[field] == "none";
+    !refuses("tool_choice")
+        && !refuses("function_call")
+        && TOOLS
+            .iter()
+            .any(|field| !array(&request[*field]).is_empty())
 }
 
 /// Returns whether it requests more than a little thinking, in any form that the engine supports.

@@ -7,7 +7,7 @@ use super::{
 };
 use llama_cpp_sys_2 as sys;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     ffi::{CStr, c_char},
     ptr::{self, NonNull},
@@ -57,8 +57,12 @@ pub(crate) struct Prompt {
     /// llama.cpp's `common_chat_format`; 0 is plain text.
     format: i32,
     parser: String,
-    /// Whether the template supports tools.
-    pub(crate) supports_tools: bool,
+    /// Whether the template has a place for tools, and its answers' calls are read; of a request with tools.
+    calls_tools: bool,
+    /// Whether the answer is only calls.
+    pub(super) calls_only: bool,
+    /// Whether the answer has at most one call.
+    pub(super) one_call: bool,
 }
 
 impl Prompt {
@@ -80,6 +84,7 @@ impl Prompt {
 pub(crate) struct ChatTemplate {
     raw: NonNull<RawTemplates>,
     model: Arc<Model>,
+    calls_tools: bool,
 }
 
 // SAFETY: the C++ object is bound to no thread.
@@ -94,12 +99,16 @@ impl ChatTemplate {
     /// `ModelInvalid` if it does not parse, or exceeds the shim's limits.
     pub(crate) fn new(model: Arc<Model>, given: Option<&str>) -> Result<Self, Error> {
         let given = c_string(given.unwrap_or_default())?;
-        on_deep_stack(move || {
+        let mut template = on_deep_stack(move || {
             let mut error = ptr::null_mut();
             // SAFETY: the model is live; `error` receives a string that we own.
             let raw =
                 unsafe { tierbar_chat_new(model.raw.as_ptr(), given.as_ptr(), &raw mut error) };
-            let made = NonNull::new(raw).map(|raw| Self { raw, model });
+            let made = NonNull::new(raw).map(|raw| Self {
+                raw,
+                model,
+                calls_tools: false,
+            });
             made.ok_or_else(|| {
                 let reason = take(error).unwrap_or_default();
                 Error::new(
@@ -108,11 +117,29 @@ impl ChatTemplate {
                 )
                 .hint("choose another chat template or model for the tier")
             })
-        })
+        })?;
+        template.calls_tools = template.try_tools();
+        Ok(template)
     }
 
-    /// Renders a request: a JSON object with `messages` and, if given, `tools`, `tool_choice`, `json_schema`,
-    /// `enable_thinking` and `chat_template_kwargs`.
+    /// Returns whether the template has a place for tools, and the answers' calls are read.
+    pub(crate) fn calls_tools(&self) -> bool {
+        self.calls_tools
+    }
+
+    fn try_tools(&self) -> bool {
+        let parameters = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+        let function = json!({"name": "try", "description": "A try", "parameters": parameters});
+        let prompt = self.apply(&json!({
+            "messages": [{"role": "user", "content": "Hi"}],
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": "auto",
+        }));
+        prompt.is_ok_and(|prompt| prompt.calls_tools)
+    }
+
+    /// Renders a request: a JSON object with `messages` and, if given, `tools`, `tool_choice`, `parallel_tool_calls`,
+    /// `generic_tools` (the messages describe the tools), `json_schema`, `enable_thinking` and `chat_template_kwargs`.
     ///
     /// # Errors
     /// `BadRequest` with the template's own message, or if it exceeds the shim's limits.
@@ -150,3 +177,6 @@ impl Drop for ChatTemplate {
         unsafe { tierbar_chat_free(self.raw.as_ptr()) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,11 @@ pub(crate) struct ToolCall {
 
 /// Reads the answers to one rendered conversation.
 #[derive(Debug)]
-pub(crate) struct AnswerParser(NonNull<RawParser>);
+pub(crate) struct AnswerParser {
+    raw: NonNull<RawParser>,
+    calls_only: bool,
+    one_call: bool,
+}
 
 // SAFETY: the C++ object is constant after it was made, and bound to no thread.
 unsafe impl Send for AnswerParser {}
@@ -74,7 +78,11 @@ impl AnswerParser {
             let mut error = ptr::null_mut();
             // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
             let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
-            let made = NonNull::new(raw).map(Self);
+            let made = NonNull::new(raw).map(|raw| Self {
+                raw,
+                calls_only: prompt.calls_only,
+                one_call: prompt.one_call,
+            });
             made.map(Some).ok_or_else(|| {
                 let reason = take(error).unwrap_or_default();
                 Error::new(
@@ -101,7 +109,16 @@ impl AnswerParser {
         } else {
             self.parse(&text, partial, false)
         };
-        serde_json::from_str(&read?).map_err(|error| error.to_string())
+        let mut message: Message =
+            serde_json::from_str(&read?).map_err(|error| error.to_string())?;
+        if self.calls_only {
+            // Blanks before a call.
+            message.content.clear();
+        }
+        if self.one_call {
+            message.tool_calls.truncate(1);
+        }
+        Ok(message)
     }
 
     fn parse(&self, text: &CStr, partial: bool, deep: bool) -> Result<String, String> {
@@ -109,7 +126,7 @@ impl AnswerParser {
         // SAFETY: the parser is live; the text is NUL-terminated; `error` receives a string that we own.
         let read = unsafe {
             tierbar_parser_read(
-                self.0.as_ptr(),
+                self.raw.as_ptr(),
                 text.as_ptr(),
                 partial,
                 deep,
@@ -137,6 +154,6 @@ fn depth(text: &str) -> usize {
 impl Drop for AnswerParser {
     fn drop(&mut self) {
         // SAFETY: created by tierbar_parser_new, freed once.
-        unsafe { tierbar_parser_free(self.0.as_ptr()) }
+        unsafe { tierbar_parser_free(self.raw.as_ptr()) }
     }
 }

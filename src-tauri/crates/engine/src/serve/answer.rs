@@ -21,8 +21,12 @@ use tierbar_core::Error;
 
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    /// A chat, with a parser if the answer may be more than text.
-    Chat(Option<Arc<AnswerParser>>),
+    Chat {
+        /// Set if the answer may be more than text.
+        parser: Option<Arc<AnswerParser>>,
+        /// Whether a call has OpenAI's older form.
+        function_call: bool,
+    },
     Completion,
 }
 
@@ -67,7 +71,7 @@ impl Answer {
         stops: Vec<String>,
     ) -> Self {
         let prefix = match &kind {
-            Kind::Chat(_) => "chatcmpl",
+            Kind::Chat { .. } => "chatcmpl",
             Kind::Completion => "cmpl",
         };
         let created = SystemTime::now()
@@ -140,16 +144,16 @@ impl Answer {
         let logprobs = self.probabilities(&choice.reports);
         let finish = choice.summary.as_ref().map(|summary| summary.finish);
         let finished = match &self.kind {
-            Kind::Chat(parser) => {
-                let mut reader = Reader::new(parser.clone());
+            Kind::Chat { .. } => {
+                let mut reader = self.reader();
                 reader.take(&choice.text, finish == Some(FinishReason::Length));
-                let finish = finish.map(|finish| reason(finish, reader.calls_tools()));
+                let finish = finish.map(|finish| reason(finish, reader.call_reason()));
                 one(index, ("message", reader.message()), logprobs, finish)
             }
             Kind::Completion => {
                 let echo = self.echoes.get(index).map_or("", String::as_str);
                 let text = format!("{echo}{}", choice.text);
-                let finish = finish.map(|finish| reason(finish, false));
+                let finish = finish.map(|finish| reason(finish, None));
                 one(index, ("text", json!(text)), logprobs, finish)
             }
         };
@@ -178,9 +182,8 @@ impl Answer {
         include_usage: bool,
     ) -> Result<Response, Error> {
         let opening = self.opening(running.left);
-        if let Kind::Chat(parser) = &self.kind {
-            let reader = || Reader::new(parser.clone());
-            self.readers = (0..running.left).map(|_| reader()).collect();
+        if let Kind::Chat { .. } = &self.kind {
+            self.readers = (0..running.left).map(|_| self.reader()).collect();
         }
         let first = match running.next().await {
             Some((_, Event::Failed(error))) => return Err(error),
@@ -204,10 +207,20 @@ impl Answer {
         Ok((headers, Body::from_stream(body)).into_response())
     }
 
+    fn reader(&self) -> Reader {
+        match &self.kind {
+            Kind::Chat {
+                parser,
+                function_call,
+            } => Reader::new(parser.clone(), *function_call),
+            Kind::Completion => Reader::new(None, false),
+        }
+    }
+
     /// Returns the first events of each choice.
     fn opening(&self, choices: usize) -> String {
         let begin = |index: usize| match &self.kind {
-            Kind::Chat(_) => {
+            Kind::Chat { .. } => {
                 let role = json!({"role": "assistant", "content": null});
                 self.chunk(one(index, ("delta", role), Value::Null, None), None)
             }
@@ -265,12 +278,12 @@ impl Answer {
 
     fn last(&mut self, index: usize, summary: &Summary) -> String {
         let Some(reader) = self.readers.get_mut(index) else {
-            let finish = Some(reason(summary.finish, false));
+            let finish = Some(reason(summary.finish, None));
             let choice = one(index, ("text", json!("")), Value::Null, finish);
             return self.chunk(self.with_stop(choice, summary), Some(summary));
         };
         let deltas = reader.finish(summary.finish == FinishReason::Length);
-        let finish = Some(reason(summary.finish, reader.calls_tools()));
+        let finish = Some(reason(summary.finish, reader.call_reason()));
         let chunk = |delta| self.chunk(one(index, ("delta", delta), Value::Null, None), None);
         let left: String = deltas.into_iter().map(chunk).collect();
         let end = one(index, ("delta", json!({})), Value::Null, finish);
@@ -297,8 +310,8 @@ impl Answer {
 
     fn object(&self, chunk: bool) -> &'static str {
         match (&self.kind, chunk) {
-            (Kind::Chat(_), true) => "chat.completion.chunk",
-            (Kind::Chat(_), false) => "chat.completion",
+            (Kind::Chat { .. }, true) => "chat.completion.chunk",
+            (Kind::Chat { .. }, false) => "chat.completion",
             (Kind::Completion, _) => "text_completion",
         }
     }
@@ -319,7 +332,7 @@ impl Answer {
             return Value::Null;
         }
         match &self.kind {
-            Kind::Chat(_) => {
+            Kind::Chat { .. } => {
                 let entry = |report: &TokenReport| {
                     let mut entry = candidate(&report.chosen);
                     let top: Vec<_> = report.top.iter().map(candidate).collect();
@@ -361,11 +374,11 @@ fn one(
     json!({"index": index, key: content, "logprobs": logprobs, "finish_reason": finish})
 }
 
-fn reason(finish: FinishReason, calls_tools: bool) -> &'static str {
+/// `call`: the reason that an answer with a call has.
+fn reason(finish: FinishReason, call: Option<&'static str>) -> &'static str {
     match finish {
         FinishReason::Length => "length",
-        FinishReason::Stop if calls_tools => "tool_calls",
-        FinishReason::Stop => "stop",
+        FinishReason::Stop => call.unwrap_or("stop"),
     }
 }
 

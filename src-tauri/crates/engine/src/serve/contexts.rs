@@ -125,8 +125,7 @@ impl Engine {
     ) -> Result<Option<ReadPrompt>, Error> {
         let (mut tokens, media) = if request.messages.is_some() {
             let mut chat = self.read_request(body)?;
-            let (prompt, read) = self.read_chat(&mut chat, false, gone)?;
-            chat.check_offers(&prompt)?;
+            let (_, read) = self.read_chat(&mut chat, false, gone)?;
             read
         } else if request.prompt.is_some() {
             let mut completion: CompletionRequest = read(body)?;

@@ -6,7 +6,7 @@ use crate::{
     llama::{Prompt, Token},
     request::{ChatRequest, PromptInput},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_core::{Code, Error};
 
@@ -41,9 +41,9 @@ impl Engine {
         let prompt = if begins {
             self.rendered(request)?
         } else {
-            let mut input = request.template_input()?;
+            let mut input = request.template_input(self.template.calls_tools())?;
             input["add_generation_prompt"] = json!(false);
-            self.template.apply(&input)?
+            self.apply(request, &input)?
         };
         let read = match &self.media {
             Ok(reader) if !sent.is_empty() => {
@@ -60,18 +60,24 @@ impl Engine {
 
     /// Renders the prompt for an answer.
     pub(super) fn rendered(&self, request: &ChatRequest) -> Result<Prompt, Error> {
-        let input = request.template_input()?;
+        let input = request.template_input(self.template.calls_tools())?;
         if let Some(begun) = request.begun() {
             let mut before = input.clone();
             before["messages"].as_array_mut().map(Vec::pop);
-            let mut prompt = self.template.apply(&before)?;
+            let mut prompt = self.apply(request, &before)?;
             if prompt.takes_words() {
                 prompt.prompt.push_str(&begun);
                 return Ok(prompt);
             }
         }
         // A message that cannot be continued becomes a message of its own, which every template supports.
-        self.template.apply(&input)
+        self.apply(request, &input)
+    }
+
+    fn apply(&self, request: &ChatRequest, input: &Value) -> Result<Prompt, Error> {
+        self.template
+            .apply(input)
+            .map_err(|error| request.explain(error))
     }
 
     /// Returns the tokens of the prompts and, for `echo`, their texts.

@@ -1,6 +1,9 @@
 //! One choice of a streamed chat answer: raw text in, the parts of a message out.
 
-use crate::llama::{AnswerParser, Message, ToolCall};
+use crate::{
+    llama::{AnswerParser, Message, ToolCall},
+    request::functions,
+};
 use serde_json::{Map, Value, json};
 use std::{
     sync::Arc,
@@ -16,6 +19,8 @@ const SHORT: usize = 512;
 pub(super) struct Reader {
     /// `None` if all of the text is content.
     parser: Option<Arc<AnswerParser>>,
+    /// Whether a call has OpenAI's older form.
+    function_call: bool,
     text: String,
     /// The part that was sent.
     message: Message,
@@ -24,9 +29,10 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(parser: Option<Arc<AnswerParser>>) -> Self {
+    pub(super) fn new(parser: Option<Arc<AnswerParser>>, function_call: bool) -> Self {
         Self {
             parser,
+            function_call,
             text: String::new(),
             message: Message::default(),
             read: None,
@@ -82,8 +88,14 @@ impl Reader {
         }
     }
 
-    pub(super) fn calls_tools(&self) -> bool {
-        !self.message.tool_calls.is_empty()
+    /// Why an answer with a call ended; `None` without one.
+    pub(super) fn call_reason(&self) -> Option<&'static str> {
+        let reason = if self.function_call {
+            "function_call"
+        } else {
+            "tool_calls"
+        };
+        (!self.message.tool_calls.is_empty()).then_some(reason)
     }
 
     /// The whole message, in OpenAI's shape.
@@ -107,7 +119,15 @@ impl Reader {
             });
             message["tool_calls"] = calls.collect();
         }
-        message
+        self.formed(message)
+    }
+
+    fn formed(&self, message: Value) -> Value {
+        if self.function_call {
+            functions::older(message)
+        } else {
+            message
+        }
     }
 
     fn deltas_to(&mut self, mut now: Message) -> Vec<Value> {
@@ -138,7 +158,8 @@ impl Reader {
             }
         }
         for (index, call) in now.tool_calls.iter().enumerate() {
-            deltas.extend(call_delta(index, sent.tool_calls.get(index), call));
+            let delta = call_delta(index, sent.tool_calls.get(index), call);
+            deltas.extend(delta.map(|delta| self.formed(delta)));
         }
         self.message = now;
         deltas

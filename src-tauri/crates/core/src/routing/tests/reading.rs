@@ -32,6 +32,11 @@ fn images_and_enabled_tools_count() {
     assert!(Traits::of(&tools).tools);
     tools["tool_choice"] = json!("none");
     assert!(!Traits::of(&tools).tools);
+    let mut functions = json!({"functions": [{"name": "f"}]});
+    let read = Traits::of(&functions);
+    assert!(read.tools && read.prompt_tokens > 0, "{read:?}");
+    functions["function_call"] = json!("none");
+    assert!(!Traits::of(&functions).tools);
 }
 
 #[test]

@@ -129,11 +129,14 @@ impl MessageFields {
         put("max_tokens", self.max_tokens);
         put("stop", self.stop_sequences);
         let functions = self.tools.as_deref().and_then(tools::functions);
-        // Refused where there is nothing to choose.
-        if let (Some(choice), Some(functions)) = (&self.tool_choice, &functions) {
+        if let Some(choice) = &self.tool_choice {
             let made = choice.openai()?;
-            put("tool_choice", choice.is_of(functions).then_some(made));
-            put("parallel_tool_calls", choice.parallel().map(Value::from));
+            choice.check(functions.as_ref())?;
+            // OpenAI's servers refuse both without tools.
+            if functions.is_some() {
+                put("tool_choice", Some(made));
+                put("parallel_tool_calls", choice.parallel().map(Value::from));
+            }
         }
         put("tools", functions);
         let (format, effort) = match self.output_config {

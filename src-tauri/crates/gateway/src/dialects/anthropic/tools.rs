@@ -31,11 +31,24 @@ impl Choice {
         }
     }
 
-    /// Whether it can be made among these, as [`offered`] gives them.
-    pub(super) fn is_of(&self, offered: &Value) -> bool {
-        let mut offered = offered.as_array().into_iter().flatten();
-        let mut named = |name: &str| offered.any(|tool| tool["function"]["name"] == name);
-        self.name.as_deref().is_none_or(&mut named)
+    /// # Errors
+    /// `BadRequest` for a choice of what is not among these, as [`functions`] gives them, or for a call where there are none.
+    pub(super) fn check(&self, offered: Option<&Value>) -> Result<(), Error> {
+        let mut tools = offered.and_then(Value::as_array).into_iter().flatten();
+        let message = match (self.kind.as_str(), self.name.as_deref()) {
+            ("tool", Some(name)) if !tools.any(|tool| tool["function"]["name"] == name) => {
+                format!(
+                    "`tool_choice` names \"{name}\", which is not among the `tools` with an `input_schema`"
+                )
+            }
+            ("any", _) if tools.next().is_none() => {
+                "`tool_choice` requires a tool, but `tools` has none with an `input_schema`"
+                    .to_owned()
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::new(Code::BadRequest, message)
+            .hint("tools that Anthropic's servers run, such as web search, do not run here"))
     }
 
     pub(super) fn parallel(&self) -> Option<bool> {

@@ -8,7 +8,7 @@ use super::{
     writer::{AnswerWriter, Shape},
 };
 use crate::{
-    dialects::respond::respond,
+    dialects::{openai::schema::tool_choice, respond::respond},
     http::{
         body,
         error::Failure,
@@ -34,6 +34,13 @@ struct Chat {
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
+    /// OpenAI's, which Ollama does not have: `auto`, `none`, `required`, or a function.
+    #[serde(default)]
+    #[schema(schema_with = tool_choice, required = false)]
+    tool_choice: Option<Value>,
+    /// OpenAI's: whether an answer may have several calls.
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
     #[serde(flatten)]
     common: CommonFields,
 }
@@ -82,7 +89,11 @@ impl Chat {
         let messages = messages::openai(messages)?;
         let mut chat = into_chat(&self.common, messages, tiers)?;
         let tools = self.tools.filter(|tools| !tools.is_empty());
+        let parallel = self.parallel_tool_calls.filter(|_| tools.is_some());
+        let choice = self.tool_choice.filter(|choice| !choice.is_null());
         chat.extend(tools.map(|tools| ("tools".to_owned(), tools.into())));
+        chat.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
+        chat.extend(parallel.map(|parallel| ("parallel_tool_calls".to_owned(), parallel.into())));
         Ok(chat)
     }
 }

@@ -33,12 +33,19 @@ pub(super) struct ChatRequest {
     n: Option<i64>,
     #[schema(schema_with = stop, required = false)]
     stop: Value,
-    /// Functions that the model may call, if its chat template supports them.
+    /// Functions that the model may call.
     #[schema(value_type = Vec<Object>, required = false)]
     tools: Value,
-    /// `auto`, `none`, `required`, or a function.
     #[schema(schema_with = tool_choice, required = false)]
     tool_choice: Value,
+    /// Whether an answer may have several calls. On by default, except where `tool_choice` is a function.
+    parallel_tool_calls: Option<bool>,
+    /// The older form of `tools`. The answer's call is in `function_call`.
+    #[schema(value_type = Vec<Object>, required = false)]
+    functions: Value,
+    /// The older form of `tool_choice`: `auto`, `none`, or `{"name": …}`.
+    #[schema(value_type = Object, required = false)]
+    function_call: Value,
     /// The form of the answer, such as a JSON schema.
     #[schema(value_type = Object, required = false)]
     response_format: Value,
@@ -428,10 +435,12 @@ fn stop() -> Schema {
         .into()
 }
 
-fn tool_choice() -> Schema {
+pub(crate) fn tool_choice() -> Schema {
     OneOfBuilder::new()
         .item(String::schema())
         .item(utoipa::openapi::Object::new())
-        .description(Some("`auto`, `none`, `required`, or a function."))
+        .description(Some(
+            "`auto`, `none`, `required`, a function, or `allowed_tools`.",
+        ))
         .into()
 }

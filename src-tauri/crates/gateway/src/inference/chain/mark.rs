@@ -60,18 +60,24 @@ pub(super) fn annotate(
 /// Whether the answer has to have a form, which a mark would break.
 pub(super) fn is_bound(request: &Value) -> bool {
     let kind = request["response_format"]["type"].as_str();
+    let must_call = |choice: &Value| {
+        choice.is_object()
+            || choice
+                .as_str()
+                .is_some_and(|mode| !matches!(mode, "auto" | "none"))
+    };
     kind.is_some_and(|kind| kind != "text")
+        || must_call(&request["tool_choice"])
+        || must_call(&request["function_call"])
         || !request["json_schema"].is_null()
         || !request["grammar"].is_null()
 }
 
 fn mark_choices(choices: &mut Value) {
     for choice in choices.as_array_mut().into_iter().flatten() {
-        if choice
-            .pointer("/message/tool_calls")
-            .and_then(Value::as_array)
-            .is_some_and(|calls| !calls.is_empty())
-        {
+        let message = &choice["message"];
+        let calls = message["tool_calls"].as_array();
+        if calls.is_some_and(|calls| !calls.is_empty()) || message["function_call"].is_object() {
             continue;
         }
         for text in ["/message/content", "/text"] {

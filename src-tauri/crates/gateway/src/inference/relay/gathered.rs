@@ -187,6 +187,18 @@ impl Choice {
                         call(&mut self.calls, &mut self.numbers, piece);
                     }
                 }
+                // The older form of the only call.
+                ("function_call", Value::Object(mut piece)) => {
+                    let known = message
+                        .entry(name)
+                        .or_insert_with(|| Value::Object(Map::new()));
+                    if let Some(known) = known.as_object_mut() {
+                        if let Some(arguments) = piece.shift_remove("arguments") {
+                            add(known, "arguments".to_owned(), arguments);
+                        }
+                        fill(known, piece);
+                    }
+                }
                 // Sent once, and by some servers with each event.
                 ("role", role @ Value::String(_)) => {
                     message.insert(name, role);

@@ -114,26 +114,36 @@ fn options_of_a_stream_are_sent_with_a_stream_alone() {
 }
 
 #[test]
-fn a_choice_among_tools_that_are_not_offered_is_none() {
+fn a_choice_is_among_the_tools_that_are_offered() {
     let search = json!({"type": "web_search_20250305", "name": "web_search"});
     let look = json!({"name": "look", "input_schema": {"type": "object"}});
     let chosen = |tools: Value, choice: Value| {
         let said = json!([{"role": "user", "content": "Hi"}]);
         let request = json!({"tools": tools, "tool_choice": choice, "messages": said});
-        let chat = chat(request).unwrap();
-        (
-            chat.get("tools").is_some(),
-            chat.get("tool_choice").cloned(),
-        )
+        chat(request).map(|chat| {
+            (
+                chat.get("tools").is_some(),
+                chat.get("tool_choice").cloned(),
+            )
+        })
     };
     let any = json!({"type": "any", "disable_parallel_tool_use": true});
-    assert_eq!(chosen(json!([search]), any.clone()), (false, None));
+    let auto = json!({"type": "auto"});
+    assert_eq!(chosen(json!([search]), auto).unwrap(), (false, None));
     assert_eq!(
-        chosen(json!([search, look]), any),
+        chosen(json!([search, look]), any.clone()).unwrap(),
         (true, Some(json!("required")))
     );
     let search_it = json!({"type": "tool", "name": "web_search"});
-    assert_eq!(chosen(json!([search, look]), search_it), (true, None));
+    for (tools, choice, part) in [
+        (json!([search]), any.clone(), "`tools` has none"),
+        (json!([]), any, "`tools` has none"),
+        (json!([search, look]), search_it, "\"web_search\""),
+    ] {
+        let error = chosen(tools, choice).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest);
+        assert!(error.message.contains(part), "{error}");
+    }
 }
 
 #[test]

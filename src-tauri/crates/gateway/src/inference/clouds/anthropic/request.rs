@@ -34,6 +34,7 @@ struct Chat {
     tools: Option<Vec<Value>>,
     tool_choice: Option<Value>,
     parallel_tool_calls: Option<bool>,
+    functions: Option<Value>,
     response_format: Option<Value>,
     json_schema: Option<Value>,
     grammar: Option<String>,
@@ -155,6 +156,12 @@ impl Chat {
             .is_some_and(|grammar| !grammar.is_empty())
         {
             "a tier with Anthropic's dialect does not support `grammar`"
+        } else if self.functions.is_some() {
+            return Err(Error::new(
+                Code::BadRequest,
+                "a tier with Anthropic's dialect does not support `functions`",
+            )
+            .hint("send them as `tools`"));
         } else {
             return Ok(());
         };

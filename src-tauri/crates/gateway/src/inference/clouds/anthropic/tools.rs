@@ -21,7 +21,7 @@ impl Tools {
         parallel: Option<bool>,
         called: Vec<String>,
     ) -> Result<Self, Error> {
-        let offered: Vec<_> = offered
+        let mut offered: Vec<_> = offered
             .unwrap_or_default()
             .iter()
             .map(tool)
@@ -29,6 +29,18 @@ impl Tools {
         if offered.is_empty() {
             return Ok(Self::forgotten(called));
         }
+        let allowed = choice.and_then(|choice| choice.get("allowed_tools"));
+        if let Some(tools) = allowed.and_then(|allowed| allowed["tools"].as_array()) {
+            let is_allowed = |offered: &Value| {
+                let mut names = tools.iter().map(|tool| &tool["function"]["name"]);
+                names.any(|name| *name == offered["name"])
+            };
+            offered.retain(is_allowed);
+            if offered.is_empty() {
+                return Err(bad("`tool_choice` allows none of the `tools`"));
+            }
+        }
+        let choice = allowed.map_or(choice, |allowed| Some(&allowed["mode"]));
         let mut choice = choice.map(self::choice).transpose()?;
         if parallel == Some(false) {
             let choice = choice.get_or_insert_with(|| json!({"type": "auto"}));
@@ -139,6 +151,13 @@ mod tests {
         assert_eq!(chosen(named, None), json!({"type": "tool", "name": "look"}));
         let parallel = converted(look.clone(), None, Some(false)).unwrap();
         assert_eq!(parallel["tool_choice"]["type"], "auto");
+        let allowed = |name: &str| {
+            let tool = json!({"type": "function", "function": {"name": name}});
+            json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [tool]}})
+        };
+        assert_eq!(chosen(allowed("look"), None), json!({"type": "any"}));
+        let gone = converted(look.clone(), Some(allowed("gone")), None);
+        assert_eq!(gone.unwrap_err().code, Code::BadRequest);
         let wrong = converted(look, Some(json!("some")), None);
         assert_eq!(wrong.unwrap_err().code, Code::BadRequest);
         assert!(converted(json!([{"type": "custom"}]), None, None).is_err());

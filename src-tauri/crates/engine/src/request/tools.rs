@@ -1,0 +1,306 @@
+//! The functions that a chat offers, in OpenAI's forms, and whether one must be called.
+
+use super::{bad, schema::with_named_root, within};
+use crate::llama::schema_grammar;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use tierbar_core::Error;
+
+/// Coding agents send some tens of kilobytes.
+const LONGEST: usize = 1 << 20;
+const LONGEST_NAME: usize = 256;
+
+/// What may be called.
+#[derive(Debug, PartialEq)]
+pub(super) struct Tools {
+    /// OpenAI's functions, without what says nothing.
+    pub(super) offered: Vec<Value>,
+    /// `auto`, `none` or `required`.
+    pub(super) choice: &'static str,
+    /// Whether an answer may have several calls.
+    pub(super) parallel: bool,
+}
+
+impl Tools {
+    /// # Errors
+    /// `BadRequest` naming the field: for what is no function, a name that comes twice, and a choice of what is not offered.
+    pub(super) fn read(
+        tools: &[Value],
+        choice: Option<&Value>,
+        parallel: Option<bool>,
+    ) -> Result<Self, Error> {
+        within("`tools`", &json!(tools).to_string(), LONGEST)?;
+        let offered: Result<Vec<_>, _> = tools.iter().enumerate().map(function).collect();
+        let mut offered = offered?;
+        let mut names = BTreeSet::new();
+        if let Some(twice) = offered.iter().find(|tool| !names.insert(name_of(tool))) {
+            let name = name_of(twice);
+            return Err(bad(format!("`tools` has two functions named \"{name}\"")));
+        }
+        let choice = Choice::read(choice)?;
+        if let Some(names) = &choice.only {
+            for name in names {
+                if !offered.iter().any(|tool| name_of(tool) == name) {
+                    return Err(bad(format!(
+                        "`tool_choice` names \"{name}\", which is not among the `tools`"
+                    ))
+                    .hint("name one of the `tools`"));
+                }
+            }
+            offered.retain(|tool| names.iter().any(|name| name_of(tool) == name));
+        }
+        if offered.is_empty() && choice.mode == "required" {
+            return Err(bad("`tool_choice` requires a tool, but `tools` is empty"));
+        }
+        Ok(Self {
+            offered,
+            choice: choice.mode,
+            // Who names a function reads one call.
+            parallel: parallel.unwrap_or(!choice.is_one),
+        })
+    }
+
+    /// Whether the answer may have calls.
+    pub(super) fn may_be_called(&self) -> bool {
+        !self.offered.is_empty() && self.choice != "none"
+    }
+}
+
+/// Returns an error that names the first function whose schema is not supported.
+pub(super) fn refused_schema(tools: &[Value]) -> Option<Error> {
+    tools.iter().find_map(|tool| {
+        let schema = tool["function"].get("parameters")?;
+        let error = schema_grammar(&schema.to_string()).err()?;
+        let message = format!(
+            "`parameters` of the function \"{}\" in `tools`: {}",
+            name_of(tool),
+            error.message
+        );
+        Some(bad(message).hint("send a simpler schema"))
+    })
+}
+
+/// What `tool_choice` says.
+struct Choice {
+    mode: &'static str,
+    /// The names of those that may be called; `None` for all.
+    only: Option<Vec<String>>,
+    is_one: bool,
+}
+
+impl Choice {
+    fn read(choice: Option<&Value>) -> Result<Self, Error> {
+        let all = |mode| Self {
+            mode,
+            only: None,
+            is_one: false,
+        };
+        match choice {
+            None | Some(Value::Null) => Ok(all("auto")),
+            Some(Value::String(mode)) => Ok(all(self::mode(mode)?)),
+            Some(choice) if choice["type"] == "allowed_tools" => {
+                // Chats have them in an object of its own, responses beside the type.
+                let nested = choice.get("allowed_tools").unwrap_or(choice);
+                let (mode, tools) = (&nested["mode"], nested["tools"].as_array());
+                let (Some(mode), Some(tools)) = (mode.as_str(), tools) else {
+                    return Err(bad(
+                        "`tool_choice.allowed_tools` needs a `mode` and `tools`",
+                    ));
+                };
+                let names: Option<Vec<_>> = tools.iter().map(chosen).collect();
+                let names =
+                    names.ok_or_else(|| bad("`tool_choice.allowed_tools` names no function"))?;
+                Ok(Self {
+                    only: Some(names),
+                    ..all(self::mode(mode)?)
+                })
+            }
+            Some(one) => {
+                let name = chosen(one).ok_or_else(|| {
+                    bad("`tool_choice` names no function")
+                        .hint("use auto, none, required, or {\"type\": \"function\", \"function\": {\"name\": …}}")
+                })?;
+                Ok(Self {
+                    mode: "required",
+                    only: Some(vec![name]),
+                    is_one: true,
+                })
+            }
+        }
+    }
+}
+
+fn mode(mode: &str) -> Result<&'static str, Error> {
+    match mode {
+        "auto" => Ok("auto"),
+        "none" => Ok("none"),
+        "required" | "any" => Ok("required"),
+        other => Err(bad(format!(
+            "`tool_choice` is \"{other}\": use auto, none, required or a function"
+        ))),
+    }
+}
+
+fn chosen(choice: &Value) -> Option<String> {
+    let name = choice.pointer("/function/name").or(choice.get("name"));
+    name.and_then(Value::as_str).map(str::to_owned)
+}
+
+pub(super) fn name_of(tool: &Value) -> &str {
+    tool["function"]["name"].as_str().unwrap_or_default()
+}
+
+/// A function without fields that are null, which templates would show.
+fn function((index, tool): (usize, &Value)) -> Result<Value, Error> {
+    let kind = tool["type"].as_str();
+    if kind.is_some_and(|kind| kind != "function") {
+        let kind = kind.unwrap_or_default();
+        return Err(bad(format!(
+            "`tools[{index}].type` is \"{kind}\"; send \"function\""
+        ))
+        .hint("only functions that the client runs can be offered to a local model"));
+    }
+    let Some(sent) = tool["function"].as_object() else {
+        return Err(bad(format!("`tools[{index}].function` is missing")));
+    };
+    let named = |name: &&str| {
+        let plain = |c: char| !c.is_control() && !matches!(c, '"' | '\\' | '<' | '>');
+        !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(plain)
+    };
+    if sent
+        .get("name")
+        .and_then(Value::as_str)
+        .filter(named)
+        .is_none()
+    {
+        return Err(bad(format!(
+            "`tools[{index}].function.name` must be a name of 1 to {LONGEST_NAME} letters, digits, `_` and `-`"
+        )));
+    }
+    for (key, is_valid) in [
+        ("parameters", Value::is_object as fn(&Value) -> bool),
+        ("description", Value::is_string),
+    ] {
+        let value = sent.get(key).filter(|value| !value.is_null());
+        if value.is_some_and(|value| !is_valid(value)) {
+            return Err(bad(format!(
+                "`tools[{index}].function.{key}` has the wrong type"
+            )));
+        }
+    }
+    let kept = sent.iter().filter(|(_, value)| !value.is_null());
+    let mut kept: Map<_, _> = kept
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if let Some(schema) = kept.get_mut("parameters") {
+        *schema = with_named_root(schema.take());
+    }
+    Ok(json!({"type": "function", "function": kept}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offered() -> Vec<Value> {
+        ["look", "wait"]
+            .map(
+                |name| json!({"type": "function", "function": {"name": name, "description": null}}),
+            )
+            .to_vec()
+    }
+
+    fn read(choice: Value, parallel: Option<bool>) -> Result<Tools, Error> {
+        Tools::read(&offered(), Some(&choice), parallel)
+    }
+
+    fn names(tools: &Tools) -> Vec<&str> {
+        tools.offered.iter().map(name_of).collect()
+    }
+
+    #[test]
+    fn each_form_of_a_choice_is_read() {
+        let function = |name: &str| json!({"type": "function", "function": {"name": name}});
+        let allowed = json!({"mode": "required", "tools": [function("wait")]});
+        let cases = [
+            (json!(null), "auto", 2, true),
+            (json!("auto"), "auto", 2, true),
+            (json!("none"), "none", 2, true),
+            (json!("any"), "required", 2, true),
+            (json!("required"), "required", 2, true),
+            (function("wait"), "required", 1, false),
+            (
+                json!({"type": "function", "name": "wait"}),
+                "required",
+                1,
+                false,
+            ),
+            (
+                json!({"type": "allowed_tools", "allowed_tools": allowed}),
+                "required",
+                1,
+                true,
+            ),
+            (
+                json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "wait"}]}),
+                "auto",
+                1,
+                true,
+            ),
+        ];
+        for (choice, mode, count, parallel) in cases {
+            let tools = read(choice.clone(), None).unwrap();
+            let found = (tools.choice, names(&tools).len(), tools.parallel);
+            assert_eq!(found, (mode, count, parallel), "{choice}");
+            assert!(!read(choice, Some(false)).unwrap().parallel);
+        }
+        assert!(read(function("wait"), Some(true)).unwrap().parallel);
+    }
+
+    #[test]
+    fn a_wrong_choice_or_function_is_named() {
+        for (choice, part) in [
+            (json!("some"), "\"some\""),
+            (json!({"function": {"name": "gone"}}), "\"gone\""),
+            (json!({"type": "function"}), "names no function"),
+            (json!({"type": "allowed_tools"}), "needs a `mode`"),
+            (
+                json!({"type": "allowed_tools", "mode": "auto", "tools": [{"name": "gone"}]}),
+                "\"gone\"",
+            ),
+        ] {
+            let error = read(choice.clone(), None).unwrap_err();
+            assert!(error.message.contains(part), "{choice}: {error}");
+        }
+        let function = |function: Value| json!({"type": "function", "function": function});
+        for (tool, part) in [
+            (json!({"type": "custom"}), "`tools[0].type`"),
+            (json!({"type": "function"}), "`tools[0].function`"),
+            (json!("look"), "`tools[0].function`"),
+            (function(json!({})), "`tools[0].function.name`"),
+            (
+                function(json!({"name": "a\"b"})),
+                "`tools[0].function.name`",
+            ),
+            (
+                function(json!({"name": "a", "parameters": []})),
+                "`tools[0].function.parameters`",
+            ),
+            (
+                function(json!({"name": "a", "description": 7})),
+                "`tools[0].function.description`",
+            ),
+        ] {
+            let error = Tools::read(std::slice::from_ref(&tool), None, None).unwrap_err();
+            assert!(error.message.contains(part), "{tool}: {error}");
+        }
+        let twice = [offered(), offered()].concat();
+        let error = Tools::read(&twice, None, None).unwrap_err();
+        assert!(
+            error.message.contains("two functions named \"look\""),
+            "{error}"
+        );
+        let none = Tools::read(&[], Some(&json!("required")), None).unwrap_err();
+        assert!(none.message.contains("`tools` is empty"), "{none}");
+    }
+}
