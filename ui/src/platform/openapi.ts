@@ -1563,7 +1563,7 @@ export interface components {
             error: {
                 /**
                  * @description The stable code; clients may match on it.
-                 * @example context_exceeded
+                 * @example context_length_exceeded
                  */
                 code: string;
                 /** @description What to do. */
@@ -2634,7 +2634,7 @@ export interface components {
             error: {
                 /**
                  * @description The stable code; clients may match on it.
-                 * @example context_exceeded
+                 * @example context_length_exceeded
                  */
                 code: string;
                 /** @description What to do. */
@@ -3557,7 +3557,7 @@ export interface components {
         OllamaError: {
             /**
              * @description The stable code; clients may match on it.
-             * @example context_exceeded
+             * @example context_length_exceeded
              */
             code: string;
             /** @description What happened, and what to do. */

@@ -10,7 +10,7 @@ mod task;
 
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
-    Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, check_fits,
+    Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, check_fits, too_long,
 };
 pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};

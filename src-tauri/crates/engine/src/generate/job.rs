@@ -229,11 +229,36 @@ pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
     if prompt < context {
         return Ok(());
     }
-    Err(Error::new(
-        Code::ContextExceeded,
-        format!("the prompt has {prompt} tokens and this tier's context holds {context}"),
-    )
-    .hint("shorten the prompt, or set a larger context for the tier")
-    .detail("prompt_tokens", prompt)
-    .detail("context_tokens", context))
+    Err(too_long(&format!("the prompt of {prompt} tokens"), context)
+        .hint("shorten the prompt, or set a larger context for the tier")
+        .detail("prompt_tokens", prompt)
+        .detail("context_tokens", context))
+}
+
+/// The error for something that the context does not hold, in the words by which agents know that they must shorten a
+/// conversation: some look for "maximum context length is … tokens", others for "exceeds the context window".
+pub(crate) fn too_long(what: &str, context: usize) -> Error {
+    let message = format!(
+        "this model's maximum context length is {context} tokens, and {what} exceeds the context window"
+    );
+    Error::new(Code::ContextExceeded, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_know_that_a_prompt_is_too_long() {
+        let error = check_fits(9122, 8192).unwrap_err();
+        assert_eq!(
+            error.message,
+            "this model's maximum context length is 8192 tokens, and the prompt of 9122 tokens exceeds the context window"
+        );
+        assert_eq!(error.details["prompt_tokens"], 9122);
+        assert_eq!(
+            error.openai_body()["error"]["code"],
+            "context_length_exceeded"
+        );
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
 use crate::{
-    generate::{Event, Goal},
+    generate::{Event, Goal, too_long},
     llama::{Pooling, Token},
     request::PromptInput,
 };
@@ -152,8 +152,7 @@ impl Engine {
         if length <= room {
             return Ok(());
         }
-        let message = format!("{what} has {length} tokens and this tier's context holds {room}");
-        Err(Error::new(Code::ContextExceeded, message)
+        Err(too_long(&format!("{what} of {length} tokens"), room)
             .hint("send the text in parts, or set a larger context for the tier")
             .detail("index", index)
             .detail("prompt_tokens", length)
