@@ -1,6 +1,9 @@
 //! Jobs for the engine thread, and the events that it sends for them.
 
-use super::{Media, task::TokenReport};
+use super::{
+    Media,
+    task::{Candidate, TokenReport},
+};
 use crate::{
     llama::{Sampler, Spent, Token},
     saved_state::SavedState,
@@ -63,10 +66,21 @@ pub(crate) struct Answering {
     pub(crate) ignore_eos: bool,
     /// How many alternatives to report per token; `None` reports no probabilities.
     pub(crate) log_probabilities: Option<usize>,
+    /// The same for the tokens of the prompt. It is read anew for that, since the cache holds no logits.
+    pub(crate) prompt_probabilities: Option<usize>,
+    /// No token that ends the answer is chosen before so many.
+    pub(crate) min_tokens: usize,
+    /// Tokens that end the answer besides the model's own.
+    pub(crate) stop_tokens: Vec<Token>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Event {
+    /// The prompt's tokens but the first, which nothing precedes; before the first text, if they were asked for.
+    Prompt {
+        first: Candidate,
+        reports: Vec<TokenReport>,
+    },
     Text {
         text: String,
         reports: Vec<TokenReport>,
@@ -93,6 +107,8 @@ pub(crate) struct Summary {
     pub(crate) finish: FinishReason,
     /// The stop string that ended it.
     pub(crate) stop: Option<String>,
+    /// The token of [`Answering::stop_tokens`] that ended it.
+    pub(crate) stop_token: Option<Token>,
     pub(crate) timings: Timings,
 }
 
