@@ -114,7 +114,7 @@ class Anthropic(unittest.TestCase):
         unknown = self.refused(anthropic.NotFoundError, model="claude-opus-9")
         self.assertEqual((unknown["type"], unknown["code"]), ("not_found_error", "model_unknown"))
         long = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": "sea " * 5000}])
-        self.assertEqual(long["code"], "context_exceeded")
+        self.assertEqual(long["code"], "context_length_exceeded")
         self.assertGreater(long["prompt_tokens"], long["context_tokens"])
         tools = self.refused(anthropic.BadRequestError, tools=[LOOK])
         self.assertIn("does not support tools", tools["message"])

@@ -132,7 +132,7 @@ class OpenAI(unittest.TestCase):
             with self.assertRaises(openai.BadRequestError) as raised:
                 self.chat(messages=long, stream=stream)
             body = raised.exception.body
-            self.assertEqual(body["code"], "context_exceeded")
+            self.assertEqual(body["code"], "context_length_exceeded")
             self.assertEqual(body["context_tokens"], 2048)
             self.assertGreater(body["prompt_tokens"], 20_000)
 
@@ -197,7 +197,7 @@ class OpenAI(unittest.TestCase):
     def test_a_text_beyond_the_context_is_not_embedded(self):
         with self.assertRaises(openai.BadRequestError) as raised:
             self.client.embeddings.create(model="fast", input=["short", "word " * 3000])
-        self.assertEqual(raised.exception.code, "context_exceeded")
+        self.assertEqual(raised.exception.code, "context_length_exceeded")
         self.assertEqual(raised.exception.body["index"], 1)
         self.assertEqual(raised.exception.body["context_tokens"], 2048)
 

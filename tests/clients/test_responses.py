@@ -190,7 +190,7 @@ class Responses(unittest.TestCase):
         for stream in (False, True):
             with self.assertRaises(openai.BadRequestError) as raised:
                 self.ask("word " * 20_000, stream=stream)
-            self.assertEqual(raised.exception.code, "context_exceeded")
+            self.assertEqual(raised.exception.code, "context_length_exceeded")
             self.assertEqual(raised.exception.body["context_tokens"], 2048)
         with self.assertRaises(openai.NotFoundError) as raised:
             self.ask(model="gpt-5")

@@ -126,7 +126,7 @@ async fn a_prompt_of_a_megabyte_is_refused_with_the_figures() {
             .await;
         assert_eq!(response.status(), 400);
         let error: Value = response.json().await.unwrap();
-        assert_eq!(error["error"]["code"], "context_exceeded");
+        assert_eq!(error["error"]["code"], "context_length_exceeded");
         assert_eq!(error["error"]["context_tokens"], 2048);
         assert!(
             error["error"]["prompt_tokens"].as_u64().unwrap() > 200_000,

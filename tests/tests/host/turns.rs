@@ -260,7 +260,7 @@ async fn a_chat_past_its_context_goes_on_without_its_oldest() {
     let turns = format!("{}/turns", chat.path);
     let refused = chat.begin("What did the baker bring?", short()).await;
     let (_, last) = to_end(&mut chat.follow(&refused, 0).await).await;
-    assert_eq!(last["code"], "context_exceeded", "{last}");
+    assert_eq!(last["code"], "context_length_exceeded", "{last}");
 
     // The question is there: it is answered with the choice.
     let mut answers = Vec::new();
@@ -300,7 +300,7 @@ async fn a_chat_past_its_context_goes_on_without_its_oldest() {
     let too_long = "Tell me about the sea. ".repeat(100);
     let turn = chat.begin(&too_long, short()).await;
     let (_, last) = to_end(&mut chat.follow(&turn, 0).await).await;
-    assert_eq!(last["code"], "context_exceeded", "{last}");
+    assert_eq!(last["code"], "context_length_exceeded", "{last}");
 }
 
 #[tokio::test]

@@ -1604,7 +1604,7 @@ export interface components {
             error: {
                 /**
                  * @description The stable code; clients may match on it.
-                 * @example context_exceeded
+                 * @example context_length_exceeded
                  */
                 code: string;
                 /** @description What to do. */
@@ -2675,7 +2675,7 @@ export interface components {
             error: {
                 /**
                  * @description The stable code; clients may match on it.
-                 * @example context_exceeded
+                 * @example context_length_exceeded
                  */
                 code: string;
                 /** @description What to do. */
@@ -3612,7 +3612,7 @@ export interface components {
         OllamaError: {
             /**
              * @description The stable code; clients may match on it.
-             * @example context_exceeded
+             * @example context_length_exceeded
              */
             code: string;
             /** @description What happened, and what to do. */

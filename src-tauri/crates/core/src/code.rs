@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 pub enum Code {
     /// The request is malformed: not JSON, a field of the wrong type, a value out of range.
     BadRequest,
-    /// The prompt and the answer do not fit the tier's context.
+    /// The prompt and the answer do not fit the tier's context. Named as OpenAI names it, which is what agents look for.
+    #[serde(rename = "context_length_exceeded", alias = "context_exceeded")]
     ContextExceeded,
     /// The request body is larger than the server accepts.
     PayloadTooLarge,
@@ -85,12 +86,12 @@ pub enum Code {
 }
 
 impl Code {
-    /// The wire name, such as `context_exceeded`.
+    /// The wire name, such as `context_length_exceeded`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::BadRequest => "bad_request",
-            Self::ContextExceeded => "context_exceeded",
+            Self::ContextExceeded => "context_length_exceeded",
             Self::PayloadTooLarge => "payload_too_large",
             Self::RequestTimeout => "request_timeout",
             Self::Unauthorized => "unauthorized",
@@ -261,6 +262,12 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_by_its_former_name_is_still_read() {
+        let read: Code = serde_json::from_value(json!("context_exceeded")).unwrap();
+        assert_eq!(read, Code::ContextExceeded);
+    }
 
     #[test]
     fn a_body_reads_back_as_the_error_that_wrote_it() {

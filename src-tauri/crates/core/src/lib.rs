@@ -13,6 +13,7 @@ pub mod code;
 pub mod config;
 pub mod diagnosis;
 pub mod download;
+pub mod fields;
 pub mod fit;
 pub mod history;
 pub mod journal;

@@ -10,7 +10,7 @@ mod task;
 
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
-    Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, check_fits,
+    Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, check_fits, too_long,
 };
 pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
@@ -24,7 +24,7 @@ use crate::{
 };
 use serde::Serialize;
 use shares::{Pace, shares};
-use slots::Slots;
+use slots::{Outputs, Slots};
 use speculation::{Effort, Gain};
 use std::{
     collections::VecDeque,
@@ -145,6 +145,8 @@ struct Share {
     tokens: usize,
     /// The row of its logits for the next token, if all of its tokens are evaluated.
     row: Option<usize>,
+    /// The row of its first token, if each of them has logits, as the tokens of a prompt do whose probabilities are asked for.
+    scored: Option<usize>,
     /// Whether the slot gets a checkpoint after it.
     mark: bool,
     /// Whether all of its tokens are evaluated after it.
@@ -348,6 +350,8 @@ impl<'a> Batching<'a> {
         let embeds = self.is_embedding(&wants);
         self.slots.set_embeddings(embeds);
         let mut filled = Vec::new();
+        // Each generation may have one row of logits, and those whose prompts are scored share the rest.
+        let mut rows = self.slots.outputs().saturating_sub(self.running.len());
         for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
             let running = &self.running[at];
             let share = if running.task.embeds() && wants[at] > 1 {
@@ -357,6 +361,8 @@ impl<'a> Batching<'a> {
                 share
             };
             let share = if embeds && wants[at] > 1 { 0 } else { share };
+            let scores = running.task.scores();
+            let share = if scores { share.min(1 + rows) } else { share };
             let held = self.slots.held(running.slot);
             let mark = self.next_mark(running);
             let tokens = mark.map_or(share, |mark| share.min(mark - held));
@@ -365,15 +371,24 @@ impl<'a> Batching<'a> {
             }
             let last = held + tokens == running.task.tokens.len();
             let pending = &self.pending(running)[..tokens];
-            let output = last && running.task.answers();
+            let answers = last && running.task.answers();
+            let outputs = match (scores, answers) {
+                (true, _) => Outputs::All,
+                (false, true) => Outputs::Last,
+                (false, false) => Outputs::None,
+            };
             let row = self
                 .slots
-                .push(&mut self.batch, running.slot, pending, output);
+                .push(&mut self.batch, running.slot, pending, outputs);
+            if scores {
+                rows = rows.saturating_sub(tokens - 1);
+            }
             let mark = !last && mark == Some(held + tokens);
             filled.push(Share {
                 at,
                 tokens,
-                row,
+                row: row.filter(|_| answers),
+                scored: row.filter(|_| scores).map(|row| row + 1 - tokens),
                 mark,
                 last,
                 draft: Vec::new(),
@@ -383,6 +398,7 @@ impl<'a> Batching<'a> {
         if let [share] = &mut *filled
             && share.last
             && share.tokens == 1
+            && share.scored.is_none()
         {
             (share.draft, share.effort) = self.draft(share.at);
             let running = &self.running[share.at];
@@ -429,6 +445,12 @@ impl<'a> Batching<'a> {
                 .extend(*slot, &task.tokens[held..held + share.tokens]);
             if share.mark {
                 self.slots.mark(*slot);
+            }
+            for place in 0..share.scored.map_or(0, |_| share.tokens) {
+                let row = share.scored.map(|first| first + place);
+                if let Some(logits) = row.and_then(|row| self.slots.logits(row)) {
+                    task.score(held + place, logits);
+                }
             }
             if !share.last {
                 continue;

@@ -35,7 +35,9 @@ pub(crate) use paged::{Keeping, Manner, Spent, files};
 pub(crate) use parser::{AnswerParser, Message, ToolCall};
 pub(crate) use positions::{End, common_prefix, stand_ins, undivided};
 pub(crate) use projector::{Chunk, Chunks, Medium, MediumChunk, Projector, ProjectorParams};
-pub(crate) use sampler::{Dry, LogProbability, Mirostat, Sampler, Sampling, log_probabilities};
+pub(crate) use sampler::{
+    Dry, LogProbability, Mirostat, Sampler, Sampling, likelier, log_probabilities,
+};
 
 /// A token's number in the model's vocabulary.
 pub(crate) type Token = llama_cpp_sys_2::llama_token;

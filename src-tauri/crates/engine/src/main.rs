@@ -211,7 +211,6 @@ fn serve(args: &Args) -> Result<(), Error> {
     };
     let model = Arc::new(load(args, &account, weights)?);
     let threads = platform::compute_threads(args.threads);
-    let guesses = args.lookup || args.draft_model.is_some();
     let pooling = model.pooling();
     let params = ContextParams {
         tokens: context_tokens(args, &model, pooling),
@@ -220,7 +219,8 @@ fn serve(args: &Args) -> Result<(), Error> {
         } else {
             args.slots
         },
-        outputs: u32::from(args.slots) + if guesses { MOST_DRAFTED } else { 0 },
+        // Beyond one for each slot, for drafted tokens or for those of a prompt whose probabilities are asked for.
+        outputs: u32::from(args.slots) + MOST_DRAFTED,
         pooling,
         kv_cache: args.kv_cache,
         batch: args.batch,

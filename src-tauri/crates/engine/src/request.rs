@@ -2,13 +2,19 @@
 
 pub(crate) mod functions;
 mod generic;
+mod guided;
+mod prompts;
+mod regex;
 mod schema;
 mod tools;
 
+pub(crate) use prompts::{PromptInput, Prompts, of_input};
+
 use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar};
-use serde::{Deserialize, Deserializer};
+use guided::{Guided, Rule};
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling};
 use tools::Tools;
 
@@ -18,6 +24,8 @@ const MOST_ANSWERS: u32 = 16;
 const MOST_ALTERNATIVES: usize = 100;
 const MOST_STOPS: usize = 64;
 const LONGEST_STOPS: usize = 16 << 10;
+/// Tokens that a penalty looks at that is to look at all.
+const FAR_BACK: i32 = 1 << 16;
 const MOST_BREAKERS: usize = 64;
 const LONGEST_BREAKER: usize = 64;
 
@@ -45,37 +53,28 @@ pub(crate) struct ChatRequest {
     /// Ollama's: a flag, or an effort.
     #[serde(default)]
     think: Option<Value>,
+    /// How long the answer is, for templates that know it.
+    #[serde(default)]
+    verbosity: Option<String>,
     /// Most tokens that the model may think; below 0 for any number.
     #[serde(default)]
     thinking_budget_tokens: Option<i32>,
     /// As in vLLM: the last message is the assistant's, and the answer continues it.
     #[serde(default)]
     continue_final_message: bool,
+    /// vLLM's: `false` goes with the above, and would otherwise have the model continue the user's message.
+    #[serde(default)]
+    add_generation_prompt: Option<bool>,
     #[serde(flatten)]
     pub(crate) options: Options,
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct CompletionRequest {
-    prompt: CompletionPrompt,
+    #[serde(deserialize_with = "prompts::of_prompt")]
+    pub(crate) prompt: Prompts,
     #[serde(flatten)]
     pub(crate) options: Options,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum CompletionPrompt {
-    Text(String),
-    Tokens(Vec<Token>),
-    Texts(Vec<String>),
-    TokenLists(Vec<Vec<Token>>),
-}
-
-/// A prompt as the engine takes it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PromptInput {
-    Text(String),
-    Tokens(Vec<Token>),
 }
 
 /// What both kinds of request share.
@@ -93,6 +92,12 @@ pub(crate) struct Options {
     logprobs: Option<LogProbabilities>,
     top_logprobs: Option<usize>,
     n_probs: Option<usize>,
+    /// vLLM's: how many alternatives to report per token of the prompt.
+    prompt_logprobs: Option<usize>,
+    /// vLLM's: no answer is shorter.
+    min_tokens: Option<usize>,
+    /// vLLM's: tokens that end the answer.
+    stop_token_ids: Option<Vec<Token>>,
     temperature: Option<f32>,
     dynatemp_range: Option<f32>,
     dynatemp_exponent: Option<f32>,
@@ -112,17 +117,22 @@ pub(crate) struct Options {
     dry_penalty_last_n: Option<i32>,
     dry_sequence_breakers: Option<Vec<String>>,
     repeat_penalty: Option<f32>,
+    /// vLLM's: a `repeat_penalty` that looks at everything.
+    repetition_penalty: Option<f32>,
     repeat_last_n: Option<i32>,
     frequency_penalty: Option<f32>,
     presence_penalty: Option<f32>,
     seed: Option<i64>,
-    logit_bias: Option<BTreeMap<String, f32>>,
+    #[serde(deserialize_with = "biases")]
+    logit_bias: Vec<(String, f32)>,
     stop: Option<Stop>,
     ignore_eos: Option<bool>,
     cache_prompt: Option<bool>,
     grammar: Option<String>,
     json_schema: Option<Value>,
     response_format: Option<Value>,
+    #[serde(flatten)]
+    guided: Guided,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -133,14 +143,14 @@ struct StreamOptions {
 
 /// Chats ask with a flag and a number beside it, completions with the number.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`logprobs` as a flag or a number")]
 enum LogProbabilities {
     Wanted(bool),
     Top(usize),
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`stop` as a text or a list of texts")]
 enum Stop {
     One(String),
     Many(Vec<String>),
@@ -178,6 +188,12 @@ impl ChatRequest {
         if self.has_media() {
             return Err(text_only());
         }
+        if self.add_generation_prompt == Some(false) && !self.continue_final_message {
+            return Err(
+                bad("`add_generation_prompt` is false without `continue_final_message`")
+                    .hint("set `continue_final_message` to true, or leave both out"),
+            );
+        }
         let tools = self.offers()?;
         let (grammar, schema) = self.options.rules()?;
         if tools.may_be_called() && (grammar.is_some() || schema.is_some()) {
@@ -190,6 +206,11 @@ impl ChatRequest {
             kwargs
                 .entry("reasoning_effort")
                 .or_insert_with(|| effort.into());
+        }
+        if let Some(verbosity) = &self.verbosity {
+            kwargs
+                .entry("verbosity")
+                .or_insert_with(|| verbosity.as_str().into());
         }
         let mut input = json!({
             "messages": self.messages,
@@ -261,7 +282,7 @@ impl ChatRequest {
     /// How the answer is constrained, given its rendered prompt; empty for not at all.
     pub(crate) fn constraint(&self, prompt: &Prompt) -> Result<String, Error> {
         let budget = self.thinking_budget_tokens.unwrap_or(-1).max(-1);
-        let own = self.options.grammar();
+        let own = self.options.grammar()?;
         if prompt.grammar.is_empty() && own.is_none() && budget < 0 {
             return Ok(String::new());
         }
@@ -329,6 +350,50 @@ const ROLES: [&str; 6] = [
 /// The types of parts that are read.
 const PARTS: [&str; 3] = ["text", "image_url", "input_audio"];
 
+/// As OpenAI has it, an object of token ids and numbers, or as llama-server has it, a list of pairs of them, in which `false`
+/// forbids the token.
+fn biases<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f32)>, D::Error> {
+    let wrong = || {
+        D::Error::custom(
+            "`logit_bias` is neither an object of token ids and numbers nor a list of such pairs",
+        )
+    };
+    let token = |token: &Value| match token {
+        Value::Number(id) => Some(id.to_string()),
+        Value::String(id) => Some(id.clone()),
+        _ => None,
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "llama.cpp's biases are f32"
+    )]
+    let bias = |bias: &Value| match bias {
+        Value::Bool(false) => Some(f32::NEG_INFINITY),
+        bias => bias.as_f64().map(|bias| bias as f32),
+    };
+    match Value::deserialize(from)? {
+        Value::Null => Ok(Vec::new()),
+        Value::Object(named) => {
+            let pairs = named
+                .iter()
+                .map(|(id, value)| Some((id.clone(), bias(value)?)));
+            pairs.collect::<Option<_>>().ok_or_else(wrong)
+        }
+        Value::Array(pairs) => {
+            let pair = |pair: &Value| match &**pair.as_array()? {
+                [id, value] => Some((token(id)?, bias(value)?)),
+                _ => None,
+            };
+            pairs
+                .iter()
+                .map(pair)
+                .collect::<Option<_>>()
+                .ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
 /// Turns refusals in messages into text, and older forms of calls into newer ones, since templates know only one of each.
 fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     let mut messages = Vec::<Value>::deserialize(from)?;
@@ -373,21 +438,6 @@ fn has_media(message: &Value) -> bool {
 pub(crate) fn text_only() -> Error {
     bad("this model accepts only text; the request has an image or audio part")
         .hint("models that see or hear need a projector (\"mmproj\" file): put it beside the model, or choose such a model")
-}
-
-impl CompletionRequest {
-    /// One or several.
-    pub(crate) fn prompts(&mut self) -> Vec<PromptInput> {
-        let none = CompletionPrompt::Tokens(Vec::new());
-        match std::mem::replace(&mut self.prompt, none) {
-            CompletionPrompt::Text(text) => vec![PromptInput::Text(text)],
-            CompletionPrompt::Tokens(tokens) => vec![PromptInput::Tokens(tokens)],
-            CompletionPrompt::Texts(texts) => texts.into_iter().map(PromptInput::Text).collect(),
-            CompletionPrompt::TokenLists(lists) => {
-                lists.into_iter().map(PromptInput::Tokens).collect()
-            }
-        }
-    }
 }
 
 impl Options {
@@ -443,6 +493,68 @@ impl Options {
         }
     }
 
+    /// How many alternatives to report per token of the prompt; `None` reports none. An `echo` with `logprobs` asks for them too.
+    pub(crate) fn prompt_probabilities(&self) -> Result<Option<usize>, Error> {
+        let echoed = self.log_probabilities()?.filter(|_| self.echo());
+        match self.prompt_logprobs {
+            Some(_) if self.stream() => Err(bad(
+                "`prompt_logprobs` cannot be streamed: send it with \"stream\": false, or use `echo` with `logprobs`",
+            )),
+            Some(top) if top > MOST_ALTERNATIVES => Err(bad(format!(
+                "`prompt_logprobs` is {top}; the limit is {MOST_ALTERNATIVES}"
+            ))),
+            own => Ok(own.max(echoed)),
+        }
+    }
+
+    /// The alternatives of `prompt_logprobs` alone.
+    pub(crate) fn prompt_logprobs(&self) -> Option<usize> {
+        self.prompt_logprobs
+    }
+
+    /// # Errors
+    /// `BadRequest` for what is only known of a text that is continued.
+    pub(crate) fn check_chat(&self) -> Result<(), Error> {
+        let named = [
+            ("echo", self.echo()),
+            ("prompt_logprobs", self.prompt_logprobs.is_some()),
+        ];
+        match named.into_iter().find(|(_, given)| *given) {
+            Some((name, _)) => Err(bad(format!("`{name}` is not supported in chats"))
+                .hint("send the formatted prompt to /v1/completions")),
+            None => Ok(()),
+        }
+    }
+
+    /// The fewest tokens of an answer.
+    pub(crate) fn min_tokens(&self) -> Result<usize, Error> {
+        let min = self.min_tokens.unwrap_or(0);
+        match self.max_tokens()? {
+            Some(max) if min > max => Err(bad(format!(
+                "`min_tokens` is {min}, more than the {max} of `max_tokens`"
+            ))),
+            _ => Ok(min),
+        }
+    }
+
+    /// Tokens that end the answer, besides the model's own.
+    pub(crate) fn stop_tokens(&self, vocabulary: usize) -> Result<Vec<Token>, Error> {
+        let stops = self.stop_token_ids.clone().unwrap_or_default();
+        if stops.len() > MOST_STOPS {
+            let count = stops.len();
+            return Err(bad(format!(
+                "`stop_token_ids` has {count} tokens; send at most {MOST_STOPS}"
+            )));
+        }
+        let known = |&&token: &&Token| usize::try_from(token).is_ok_and(|id| id < vocabulary);
+        match stops.iter().find(|token| !known(token)) {
+            Some(token) => Err(bad(format!(
+                "`stop_token_ids` contains {token}, which is not a token of this model"
+            ))),
+            None => Ok(stops),
+        }
+    }
+
     /// Tokens to generate at most; `None`, or llama-server's -1, for as many as the context holds.
     pub(crate) fn max_tokens(&self) -> Result<Option<usize>, Error> {
         let requested = self.max_completion_tokens.or(self.max_tokens);
@@ -492,8 +604,19 @@ impl Options {
             xtc_threshold: self.xtc_threshold.unwrap_or(base.xtc_threshold),
             dynatemp_range: self.dynatemp_range.unwrap_or(base.dynatemp_range),
             dynatemp_exponent: self.dynatemp_exponent.unwrap_or(base.dynatemp_exponent),
-            repeat_penalty: self.repeat_penalty.unwrap_or(base.repeat_penalty),
-            repeat_last_n: self.repeat_last_n.unwrap_or(base.repeat_last_n),
+            repeat_penalty: self
+                .repeat_penalty
+                .or(self.repetition_penalty)
+                .unwrap_or(base.repeat_penalty),
+            repeat_last_n: self.repeat_last_n.unwrap_or({
+                let looks_at_all =
+                    self.repeat_penalty.is_none() && self.repetition_penalty.is_some();
+                if looks_at_all {
+                    FAR_BACK
+                } else {
+                    base.repeat_last_n
+                }
+            }),
             frequency_penalty: self.frequency_penalty.unwrap_or(base.frequency_penalty),
             presence_penalty: self.presence_penalty.unwrap_or(base.presence_penalty),
             dry: self.dry()?,
@@ -575,7 +698,7 @@ impl Options {
     pub(crate) fn constraint(&self) -> Result<String, Error> {
         let grammar = match self.rules()? {
             (None, None) => return Ok(String::new()),
-            (Some(grammar), _) => grammar.to_owned(),
+            (Some(grammar), _) => grammar.into_owned(),
             (None, Some(schema)) => {
                 let grammar = schema_grammar(&schema.to_string())?;
                 within("the JSON schema's grammar", &grammar, LONGEST_GRAMMAR)?;
@@ -585,21 +708,38 @@ impl Options {
         Ok(json!({"grammar": grammar}).to_string())
     }
 
-    /// The client's own GBNF.
-    fn grammar(&self) -> Option<&str> {
-        self.grammar
-            .as_deref()
-            .filter(|grammar| !grammar.is_empty())
+    /// The client's own GBNF, or one for what it asks for in vLLM's fields.
+    fn grammar(&self) -> Result<Option<Cow<'_, str>>, Error> {
+        let own = self.grammar.as_deref();
+        if let Some(own) = own.filter(|grammar| !grammar.is_empty()) {
+            return Ok(Some(Cow::Borrowed(own)));
+        }
+        Ok(match self.guided.rule()? {
+            Some(Rule::Grammar(grammar)) => Some(Cow::Owned(grammar)),
+            Some(Rule::Schema(_)) | None => None,
+        })
     }
 
     /// The grammar or the JSON schema that the answer must follow.
-    fn rules(&self) -> Result<(Option<&str>, Option<Value>), Error> {
-        let schema = self.schema()?.map(schema::with_named_root);
+    fn rules(&self) -> Result<(Option<Cow<'_, str>>, Option<Value>), Error> {
+        let own_grammar = self.grammar.as_ref().is_some_and(|own| !own.is_empty());
+        let (own_schema, guided) = (self.schema()?, self.guided.rule()?);
+        if guided.is_some() && (own_grammar || own_schema.is_some()) {
+            return Err(bad(format!(
+                "{} cannot be combined with another form for the answer",
+                self.guided.names()
+            )));
+        }
+        let schema = match guided {
+            Some(Rule::Schema(schema)) => Some(schema),
+            Some(Rule::Grammar(_)) | None => own_schema,
+        };
+        let schema = schema.map(schema::with_named_root);
         if let Some(schema) = &schema {
             within("the JSON schema", &schema.to_string(), LONGEST_GRAMMAR)?;
         }
-        let grammar = self.grammar();
-        if let Some(grammar) = grammar {
+        let grammar = self.grammar()?;
+        if let Some(grammar) = &grammar {
             within("the grammar", grammar, LONGEST_GRAMMAR)?;
         }
         if grammar.is_some() && schema.is_some() {
@@ -609,13 +749,10 @@ impl Options {
     }
 
     fn biases(&self, vocabulary: usize) -> Result<Vec<(Token, f32)>, Error> {
-        let Some(biases) = &self.logit_bias else {
-            return Ok(Vec::new());
-        };
-        biases
+        self.logit_bias
             .iter()
-            .map(|(token, &bias)| match token.parse::<Token>() {
-                Ok(id) if usize::try_from(id).is_ok_and(|id| id < vocabulary) => Ok((id, bias)),
+            .map(|(token, bias)| match token.parse::<Token>() {
+                Ok(id) if usize::try_from(id).is_ok_and(|id| id < vocabulary) => Ok((id, *bias)),
                 _ => Err(bad(format!(
                     "`logit_bias` contains \"{token}\", which is not a token of this model"
                 ))),
@@ -682,6 +819,10 @@ fn bad(message: impl Into<String>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::fields::{
+        CHAT, CHAT_ADDITIONS, COMPLETION_ADDITIONS, COMPLETIONS, Effect, Field,
+        GENERATION_ADDITIONS, Table,
+    };
 
     fn options(value: Value) -> Options {
         serde_json::from_value(value).unwrap()
@@ -800,6 +941,7 @@ mod tests {
             json!({"repeat_last_n": 2_000_000_000}),
             json!({"logit_bias": {"99": 1.0}}),
             json!({"logit_bias": {"x": 1.0}}),
+            json!({"logit_bias": [[99, 1.0]]}),
             json!({"dry_penalty_last_n": 2_000_000_000}),
             json!({"mirostat": 3}),
             json!({"temperature": 1e39}),
@@ -809,6 +951,129 @@ mod tests {
                 .unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{value}");
         }
+    }
+
+    /// A request with this field, as it is read.
+    fn read<T: std::fmt::Debug + serde::de::DeserializeOwned>(field: Option<&Field>) -> String {
+        let mut request = json!({"messages": [{"role": "user", "content": "Hi"}], "prompt": "Hi"});
+        if let Some(field) = field {
+            request[field.name] = field.sample();
+        }
+        let read: Result<T, _> = serde_json::from_value(request);
+        let name = field.map_or("", |field| field.name);
+        format!(
+            "{:?}",
+            read.unwrap_or_else(|error| panic!("{name}: {error}"))
+        )
+    }
+
+    /// What the table says of a field is what this type makes of it.
+    fn check_tables<T: std::fmt::Debug + serde::de::DeserializeOwned>(tables: &[&Table]) {
+        // The gateway reads the first two, and `functions` stand for `tools`.
+        const ELSEWHERE: [&str; 4] = ["model", "keep_alive", "functions", "function_call"];
+        let plain = read::<T>(None);
+        for field in tables.iter().flat_map(|table| table.fields) {
+            let name = field.name;
+            match field.effect {
+                Effect::Honored(_) if ELSEWHERE.contains(&name) => {}
+                Effect::Honored(_) => assert_ne!(read::<T>(Some(field)), plain, "{name}"),
+                Effect::Harmless(_) => assert_eq!(read::<T>(Some(field)), plain, "{name}"),
+                // The gateway's to refuse, and here too where this reads them.
+                Effect::Refused { .. } => {}
+            }
+        }
+    }
+
+    #[test]
+    fn fields_are_read_as_the_tables_say() {
+        check_tables::<ChatRequest>(&[&CHAT, &GENERATION_ADDITIONS, &CHAT_ADDITIONS]);
+        check_tables::<CompletionRequest>(&[
+            &COMPLETIONS,
+            &GENERATION_ADDITIONS,
+            &COMPLETION_ADDITIONS,
+        ]);
+    }
+
+    #[test]
+    fn a_generation_prompt_is_left_out_only_of_what_is_continued() {
+        let input = |fields: Value| {
+            let mut request = json!({"messages": [{"role": "assistant", "content": "Hi"}]});
+            request
+                .as_object_mut()
+                .unwrap()
+                .extend(fields.as_object().unwrap().clone());
+            let request: ChatRequest = serde_json::from_value(request).unwrap();
+            request.template_input(true)
+        };
+        let both = json!({"add_generation_prompt": false, "continue_final_message": true});
+        assert!(input(both).is_ok());
+        let error = input(json!({"add_generation_prompt": false})).unwrap_err();
+        assert!(error.message.contains("`add_generation_prompt`"), "{error}");
+        let input = input(json!({"verbosity": "low"})).unwrap();
+        assert_eq!(input["chat_template_kwargs"]["verbosity"], "low");
+    }
+
+    #[test]
+    fn biases_are_an_object_or_pairs() {
+        let never = f32::NEG_INFINITY;
+        for (value, expected) in [
+            (json!({"7": 1.5}), vec![(7, 1.5)]),
+            (json!([[7, 1.5], ["3", false]]), vec![(7, 1.5), (3, never)]),
+            (json!(null), Vec::new()),
+        ] {
+            let read = options(json!({"logit_bias": value})).biases(10).unwrap();
+            assert_eq!(read, expected);
+        }
+        for wrong in [json!([7]), json!([[7]]), json!("7"), json!({"7": "x"})] {
+            let read = serde_json::from_value::<Options>(json!({"logit_bias": wrong}));
+            let message = read.unwrap_err().to_string();
+            assert!(message.contains("`logit_bias`"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_limits_of_an_answer_agree() {
+        let both = |min: usize| options(json!({"min_tokens": min, "max_tokens": 4})).min_tokens();
+        assert_eq!(both(4).unwrap(), 4);
+        assert!(both(5).unwrap_err().message.contains("`min_tokens`"));
+        let stops = |ids: Value| options(json!({"stop_token_ids": ids})).stop_tokens(10);
+        assert_eq!(stops(json!([9])).unwrap(), [9]);
+        for unknown in [10, -1] {
+            let error = stops(json!([unknown])).unwrap_err();
+            assert!(error.message.contains("`stop_token_ids`"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_is_scored_if_it_is_echoed_or_asked_for() {
+        for (value, expected) in [
+            (json!({"logprobs": 1}), None),
+            (json!({"logprobs": 1, "echo": true}), Some(1)),
+            (json!({"echo": true}), None),
+            (json!({"prompt_logprobs": 0}), Some(0)),
+            (
+                json!({"prompt_logprobs": 5, "logprobs": 2, "echo": true}),
+                Some(5),
+            ),
+        ] {
+            let read = options(value.clone()).prompt_probabilities().unwrap();
+            assert_eq!(read, expected, "{value}");
+        }
+        let streamed = json!({"prompt_logprobs": 1, "stream": true});
+        assert!(options(streamed).prompt_probabilities().is_err());
+        assert!(options(json!({"prompt_logprobs": 1})).check_chat().is_err());
+    }
+
+    #[test]
+    fn a_repetition_penalty_looks_at_everything() {
+        let own = OwnSampling::default();
+        let sampling = options(json!({"repetition_penalty": 1.2}))
+            .sampling(10, own)
+            .unwrap();
+        assert_eq!(
+            (sampling.repeat_penalty, sampling.repeat_last_n),
+            (1.2, FAR_BACK)
+        );
     }
 
     #[test]

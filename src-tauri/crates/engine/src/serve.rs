@@ -21,7 +21,7 @@ use crate::{
     swap::{Swap, Swapping},
     trims::Trims,
 };
-use answer::{Answer, Kind};
+use answer::{Answer, Kind, Prompted};
 use axum::{
     Json, Router,
     body::Bytes,
@@ -40,6 +40,8 @@ use std::{
 use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory};
 use tierbar_paging::Cost;
 
+/// The most log probabilities of prompts in one answer, of a few tens of bytes each.
+const MOST_SCORES: usize = 1 << 20;
 /// The most prompts in one request.
 const MOST_PROMPTS: usize = 64;
 /// A longer pause takes another call, so that a host that died does not leave its worker paused.
@@ -220,6 +222,7 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let gone = Arc::clone(&client.gone);
     let (request, (tokens, media), prompt, parser) = off_the_reactor(move || {
         let mut request = renderer.read_request(&body)?;
+        request.options.check_chat()?;
         let (prompt, read) = renderer.read_chat(&mut request, true, &gone)?;
         // Before anything is made of a prompt of any length.
         check_fits(read.0.len(), renderer.context_tokens as usize)?;
@@ -260,7 +263,7 @@ async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusa
 
 async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let mut request: CompletionRequest = read(&body)?;
-    let prompts = request.prompts();
+    let prompts = std::mem::take(&mut request.prompt.0);
     let echo = request.options.echo();
     let tokenizer = Arc::clone(&engine);
     let (prompts, echoes, constraint, request) = off_the_reactor(move || {
@@ -332,13 +335,19 @@ async fn start(
     let stops = [own_stops.clone(), wanted.stops].concat();
     let max_tokens = options.max_tokens()?;
     let log_probabilities = options.log_probabilities()?;
+    let prompt_probabilities = options.prompt_probabilities()?;
+    let min_tokens = options.min_tokens()?;
+    let stop_tokens = options.stop_tokens(engine.model.vocabulary())?;
+    check_scores(&wanted.prompts, answers, prompt_probabilities)?;
     for prompt in &wanted.prompts {
         check_fits(prompt.len(), engine.context_tokens as usize)?;
     }
     let (source, running) = Running::begin(engine, wanted.prompts.len() * answers);
     let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
     let (kind, echoes) = (wanted.kind, wanted.echoes);
-    let (ignore_eos, cache_prompt) = (options.ignore_eos(), options.cache_prompt());
+    let ignore_eos = options.ignore_eos();
+    // The cache holds no logits.
+    let cache_prompt = options.cache_prompt() && prompt_probabilities.is_none();
     let queue = Arc::clone(engine);
     off_the_reactor(move || {
         let saved = |prompt: &Vec<Token>| {
@@ -370,6 +379,9 @@ async fn start(
                 max_tokens,
                 ignore_eos,
                 log_probabilities,
+                prompt_probabilities,
+                min_tokens,
+                stop_tokens: stop_tokens.clone(),
             };
             queue.queue(Job {
                 media: Arc::clone(&wanted.media),
@@ -388,9 +400,13 @@ async fn start(
     let answer = Answer::new(
         kind,
         engine.id.clone(),
-        echoes,
-        prompt_tokens,
-        answers,
+        Prompted {
+            echoes,
+            echoed_top: log_probabilities.filter(|_| options.echo()),
+            top: options.prompt_logprobs(),
+            tokens: prompt_tokens,
+            answers,
+        },
         own_stops,
     );
     if options.stream() {
@@ -402,6 +418,22 @@ async fn start(
         let body = answer.whole(running).await.map_err(Refusal)?;
         Ok(Json(body).into_response())
     }
+}
+
+/// # Errors
+/// `BadRequest` for more probabilities of prompts than an answer can have.
+fn check_scores(prompts: &[Vec<Token>], answers: usize, top: Option<usize>) -> Result<(), Error> {
+    let Some(top) = top else { return Ok(()) };
+    let tokens: usize = prompts.iter().map(Vec::len).sum();
+    let scores = tokens.saturating_mul(answers).saturating_mul(top + 1);
+    if scores <= MOST_SCORES {
+        return Ok(());
+    }
+    let message = format!(
+        "the log probabilities of the prompts would be {scores} values; an answer has at most {MOST_SCORES}"
+    );
+    Err(Error::new(Code::BadRequest, message)
+        .hint("send fewer prompts at once, or ask for fewer alternatives"))
 }
 
 impl Engine {

@@ -64,9 +64,9 @@ impl TextStream {
         self.partial.is_empty() && self.held.is_empty()
     }
 
-    /// What was held back, when the generation has ended otherwise.
-    pub(crate) fn finish(mut self) -> String {
-        self.held.push_str(&String::from_utf8_lossy(&self.partial));
+    /// What was held back, when the generation has ended otherwise. The bytes of a character that is not complete are left
+    /// out: nothing will complete it.
+    pub(crate) fn finish(self) -> String {
         self.held
     }
 }
@@ -124,10 +124,13 @@ mod tests {
             stream(&[], &[b"a\xff", b"b\xc3", b"(c"]),
             ("a\u{fffd}b\u{fffd}(c".into(), false)
         );
-        assert_eq!(
-            stream(&[], &[b"end\xe2\x82"]),
-            ("end\u{fffd}".into(), false)
-        );
+    }
+
+    #[test]
+    fn a_character_that_is_cut_at_the_end_is_left_out() {
+        let cut = &"🙂".as_bytes()[..3];
+        assert_eq!(stream(&[], &[b"end ", cut]), ("end ".into(), false));
+        assert_eq!(stream(&["END"], &[b"EN", cut]), ("EN".into(), false));
     }
 
     #[test]

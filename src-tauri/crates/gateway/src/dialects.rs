@@ -2,6 +2,8 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod contexts;
+#[cfg(test)]
+mod fields;
 pub(crate) mod models;
 pub(crate) mod ollama;
 pub(crate) mod openai;

@@ -15,6 +15,7 @@ pub(crate) mod content;
 pub(crate) mod dispatch;
 pub(crate) mod endpoints;
 pub(crate) mod events;
+pub(crate) mod fields;
 pub(crate) mod hints;
 mod limits;
 pub(crate) mod lines;

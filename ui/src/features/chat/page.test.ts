@@ -215,7 +215,7 @@ describe('the chat page', () => {
     await until(() => screen.queryByTestId('send'));
     const failed = await ask('Two?');
     expect(failed.request.body).not.toHaveProperty('when_full');
-    failed.fail('context_exceeded', '600 tokens do not fit 512', 'Leave out messages.');
+    failed.fail('context_length_exceeded', '600 tokens do not fit 512', 'Leave out messages.');
     await fireEvent.click(await screen.findByText('Summarize Oldest Messages'));
     await until(() => network.turns.length === 3);
     const turn = network.turns[2] as RunningTurn;
@@ -223,7 +223,7 @@ describe('the chat page', () => {
     expect(turn.request.body).not.toHaveProperty('text');
     turn.event({ type: 'progress', stage: 'summarize' });
     await screen.findByText('Summarizing the oldest messages…');
-    turn.fail('context_exceeded', 'the oldest messages cannot be summarized');
+    turn.fail('context_length_exceeded', 'the oldest messages cannot be summarized');
     expect(await screen.findByTestId('when-full-drop')).toBeTruthy();
     expect(screen.queryByTestId('when-full-summarize')).toBeNull();
 
@@ -256,7 +256,7 @@ describe('the chat page', () => {
     await open();
     network.override = ({ path }) =>
       path.endsWith('/turns')
-        ? refusal(400, 'context_exceeded', '5,000 tokens do not fit 4,096.', 'Shorten it.')
+        ? refusal(400, 'context_length_exceeded', '5,000 tokens do not fit 4,096.', 'Shorten it.')
         : null;
     await type('Hello?');
     await fireEvent.click(screen.getByTestId('send'));

@@ -19,7 +19,7 @@ const ESTIMATES: u32 = 3;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WhenFull {
-    /// The turn fails with `context_exceeded`.
+    /// The turn fails with `context_length_exceeded`.
     #[default]
     Refuse,
     /// The oldest questions are left out with their answers.

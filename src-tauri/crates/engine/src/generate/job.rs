@@ -1,6 +1,9 @@
 //! Jobs for the engine thread, and the events that it sends for them.
 
-use super::{Media, task::TokenReport};
+use super::{
+    Media,
+    task::{Candidate, TokenReport},
+};
 use crate::{
     llama::{Sampler, Spent, Token},
     saved_state::SavedState,
@@ -63,10 +66,21 @@ pub(crate) struct Answering {
     pub(crate) ignore_eos: bool,
     /// How many alternatives to report per token; `None` reports no probabilities.
     pub(crate) log_probabilities: Option<usize>,
+    /// The same for the tokens of the prompt. It is read anew for that, since the cache holds no logits.
+    pub(crate) prompt_probabilities: Option<usize>,
+    /// No token that ends the answer is chosen before so many.
+    pub(crate) min_tokens: usize,
+    /// Tokens that end the answer besides the model's own.
+    pub(crate) stop_tokens: Vec<Token>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Event {
+    /// The prompt's tokens but the first, which nothing precedes; before the first text, if they were asked for.
+    Prompt {
+        first: Candidate,
+        reports: Vec<TokenReport>,
+    },
     Text {
         text: String,
         reports: Vec<TokenReport>,
@@ -93,6 +107,8 @@ pub(crate) struct Summary {
     pub(crate) finish: FinishReason,
     /// The stop string that ended it.
     pub(crate) stop: Option<String>,
+    /// The token of [`Answering::stop_tokens`] that ended it.
+    pub(crate) stop_token: Option<Token>,
     pub(crate) timings: Timings,
 }
 
@@ -229,11 +245,36 @@ pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
     if prompt < context {
         return Ok(());
     }
-    Err(Error::new(
-        Code::ContextExceeded,
-        format!("the prompt has {prompt} tokens and this tier's context holds {context}"),
-    )
-    .hint("shorten the prompt, or set a larger context for the tier")
-    .detail("prompt_tokens", prompt)
-    .detail("context_tokens", context))
+    Err(too_long(&format!("the prompt of {prompt} tokens"), context)
+        .hint("shorten the prompt, or set a larger context for the tier")
+        .detail("prompt_tokens", prompt)
+        .detail("context_tokens", context))
+}
+
+/// The error for something that the context does not hold, in the words by which agents know that they must shorten a
+/// conversation: some look for "maximum context length is … tokens", others for "exceeds the context window".
+pub(crate) fn too_long(what: &str, context: usize) -> Error {
+    let message = format!(
+        "this model's maximum context length is {context} tokens, and {what} exceeds the context window"
+    );
+    Error::new(Code::ContextExceeded, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_know_that_a_prompt_is_too_long() {
+        let error = check_fits(9122, 8192).unwrap_err();
+        assert_eq!(
+            error.message,
+            "this model's maximum context length is 8192 tokens, and the prompt of 9122 tokens exceeds the context window"
+        );
+        assert_eq!(error.details["prompt_tokens"], 9122);
+        assert_eq!(
+            error.openai_body()["error"]["code"],
+            "context_length_exceeded"
+        );
+    }
 }

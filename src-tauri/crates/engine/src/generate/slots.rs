@@ -41,6 +41,14 @@ impl Wanted<'_> {
     }
 }
 
+/// Which of a slot's next tokens have logits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outputs {
+    None,
+    Last,
+    All,
+}
+
 /// A sequence and the tokens that it holds.
 #[derive(Debug)]
 struct Slot {
@@ -96,6 +104,11 @@ impl Slots {
     /// Returns the most tokens of one step.
     pub(super) fn batch(&self) -> usize {
         self.context.batch()
+    }
+
+    /// Returns the most tokens of one step that have logits.
+    pub(super) fn outputs(&self) -> usize {
+        self.context.outputs()
     }
 
     pub(super) fn held(&self, slot: usize) -> usize {
@@ -357,20 +370,26 @@ impl Slots {
         all.map(|checkpoint| checkpoint.state.len() as u64).sum()
     }
 
-    /// Adds the slot's next tokens to a batch; with `output`, returns the row of the last one's logits.
+    /// Adds the slot's next tokens to a batch, and returns the row of the last one.
     pub(super) fn push(
         &self,
         batch: &mut Batch,
         slot: usize,
         tokens: &[Token],
-        output: bool,
+        outputs: Outputs,
     ) -> Option<usize> {
         let start = self.slots[slot].held.end().next;
         let mut row = None;
         for ((place, &token), position) in tokens.iter().enumerate().zip(start..) {
-            let last = place + 1 == tokens.len();
-            let added = batch.push(token, position, sequence(slot), output && last);
-            row = (output && last).then_some(added);
+            let output = match outputs {
+                Outputs::None => false,
+                Outputs::Last => place + 1 == tokens.len(),
+                Outputs::All => true,
+            };
+            row = Some(batch.push(token, position, sequence(slot), output));
+        }
+        if outputs == Outputs::All {
+            batch.reads_prompt();
         }
         row
     }

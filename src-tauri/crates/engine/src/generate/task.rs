@@ -7,7 +7,7 @@ use super::{
     slots::Wanted,
 };
 use crate::{
-    llama::{LogProbability, Model, Spent, Token, log_probabilities},
+    llama::{LogProbability, Model, Spent, Token, likelier, log_probabilities},
     text::TextStream,
 };
 use std::{
@@ -21,11 +21,14 @@ use tierbar_core::Error;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TokenReport {
     pub(crate) chosen: Candidate,
+    /// Its place among all tokens by likelihood, from 1.
+    pub(crate) rank: usize,
     pub(crate) top: Vec<Candidate>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
+    pub(crate) token: Token,
     /// The token's bytes, which may be partial UTF-8.
     pub(crate) bytes: Vec<u8>,
     pub(crate) log_probability: f32,
@@ -60,11 +63,16 @@ pub(super) struct Task {
     text: TextStream,
     /// Reports of tokens whose text is still held back.
     reports: Vec<TokenReport>,
+    /// Reports of the prompt's tokens from the second on, as far as they were asked for and evaluated.
+    scored: Vec<TokenReport>,
+    /// Whether they were sent.
+    has_sent_scores: bool,
     /// Prompt tokens that were cached when this first got a slot.
     cached: usize,
     predicted: usize,
     /// The stop string that ended it.
     stop: Option<String>,
+    stop_token: Option<Token>,
     drafts: Option<Drafts>,
     /// What paged weights had cost before it started.
     paged: Option<Spent>,
@@ -86,9 +94,12 @@ impl Task {
             job,
             model: Arc::clone(model),
             reports: Vec::new(),
+            scored: Vec::new(),
+            has_sent_scores: false,
             cached: 0,
             predicted: 0,
             stop: None,
+            stop_token: None,
             drafts: None,
             paged: None,
             embedding: None,
@@ -132,6 +143,42 @@ impl Task {
     /// Returns whether it needs an output of the last token, rather than only prefill.
     pub(super) fn answers(&self) -> bool {
         matches!(self.job.goal, Goal::Answer(_) | Goal::Embed)
+    }
+
+    /// Returns whether the probabilities of its prompt's tokens are still needed, so that each of them must be an output.
+    pub(super) fn scores(&self) -> bool {
+        self.prompt_probabilities().is_some() && self.scored.len() + 1 < self.prompt
+    }
+
+    fn prompt_probabilities(&self) -> Option<usize> {
+        match &self.job.goal {
+            Goal::Answer(answering) => answering.prompt_probabilities,
+            _ => None,
+        }
+    }
+
+    /// Takes the logits of the token at `place` of its prompt, which say how likely the next one was. A prompt that is evaluated
+    /// again, since its slot was needed, is reported once.
+    pub(super) fn score(&mut self, place: usize, logits: &[f32]) {
+        let Some(top) = self.prompt_probabilities() else {
+            return;
+        };
+        let next = place + 1;
+        if next < self.prompt && next == self.scored.len() + 1 {
+            let report = self.report_of(logits, self.tokens[next], top);
+            self.scored.push(report);
+        }
+    }
+
+    /// Sends the reports of its prompt, if they were asked for.
+    fn send_scores(&mut self) {
+        if self.has_sent_scores || self.prompt_probabilities().is_none() {
+            return;
+        }
+        self.has_sent_scores = true;
+        let reports = std::mem::take(&mut self.scored);
+        let first = self.candidate(self.tokens[0], 0.0);
+        self.send_event(Event::Prompt { first, reports });
     }
 
     pub(super) fn embeds(&self) -> bool {
@@ -192,6 +239,7 @@ impl Task {
     /// Chooses the next token by its logits, once all its tokens are evaluated.
     pub(super) fn choose(&mut self, logits: &[f32], capacity: usize) -> Result<Next, Error> {
         self.prefilled.get_or_insert_with(Instant::now);
+        self.send_scores();
         if self.is_at_limit() {
             return Ok(Next::End(FinishReason::Length));
         }
@@ -203,17 +251,31 @@ impl Task {
             shown,
             ignore_eos,
             log_probabilities,
+            prompt_probabilities,
+            min_tokens,
+            stop_tokens,
             ..
         } = &mut **answering;
-        let token = sampler.sample(logits)?;
+        let token = if self.predicted < *min_tokens {
+            let ends = self.model.end_tokens().iter().chain(&*stop_tokens);
+            sampler.sample(&without(logits, ends))?
+        } else {
+            sampler.sample(logits)?
+        };
         let shown = shown.contains(&token);
         let (ignore_eos, top) = (*ignore_eos, *log_probabilities);
+        let stops = stop_tokens.contains(&token);
+        // As vLLM and OpenAI do: who asks for a whole text's probabilities counts its last token too.
+        let reports_end = prompt_probabilities.is_some();
         self.predicted += 1;
-        if !ignore_eos && self.model.is_end(token) {
-            return Ok(Next::End(FinishReason::Stop));
+        let ends = stops || (!ignore_eos && self.model.is_end(token));
+        if let Some(top) = top.filter(|_| !ends || reports_end) {
+            let report = self.report_of(logits, token, top);
+            self.reports.push(report);
         }
-        if let Some(top) = top {
-            self.report(logits, token, top);
+        if ends {
+            self.stop_token = stops.then_some(token);
+            return Ok(Next::End(FinishReason::Stop));
         }
         let mut bytes = Vec::new();
         self.model.append_piece(token, shown, &mut bytes);
@@ -235,21 +297,24 @@ impl Task {
         self.left() == 0
     }
 
-    fn report(&mut self, logits: &[f32], token: Token, top: usize) {
+    fn report_of(&self, logits: &[f32], token: Token, top: usize) -> TokenReport {
         let (chosen, top) = log_probabilities(logits, token, top);
-        let candidate = |one: LogProbability| {
-            let mut bytes = Vec::new();
-            self.model.append_piece(one.token, true, &mut bytes);
-            Candidate {
-                bytes,
-                log_probability: one.value,
-            }
-        };
-        let report = TokenReport {
+        let candidate = |one: LogProbability| self.candidate(one.token, one.value);
+        TokenReport {
             chosen: candidate(chosen),
+            rank: likelier(logits, token) + 1,
             top: top.into_iter().map(candidate).collect(),
-        };
-        self.reports.push(report);
+        }
+    }
+
+    fn candidate(&self, token: Token, log_probability: f32) -> Candidate {
+        let mut bytes = Vec::new();
+        self.model.append_piece(token, true, &mut bytes);
+        Candidate {
+            token,
+            bytes,
+            log_probability,
+        }
     }
 
     fn send(&mut self, text: String) {
@@ -304,12 +369,13 @@ impl Task {
             self.model.unused_experts(),
             self.prompt - self.cached + self.predicted,
         );
-        let stop = self.stop.take();
+        let (stop, stop_token) = (self.stop.take(), self.stop_token);
         self.send_event(match written {
             Some(written) => Event::Saved(written, Some(timings)),
             None => Event::Done(Summary {
                 finish,
                 stop,
+                stop_token,
                 timings,
             }),
         });
@@ -323,4 +389,16 @@ impl Task {
         // A client that left is detected by its flag.
         let _gone = self.job.events.send((self.job.index, event));
     }
+}
+
+/// The logits with no chance for these tokens.
+fn without<'a>(logits: &[f32], tokens: impl Iterator<Item = &'a Token>) -> Vec<f32> {
+    let mut logits = logits.to_vec();
+    for &token in tokens {
+        let at = usize::try_from(token).ok();
+        if let Some(logit) = at.and_then(|at| logits.get_mut(at)) {
+            *logit = f32::NEG_INFINITY;
+        }
+    }
+    logits
 }

@@ -115,6 +115,7 @@ pub(crate) struct Context {
     hook: Option<Box<Hook>>,
     sequences: Sequence,
     batch: u32,
+    outputs: u32,
     model: Arc<Model>,
 }
 
@@ -200,6 +201,7 @@ impl Context {
             hook,
             sequences: params.sequences,
             batch: raw_params.n_ubatch,
+            outputs: params.outputs,
             model,
         })
     }
@@ -220,6 +222,11 @@ impl Context {
     /// Returns the most tokens of one evaluation.
     pub(crate) fn batch(&self) -> usize {
         self.batch as usize
+    }
+
+    /// Returns the most tokens of one evaluation with logits.
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs as usize
     }
 
     /// Returns the capacity of the cache in tokens, for all sequences together.
@@ -248,8 +255,9 @@ impl Context {
     /// Evaluates a batch of at most one micro-batch. Its outputs' logits can be sampled until the next one.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
         debug_assert!(!batch.is_empty() && batch.len() <= self.batch());
+        let generates = batch.generates();
         // SAFETY: the batch's arrays live until it changes, and are of one length.
-        unsafe { self.evaluate(batch.raw()) }
+        unsafe { self.evaluate(batch.raw(), generates) }
     }
 
     /// Evaluates rows in place of tokens at the end of the sequence, each with its positions; with `whole` they attend to
@@ -288,7 +296,7 @@ impl Context {
         // SAFETY: the context is live; the arrays live through the call, and are of one length. Rows are only read.
         unsafe {
             sys::llama_set_causal_attn(self.raw.as_ptr(), !whole);
-            let decoded = self.evaluate(batch);
+            let decoded = self.evaluate(batch, false);
             sys::llama_set_causal_attn(self.raw.as_ptr(), true);
             decoded
         }
@@ -296,14 +304,17 @@ impl Context {
 
     /// # Safety
     /// The batch's arrays must have the length that it states.
-    unsafe fn evaluate(&mut self, batch: sys::llama_batch) -> Result<Decoded, Error> {
+    unsafe fn evaluate(
+        &mut self,
+        batch: sys::llama_batch,
+        generates: bool,
+    ) -> Result<Decoded, Error> {
         let interrupt = &self.interrupt;
         let Some(_turn) = self.threadpool.1.take_unless(|| interrupt.is_requested()) else {
             return Ok(Decoded::Aborted);
         };
         if let Some(hook) = &self.hook {
-            // SAFETY: as the caller says.
-            hook.generates(unsafe { asks_for_all(&batch) });
+            hook.generates(generates);
         }
         // SAFETY: the context is live; as the caller says.
         let status = unsafe {
@@ -551,16 +562,6 @@ impl Context {
         // SAFETY: the context is live; the handle lives as long.
         unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
     }
-}
-
-/// Returns whether the successor of each token of a batch is asked for.
-///
-/// # Safety
-/// The batch's arrays must have the length that it states.
-unsafe fn asks_for_all(batch: &sys::llama_batch) -> bool {
-    let count = usize::try_from(batch.n_tokens).unwrap_or(0);
-    // SAFETY: as the caller says.
-    !batch.logits.is_null() && (0..count).all(|at| unsafe { *batch.logits.add(at) } != 0)
 }
 
 impl Drop for Context {

@@ -454,6 +454,12 @@ pub(crate) struct LogProbability {
     pub(crate) value: f32,
 }
 
+/// Returns how many tokens are likelier than this one.
+pub(crate) fn likelier(logits: &[f32], token: Token) -> usize {
+    let own = usize::try_from(token).ok().and_then(|at| logits.get(at));
+    own.map_or(0, |own| logits.iter().filter(|&logit| logit > own).count())
+}
+
 /// Of the token that was chosen, and of the `top` likeliest in falling order.
 pub(crate) fn log_probabilities(
     logits: &[f32],
@@ -479,16 +485,20 @@ pub(crate) fn log_probabilities(
         token,
         value: logit(token) - whole,
     };
-    let top = top.min(logits.len());
-    if top == 0 {
-        return (of(chosen), Vec::new());
+    // Few of a vocabulary's tokens are ever among the best so far, so that this costs one look at each.
+    let mut best: Vec<(f32, Token)> = Vec::with_capacity(top + 1);
+    let known = logits.iter().zip(0..).filter(|(logit, _)| !logit.is_nan());
+    for (&logit, token) in known {
+        let is_full = best.len() >= top;
+        if is_full && best.last().is_none_or(|(least, _)| logit <= *least) {
+            continue;
+        }
+        let at = best.partition_point(|(other, _)| *other >= logit);
+        best.insert(at, (logit, token));
+        best.truncate(top);
     }
-    let mut order: Vec<Token> = (0..).take(logits.len()).collect();
-    let falling = |a: &Token, b: &Token| logit(*b).total_cmp(&logit(*a)).then(a.cmp(b));
-    order.select_nth_unstable_by(top - 1, falling);
-    order.truncate(top);
-    order.sort_unstable_by(falling);
-    (of(chosen), order.into_iter().map(of).collect())
+    let best = best.into_iter().map(|(_, token)| of(token));
+    (of(chosen), best.collect())
 }
 
 #[cfg(test)]
@@ -518,5 +528,12 @@ mod tests {
         );
         assert!((top[0].value - (2.0 - whole)).abs() < 1e-6);
         assert_eq!(log_probabilities(&[1.0], 0, 5).1.len(), 1);
+        assert!(log_probabilities(&[1.0, 2.0], 0, 0).1.is_empty());
+        let (_, top) = log_probabilities(&[f32::NAN, 1.0, 5.0, 3.0, 4.0], 1, 2);
+        assert_eq!([top[0].token, top[1].token], [2, 4]);
+        assert_eq!(
+            [0, 1, 2].map(|token| likelier(&[0.0, 2.0, 1.0, 2.0], token)),
+            [3, 0, 2]
+        );
     }
 }

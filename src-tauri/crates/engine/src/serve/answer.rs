@@ -37,39 +37,52 @@ pub(super) struct Answer {
     id: String,
     created: u64,
     model: String,
-    /// What comes before each choice's text; empty for nothing.
-    echoes: Vec<String>,
-    /// Tokens of all prompts.
-    prompt_tokens: usize,
-    /// How many of these were cached.
+    prompted: Prompted,
+    /// How many of the prompts' tokens were cached.
     cached_tokens: usize,
-    /// Answers per prompt.
-    answers: usize,
     /// Tokens of all ended choices.
     completion_tokens: usize,
     /// The client's stop strings. Those of the template are not reported.
     stops: Vec<String>,
     /// The readers of a streamed chat's choices.
     readers: Vec<Reader>,
+    /// How many characters of tokens each choice of a streamed completion has reported.
+    offsets: Vec<usize>,
+}
+
+/// What an answer says of its prompts.
+#[derive(Debug)]
+pub(super) struct Prompted {
+    /// What comes before each choice's text; empty for nothing.
+    pub(super) echoes: Vec<String>,
+    /// The alternatives to each token of an echo; `None` for no probabilities.
+    pub(super) echoed_top: Option<usize>,
+    /// The same for `prompt_logprobs`.
+    pub(super) top: Option<usize>,
+    /// Tokens of all prompts.
+    pub(super) tokens: usize,
+    /// Answers per prompt.
+    pub(super) answers: usize,
+}
+
+/// A prompt with the probabilities of its tokens but the first.
+#[derive(Debug)]
+struct Scored {
+    first: Candidate,
+    reports: Vec<TokenReport>,
 }
 
 /// The answer of one choice so far.
 #[derive(Debug, Default)]
 struct Choice {
     text: String,
+    scored: Option<Scored>,
     reports: Vec<TokenReport>,
     summary: Option<Summary>,
 }
 
 impl Answer {
-    pub(super) fn new(
-        kind: Kind,
-        model: String,
-        echoes: Vec<String>,
-        prompt_tokens: usize,
-        answers: usize,
-        stops: Vec<String>,
-    ) -> Self {
+    pub(super) fn new(kind: Kind, model: String, prompted: Prompted, stops: Vec<String>) -> Self {
         let prefix = match &kind {
             Kind::Chat { .. } => "chatcmpl",
             Kind::Completion => "cmpl",
@@ -82,13 +95,12 @@ impl Answer {
             id: format!("{prefix}-{}", uuid::Uuid::new_v4().simple()),
             created,
             model,
-            echoes,
-            prompt_tokens,
+            prompted,
             cached_tokens: 0,
-            answers,
             completion_tokens: 0,
             stops,
             readers: Vec::new(),
+            offsets: Vec::new(),
         }
     }
 
@@ -101,6 +113,9 @@ impl Answer {
             }
             let choice = &mut choices[index];
             match event {
+                Event::Prompt { first, reports } => {
+                    choice.scored = Some(Scored { first, reports });
+                }
                 Event::Text { text, reports } => {
                     choice.text.push_str(&text);
                     choice.reports.extend(reports);
@@ -135,26 +150,35 @@ impl Answer {
     fn count(&mut self, index: usize, summary: &Summary) {
         self.completion_tokens += summary.timings.predicted_n;
         // Further answers to a prompt share the prefill of the first.
-        if index.is_multiple_of(self.answers) {
+        if index.is_multiple_of(self.prompted.answers) {
             self.cached_tokens += summary.timings.cached();
         }
     }
 
     fn finished(&self, index: usize, choice: Choice) -> Value {
-        let logprobs = self.probabilities(&choice.reports);
         let finish = choice.summary.as_ref().map(|summary| summary.finish);
         let finished = match &self.kind {
             Kind::Chat { .. } => {
                 let mut reader = self.reader();
                 reader.take(&choice.text, finish == Some(FinishReason::Length));
                 let finish = finish.map(|finish| reason(finish, reader.call_reason()));
+                let logprobs = chat_probabilities(&choice.reports);
                 one(index, ("message", reader.message()), logprobs, finish)
             }
             Kind::Completion => {
-                let echo = self.echoes.get(index).map_or("", String::as_str);
+                let echo = self.prompted.echoes.get(index).map_or("", String::as_str);
                 let text = format!("{echo}{}", choice.text);
                 let finish = finish.map(|finish| reason(finish, None));
-                one(index, ("text", json!(text)), logprobs, finish)
+                let mut list = TextProbabilities::default();
+                if let (Some(scored), Some(top)) = (&choice.scored, self.prompted.echoed_top) {
+                    list.echo(scored, top);
+                }
+                list.add(&choice.reports, usize::MAX);
+                let mut one = one(index, ("text", json!(text)), list.into(), finish);
+                if let (Some(scored), Some(top)) = (&choice.scored, self.prompted.top) {
+                    one["prompt_logprobs"] = by_id(scored, top);
+                }
+                one
             }
         };
         match choice.summary {
@@ -163,8 +187,11 @@ impl Answer {
         }
     }
 
-    /// Adds the stop string that ended a choice, under vLLM's name.
+    /// Adds the stop string or token that ended a choice, under vLLM's name.
     fn with_stop(&self, mut choice: Value, summary: &Summary) -> Value {
+        if let Some(token) = summary.stop_token {
+            choice["stop_reason"] = json!(token);
+        }
         if let Some(stop) = summary
             .stop
             .as_ref()
@@ -224,7 +251,9 @@ impl Answer {
                 let role = json!({"role": "assistant", "content": null});
                 self.chunk(one(index, ("delta", role), Value::Null, None), None)
             }
-            Kind::Completion => match self.echoes.get(index) {
+            // Its probabilities come with it.
+            Kind::Completion if self.prompted.echoed_top.is_some() => String::new(),
+            Kind::Completion => match self.prompted.echoes.get(index) {
                 Some(echo) => {
                     let text = ("text", json!(echo));
                     self.chunk(one(index, text, Value::Null, None), None)
@@ -248,6 +277,9 @@ impl Answer {
             return (events + "data: [DONE]\n\n", true);
         };
         match event {
+            Event::Prompt { first, reports } => {
+                (self.echo_event(index, &Scored { first, reports }), false)
+            }
             Event::Text { text, reports } => (self.text_event(index, &text, &reports), false),
             Event::Done(summary) => {
                 self.count(index, &summary);
@@ -258,12 +290,36 @@ impl Answer {
         }
     }
 
-    fn text_event(&mut self, index: usize, text: &str, reports: &[TokenReport]) -> String {
-        let mut logprobs = self.probabilities(reports);
-        let Some(reader) = self.readers.get_mut(index) else {
-            let text = ("text", json!(text));
-            return self.chunk(one(index, text, logprobs, None), None);
+    fn echo_event(&mut self, index: usize, scored: &Scored) -> String {
+        let Some(top) = self.prompted.echoed_top else {
+            return String::new();
         };
+        let mut list = TextProbabilities::default();
+        list.echo(scored, top);
+        *self.offset(index) = list.offset;
+        let echo = self.prompted.echoes.get(index).map_or("", String::as_str);
+        self.chunk(one(index, ("text", json!(echo)), list.into(), None), None)
+    }
+
+    fn offset(&mut self, index: usize) -> &mut usize {
+        if self.offsets.len() <= index {
+            self.offsets.resize(index + 1, 0);
+        }
+        &mut self.offsets[index]
+    }
+
+    fn text_event(&mut self, index: usize, text: &str, reports: &[TokenReport]) -> String {
+        let Some(reader) = self.readers.get_mut(index) else {
+            let mut list = TextProbabilities {
+                offset: *self.offset(index),
+                ..TextProbabilities::default()
+            };
+            list.add(reports, usize::MAX);
+            *self.offset(index) = list.offset;
+            let text = ("text", json!(text));
+            return self.chunk(one(index, text, list.into(), None), None);
+        };
+        let mut logprobs = chat_probabilities(reports);
         let mut deltas = reader.push(text);
         // Probabilities are sent even while the text waits.
         if deltas.is_empty() && !logprobs.is_null() {
@@ -317,7 +373,7 @@ impl Answer {
     }
 
     fn usage(&self) -> Value {
-        let (prompt, completion) = (self.prompt_tokens, self.completion_tokens);
+        let (prompt, completion) = (self.prompted.tokens, self.completion_tokens);
         json!({
             "prompt_tokens": prompt,
             "completion_tokens": completion,
@@ -325,36 +381,97 @@ impl Answer {
             "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
         })
     }
+}
 
-    /// Returns probabilities in the shape of OpenAI's chats or completions.
-    fn probabilities(&self, reports: &[TokenReport]) -> Value {
-        if reports.is_empty() {
-            return Value::Null;
-        }
-        match &self.kind {
-            Kind::Chat { .. } => {
-                let entry = |report: &TokenReport| {
-                    let mut entry = candidate(&report.chosen);
-                    let top: Vec<_> = report.top.iter().map(candidate).collect();
-                    entry["top_logprobs"] = Value::Array(top);
-                    entry
-                };
-                json!({"content": reports.iter().map(entry).collect::<Vec<_>>()})
+/// Returns probabilities in the shape of OpenAI's chats.
+fn chat_probabilities(reports: &[TokenReport]) -> Value {
+    if reports.is_empty() {
+        return Value::Null;
+    }
+    let entry = |report: &TokenReport| {
+        let mut entry = candidate(&report.chosen);
+        entry["top_logprobs"] = report.top.iter().map(candidate).collect();
+        entry
+    };
+    json!({"content": reports.iter().map(entry).collect::<Vec<_>>()})
+}
+
+/// Probabilities in the shape of OpenAI's completions: a list for each part.
+#[derive(Debug, Default)]
+struct TextProbabilities {
+    tokens: Vec<String>,
+    token_logprobs: Vec<Option<f32>>,
+    top_logprobs: Vec<Value>,
+    text_offset: Vec<usize>,
+    /// The characters of all tokens so far.
+    offset: usize,
+}
+
+impl TextProbabilities {
+    /// Adds an echoed prompt, whose first token has no probability.
+    fn echo(&mut self, scored: &Scored, top: usize) {
+        self.push(&scored.first, None, Value::Null);
+        self.add(&scored.reports, top);
+    }
+
+    fn add(&mut self, reports: &[TokenReport], top: usize) {
+        for report in reports {
+            let chosen = &report.chosen;
+            // The likeliest of those that read alike, and the chosen one, as in OpenAI's and vLLM's answers.
+            let mut by_text = Map::new();
+            let shown = report.top.iter().take(top);
+            let chosen_too = (top > 0 && !report.top.is_empty()).then_some(chosen);
+            for one in shown.chain(chosen_too) {
+                by_text
+                    .entry(text_of(one))
+                    .or_insert_with(|| json!(one.log_probability));
             }
-            Kind::Completion => {
-                let top = |report: &TokenReport| {
-                    let of = |one: &Candidate| (text_of(one), json!(one.log_probability));
-                    Value::Object(report.top.iter().map(of).collect())
-                };
-                let chosen = || reports.iter().map(|report| &report.chosen);
-                json!({
-                    "tokens": chosen().map(text_of).collect::<Vec<_>>(),
-                    "token_logprobs": chosen().map(|one| one.log_probability).collect::<Vec<_>>(),
-                    "top_logprobs": reports.iter().map(top).collect::<Vec<_>>(),
-                })
-            }
+            self.push(chosen, Some(chosen.log_probability), by_text.into());
         }
     }
+
+    fn push(&mut self, token: &Candidate, logprob: Option<f32>, top: Value) {
+        let text = text_of(token);
+        self.text_offset.push(self.offset);
+        self.offset += text.chars().count();
+        self.tokens.push(text);
+        self.token_logprobs.push(logprob);
+        self.top_logprobs.push(top);
+    }
+}
+
+impl From<TextProbabilities> for Value {
+    fn from(list: TextProbabilities) -> Self {
+        if list.tokens.is_empty() {
+            return Self::Null;
+        }
+        json!({
+            "tokens": list.tokens,
+            "token_logprobs": list.token_logprobs,
+            "top_logprobs": list.top_logprobs,
+            "text_offset": list.text_offset,
+        })
+    }
+}
+
+/// Returns the probabilities of a prompt in the shape of vLLM's `prompt_logprobs`: for each token but the first, the chosen one
+/// and its alternatives by their ids.
+fn by_id(scored: &Scored, top: usize) -> Value {
+    let entry = |one: &Candidate, rank: usize| {
+        let shown =
+            json!({"logprob": one.log_probability, "rank": rank, "decoded_token": text_of(one)});
+        (one.token.to_string(), shown)
+    };
+    let token = |report: &TokenReport| {
+        let mut all = Map::from_iter([entry(&report.chosen, report.rank)]);
+        for (one, rank) in report.top.iter().take(top).zip(1..) {
+            let (id, shown) = entry(one, rank);
+            all.entry(id).or_insert(shown);
+        }
+        Value::Object(all)
+    };
+    let rest = scored.reports.iter().map(token);
+    std::iter::once(Value::Null).chain(rest).collect()
 }
 
 fn candidate(one: &Candidate) -> Value {

@@ -128,8 +128,8 @@ impl Engine {
             let (_, read) = self.read_chat(&mut chat, false, gone)?;
             read
         } else if request.prompt.is_some() {
-            let mut completion: CompletionRequest = read(body)?;
-            let (mut prompts, _) = self.read_prompts(completion.prompts(), false)?;
+            let completion: CompletionRequest = read(body)?;
+            let (mut prompts, _) = self.read_prompts(completion.prompt.0, false)?;
             if prompts.len() > 1 {
                 let message = format!("`prompt` has {} texts; send one", prompts.len());
                 return Err(Error::new(Code::BadRequest, message));
@@ -169,7 +169,7 @@ async fn run(
     drop(source);
     while let Some((_, event)) = running.next().await {
         match event {
-            Event::Text { .. } | Event::Embedded(_) => {}
+            Event::Prompt { .. } | Event::Text { .. } | Event::Embedded(_) => {}
             Event::Saved(written, timings) => return Ok((Some(written), timings)),
             Event::Done(Summary { timings, .. }) => return Ok((None, Some(timings))),
             Event::Failed(error) => return Err(error),

@@ -2,9 +2,9 @@
 
 use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
 use crate::{
-    generate::{Event, Goal},
+    generate::{Event, Goal, too_long},
     llama::{Pooling, Token},
-    request::PromptInput,
+    request::{PromptInput, Prompts, of_input},
 };
 use axum::{Json, body::Bytes, extract::State};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -22,23 +22,12 @@ const AT_ONCE: usize = 16;
 
 #[derive(Deserialize)]
 struct Request {
-    input: Input,
+    #[serde(deserialize_with = "of_input")]
+    input: Prompts,
     #[serde(default)]
     encoding_format: Option<Encoding>,
     #[serde(default)]
     dimensions: Option<usize>,
-}
-
-#[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "`input` as a text, a list of tokens, or a list of either"
-)]
-enum Input {
-    Text(String),
-    Tokens(Vec<Token>),
-    Texts(Vec<String>),
-    TokenLists(Vec<Vec<Token>>),
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -46,17 +35,6 @@ enum Input {
 enum Encoding {
     Float,
     Base64,
-}
-
-impl Input {
-    fn into_prompts(self) -> Vec<PromptInput> {
-        match self {
-            Self::Text(text) => vec![PromptInput::Text(text)],
-            Self::Tokens(tokens) => vec![PromptInput::Tokens(tokens)],
-            Self::Texts(texts) => texts.into_iter().map(PromptInput::Text).collect(),
-            Self::TokenLists(lists) => lists.into_iter().map(PromptInput::Tokens).collect(),
-        }
-    }
 }
 
 pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
@@ -68,7 +46,7 @@ pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Jso
     }
     let request: Request = read(&body)?;
     check_dimensions(request.dimensions, engine.model.dimensions())?;
-    let prompts = request.input.into_prompts();
+    let prompts = request.input.0;
     check_count(prompts.len(), engine.model.dimensions())?;
     let tokenizer = Arc::clone(&engine);
     let prompts = off_the_reactor(move || tokenizer.tokenize_inputs(prompts)).await??;
@@ -152,8 +130,7 @@ impl Engine {
         if length <= room {
             return Ok(());
         }
-        let message = format!("{what} has {length} tokens and this tier's context holds {room}");
-        Err(Error::new(Code::ContextExceeded, message)
+        Err(too_long(&format!("{what} of {length} tokens"), room)
             .hint("send the text in parts, or set a larger context for the tier")
             .detail("index", index)
             .detail("prompt_tokens", length)
@@ -194,7 +171,10 @@ pub(super) async fn run(
             None => return Ok(vectors),
             Some((index, Event::Embedded(vector))) => vectors[index] = vector,
             Some((_, Event::Failed(error))) => return Err(error),
-            Some((_, Event::Text { .. } | Event::Done(_) | Event::Saved(..))) => {}
+            Some((
+                _,
+                Event::Prompt { .. } | Event::Text { .. } | Event::Done(_) | Event::Saved(..),
+            )) => {}
         }
     }
 }

@@ -81,7 +81,7 @@ impl Running {
             (0, Event::Failed(Error::new(Code::WorkerCrashed, ended)))
         });
         match event {
-            Event::Text { .. } => {}
+            Event::Prompt { .. } | Event::Text { .. } => {}
             Event::Done(_) | Event::Embedded(_) | Event::Saved(..) => self.left -= 1,
             // A failure cancels the other jobs.
             Event::Failed(_) => {

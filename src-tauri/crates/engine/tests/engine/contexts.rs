@@ -298,7 +298,7 @@ async fn a_saved_context_longer_than_the_tier_is_refused() {
     second.ready();
     let (status, refused) = second.post(LOAD, &json!({"name": "long"})).await;
     assert_eq!(status, 400, "{refused}");
-    assert_eq!(refused["error"]["code"], "context_exceeded");
+    assert_eq!(refused["error"]["code"], "context_length_exceeded");
     assert_eq!(refused["error"]["context_tokens"], 512);
     // A conversation that another slot could lend is not lost to a file that does not fit.
     let short = format!("Alpha {}", &long[..300]);

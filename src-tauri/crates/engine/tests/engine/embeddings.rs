@@ -138,12 +138,12 @@ async fn invalid_inputs_are_refused_with_the_reason() {
         ),
         (
             json!({"input": ["a", long]}),
-            "context_exceeded",
+            "context_length_exceeded",
             "102 tokens",
         ),
         (
             json!({"input": ["a", long]}),
-            "context_exceeded",
+            "context_length_exceeded",
             "holds 64",
         ),
     ] {

@@ -254,7 +254,7 @@ async fn invalid_images_are_refused() {
         .collect();
     let (status, answer) = seeing.worker.post(CHAT, &chat_request(&many)).await;
     assert_eq!(status, 400, "{answer}");
-    assert_eq!(answer["error"]["code"], "context_exceeded");
+    assert_eq!(answer["error"]["code"], "context_length_exceeded");
     seeing.answer(&about(&whole)).await;
 }
 

@@ -213,7 +213,7 @@ async fn a_prompt_beyond_the_context_is_refused() {
     ] {
         let (status, answer) = worker.post(path, &body).await;
         assert_eq!(status, 400);
-        assert_eq!(answer["error"]["code"], "context_exceeded");
+        assert_eq!(answer["error"]["code"], "context_length_exceeded");
         assert_eq!(answer["error"]["context_tokens"], 1024);
         assert!(
             answer["error"]["prompt_tokens"].as_u64().unwrap() >= 200_000,

@@ -117,7 +117,7 @@ async fn what_cannot_be_ranked_is_refused_with_the_reason() {
         ),
         (
             json!({"query": "q", "documents": ["a", long]}),
-            "context_exceeded",
+            "context_length_exceeded",
             "document 1",
         ),
     ] {

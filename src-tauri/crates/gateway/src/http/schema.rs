@@ -87,7 +87,7 @@ struct ErrorFields {
     kind: String,
     param: Option<String>,
     /// The stable code; clients may match on it.
-    #[schema(examples("context_exceeded"))]
+    #[schema(examples("context_length_exceeded"))]
     code: String,
     /// What to do.
     #[schema(required = false)]

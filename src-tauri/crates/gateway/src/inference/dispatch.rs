@@ -201,7 +201,8 @@ impl Job {
             let (inference, tier) = (Arc::clone(&inference), tier.clone());
             let loaded = Arc::clone(&loaded);
             Box::pin(async move {
-                let lease = attempt::lease(&inference, &tier, &request.content).await?;
+                let lease =
+                    attempt::lease(&inference, &tier, request.path, &request.content).await?;
                 loaded.store(true, Ordering::Relaxed);
                 let sent = attempt::send(&inference, request, lease).await;
                 sent.map_err(|failed| failed.error)

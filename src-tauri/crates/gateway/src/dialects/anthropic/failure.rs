@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(body["type"], "error");
         assert_eq!(
             body["error"],
-            json!({"message": "too long", "type": "invalid_request_error", "code": "context_exceeded", "prompt_tokens": 5000})
+            json!({"message": "too long", "type": "invalid_request_error", "code": "context_length_exceeded", "prompt_tokens": 5000})
         );
         let reply = error_body(
             &error.detail("context_tokens", 4096).hint("shorten it"),

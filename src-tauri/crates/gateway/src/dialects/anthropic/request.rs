@@ -6,7 +6,7 @@ use super::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, fields};
 use utoipa::ToSchema;
 
 /// The fields of a request that are translated.
@@ -80,12 +80,13 @@ struct OutputConfig {
 }
 
 /// Fields that OpenAI's servers do not know, or take for something else.
-const DROPPED: [&str; 13] = [
+const DROPPED: [&str; 14] = [
     "thread",
     "speed",
     "inference_geo",
     "diagnostics",
     "compaction",
+    "fallback_credit_token",
     "fallbacks",
     "billing_policy",
     "metadata",
@@ -116,6 +117,7 @@ impl MessageFields {
                     json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
                 ));
         }
+        fields::check(&[&fields::MESSAGES], &self.rest)?;
         let mut chat = self.rest;
         for key in DROPPED {
             chat.shift_remove(key);

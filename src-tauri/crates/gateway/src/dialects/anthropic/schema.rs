@@ -93,7 +93,7 @@ struct ErrorFields {
     /// What happened, and what to do.
     message: String,
     /// The stable code; clients may match on it.
-    #[schema(examples("context_exceeded"))]
+    #[schema(examples("context_length_exceeded"))]
     code: String,
     /// What to do.
     #[schema(required = false)]

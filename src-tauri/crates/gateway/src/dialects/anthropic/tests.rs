@@ -53,7 +53,7 @@ async fn refusals_are_told_in_its_words_whoever_refuses() {
     };
     bench.load(Router::new().route(CHAT, post(refusal)));
     for (ask, status, kind, code) in [
-        (ASK, 400, "invalid_request_error", "context_exceeded"),
+        (ASK, 400, "invalid_request_error", "context_length_exceeded"),
         ("{", 400, "invalid_request_error", "bad_request"),
         (
             r#"{"model": "gpt-5", "messages": []}"#,

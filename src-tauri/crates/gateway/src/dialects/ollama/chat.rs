@@ -1,7 +1,7 @@
 //! `POST /api/chat`.
 
 use super::{
-    common::CommonFields,
+    common::{CommonFields, request},
     load,
     messages::{self, Message},
     schema::{Errors, OllamaChatAnswer},
@@ -10,7 +10,6 @@ use super::{
 use crate::{
     dialects::{openai::schema::tool_choice, respond::respond},
     http::{
-        body,
         error::Failure,
         schema::{Queued, RequestHeaders},
     },
@@ -20,7 +19,7 @@ use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, status::TierStatus};
+use tierbar_core::{Error, fields::OLLAMA_CHAT, status::TierStatus};
 use utoipa::ToSchema;
 
 /// A chat in Ollama's form.
@@ -69,7 +68,7 @@ pub(super) async fn chat(
     body: Body,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
-    let mut chat: Chat = body::request(body).await?;
+    let mut chat: Chat = request(body, &OLLAMA_CHAT).await?;
     let messages = chat.messages.take().unwrap_or_default();
     if messages.is_empty() {
         return load::load(&inference, &chat.common, Shape::Chat, begun).await;

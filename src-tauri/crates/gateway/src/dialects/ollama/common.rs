@@ -1,10 +1,16 @@
 //! What chats and completions ask for alike.
 
 use super::{load, name, options};
-use crate::dialects::openai;
-use serde::Deserialize;
+use crate::{dialects::openai, http::body};
+use axum::body::Body;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, TierId, lease::KeepAlive, status::TierStatus};
+use tierbar_core::{
+    Code, Error, TierId,
+    fields::{self, Table},
+    lease::KeepAlive,
+    status::TierStatus,
+};
 use utoipa::ToSchema;
 
 /// The fields that chats and completions share.
@@ -31,6 +37,16 @@ pub(super) struct CommonFields {
     logprobs: Option<bool>,
     /// The number of alternatives to each token.
     top_logprobs: Option<u64>,
+}
+
+/// Reads a request, unless it has a field that cannot be followed.
+///
+/// # Errors
+/// Those of [`body::request`]; `BadRequest` naming the field.
+pub(super) async fn request<T: DeserializeOwned>(body: Body, table: &Table) -> Result<T, Error> {
+    let sent: Map<String, Value> = body::request(body).await?;
+    fields::check(&[table], &sent)?;
+    body::of_value(sent.into())
 }
 
 impl CommonFields {

@@ -1,7 +1,7 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
 use super::{
-    common::bad,
+    common::{bad, request},
     load, name,
     schema::{EmbedInput, Errors, OllamaEmbedAnswer, OllamaEmbeddingsAnswer},
     writer::nanoseconds,
@@ -9,7 +9,6 @@ use super::{
 use crate::{
     dialects::openai,
     http::{
-        body,
         error::Failure,
         schema::{Queued, RequestHeaders},
     },
@@ -24,7 +23,10 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{
+    Code, Error, TierId,
+    fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS},
+};
 use utoipa::ToSchema;
 
 // `truncate` is not among them: a text beyond the context is refused, never cut.
@@ -82,7 +84,7 @@ pub(super) async fn embed(
     body: Body,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
-    let mut embed: Embed = body::request(body).await?;
+    let mut embed: Embed = request(body, &OLLAMA_EMBED).await?;
     let input = texts(embed.input.take())?;
     let model = embed.model().to_owned();
     let (vectors, tokens) = embed.vectors(inference, hints, input).await?;
@@ -114,7 +116,7 @@ pub(super) async fn embeddings(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let mut embed: Embed = body::request(body).await?;
+    let mut embed: Embed = request(body, &OLLAMA_EMBEDDINGS).await?;
     let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
     let (vectors, _) = embed
         .vectors(inference, hints, prompt.into_iter().collect())

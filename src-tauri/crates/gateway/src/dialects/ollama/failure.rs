@@ -2,12 +2,17 @@
 
 use crate::http::error::with_advice;
 use serde_json::{Value, json};
-use tierbar_core::Error;
+use tierbar_core::{Code, Error};
 
 /// Ollama and its clients show only the message, so the hint is a part of it. `code`, `hint` and the figures are additions.
 pub(crate) fn error_body(error: &Error) -> Value {
     let mut rendered = error.openai_body()["error"].take();
-    let mut body = json!({"error": with_advice(&error.message, error)});
+    let message = match error.code {
+        // Agents look for it, and its clients keep nothing of a body but the message.
+        Code::ContextExceeded => format!("{} ({})", error.message, error.code.as_str()),
+        _ => error.message.clone(),
+    };
+    let mut body = json!({"error": with_advice(&message, error)});
     if let (Some(rendered), Some(body)) = (rendered.as_object_mut(), body.as_object_mut()) {
         for part in ["message", "type", "param"] {
             rendered.shift_remove(part);
@@ -22,14 +27,13 @@ pub(crate) fn error_body(error: &Error) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::Code;
 
     #[test]
     fn an_error_is_its_message_with_its_code_and_figures_beside_it() {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 5000);
         assert_eq!(
             error_body(&error.hint("shorten it")),
-            json!({"error": "too long; shorten it", "code": "context_exceeded", "hint": "shorten it", "prompt_tokens": 5000})
+            json!({"error": "too long (context_length_exceeded); shorten it", "code": "context_length_exceeded", "hint": "shorten it", "prompt_tokens": 5000})
         );
     }
 }

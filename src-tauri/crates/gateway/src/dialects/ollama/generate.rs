@@ -2,7 +2,7 @@
 
 use super::{
     chat,
-    common::{CommonFields, bad},
+    common::{CommonFields, bad, request},
     images, load,
     schema::{Errors, OllamaGenerateAnswer},
     writer::{AnswerWriter, Shape},
@@ -10,7 +10,6 @@ use super::{
 use crate::{
     dialects::respond::respond,
     http::{
-        body,
         error::Failure,
         schema::{Queued, RequestHeaders},
     },
@@ -20,10 +19,9 @@ use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, status::TierStatus};
+use tierbar_core::{Error, fields::OLLAMA_GENERATE, status::TierStatus};
 use utoipa::ToSchema;
 
-// `context`, the tokens of an earlier answer, is not among them: none of our answers has it.
 /// A completion in Ollama's form.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = OllamaGenerateRequest)]
@@ -74,7 +72,7 @@ pub(super) async fn generate(
     body: Body,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
-    let generate: Generate = body::request(body).await?;
+    let generate: Generate = request(body, &OLLAMA_GENERATE).await?;
     if generate.is_empty() {
         return load::load(&inference, &generate.common, Shape::Generate, begun).await;
     }

@@ -18,7 +18,7 @@ pub(crate) struct ErrorBody {
     /// What happened, and what to do.
     error: String,
     /// The stable code; clients may match on it.
-    #[schema(examples("context_exceeded"))]
+    #[schema(examples("context_length_exceeded"))]
     code: String,
     /// What to do.
     #[schema(required = false)]

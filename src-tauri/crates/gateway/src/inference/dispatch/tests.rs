@@ -148,8 +148,7 @@ async fn a_truncated_stream_ends_with_an_error() {
 #[tokio::test]
 async fn answers_and_refusals_keep_their_status() {
     let mut bench = bench().await;
-    let refusal =
-        json!({"error": {"message": "m", "code": "context_exceeded", "prompt_tokens": 5000}});
+    let refusal = json!({"error": {"message": "m", "code": "context_length_exceeded", "prompt_tokens": 5000}});
     let body = refusal.to_string();
     bench.load(worker(move || {
         (

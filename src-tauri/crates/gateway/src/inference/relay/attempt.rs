@@ -7,7 +7,7 @@ use crate::{
     inference::{
         Inference, auto,
         content::Content,
-        limits, media, send,
+        fields, limits, media, send,
         stream_meter::{self, StreamMeter},
         upstream::Broken,
         wire,
@@ -75,12 +75,14 @@ impl From<Error> for Failed {
 }
 
 /// # Errors
-/// Those of a lease, and of [`media::check`].
+/// Those of a lease, of [`fields::check`] and of [`media::check`].
 pub(crate) async fn lease(
     inference: &Arc<Inference>,
     tier: &TierId,
+    path: &str,
     content: &Content,
 ) -> Result<Box<dyn Lease>, Error> {
+    fields::check(inference, tier, path, content)?;
     media::check(inference, tier, content).await?;
     let lease = {
         let _waiting = inference.metrics.waiting(tier);
@@ -187,7 +189,7 @@ pub(crate) async fn first_word(
     tier: &TierId,
     request: UpstreamRequest,
 ) -> Result<Sent, Failed> {
-    let lease = lease(inference, tier, &request.content).await?;
+    let lease = lease(inference, tier, request.path, &request.content).await?;
     match send(inference, request, lease).await? {
         Sent::Streaming(mut answer) => {
             answer.hold_to_first_word().await?;

@@ -83,7 +83,7 @@ async fn failures_have_ollamas_form_before_and_within_a_stream() {
     assert_eq!(refused.status(), 400);
     assert_eq!(
         json(refused).await,
-        json!({"error": "too long", "code": "context_exceeded"})
+        json!({"error": "too long (context_length_exceeded)", "code": "context_length_exceeded"})
     );
     for (path, body) in [
         ("/api/chat", "no json"),

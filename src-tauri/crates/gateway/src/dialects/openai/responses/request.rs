@@ -3,7 +3,7 @@
 use super::{messages::Messages, schema, tools::Tools};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, fields};
 use utoipa::ToSchema;
 
 /// The fields of a request that are translated.
@@ -137,6 +137,7 @@ impl ResponseFields {
     /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
     pub(super) fn into_chat(mut self) -> Result<(Value, Echo), Error> {
         self.refuse_stored()?;
+        fields::check(&[&fields::RESPONSES], &self.rest)?;
         let tools = Tools::read(self.tools.unwrap_or_default(), self.tool_choice)?;
         let mut messages = Messages::default();
         messages.instruct(&self.instructions)?;

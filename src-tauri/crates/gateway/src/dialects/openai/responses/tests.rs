@@ -183,7 +183,7 @@ async fn a_refusal_of_the_workers_keeps_its_status_and_figures() {
         let refused = ask(&bench, &json!({"input": "Hi", "stream": stream})).await;
         assert_eq!(refused.status(), 400);
         let error = json(refused).await;
-        assert_eq!(error["error"]["code"], "context_exceeded");
+        assert_eq!(error["error"]["code"], "context_length_exceeded");
         assert_eq!(error["error"]["prompt_tokens"], 5000);
     }
 }

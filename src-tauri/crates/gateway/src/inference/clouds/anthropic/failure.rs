@@ -65,7 +65,7 @@ mod tests {
         let long = json!({"error": {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}});
         assert_eq!(
             openai(long.to_string().as_bytes())["error"]["code"],
-            "context_exceeded"
+            "context_length_exceeded"
         );
         assert_eq!(openai(b"{\"error\":\"no\"}")["error"]["message"], "no");
         let nothing = openai(b"<html>");

@@ -120,7 +120,8 @@ async fn a_summary_reads_media_alone_if_they_do_not_fit_together() {
     };
     let script = move |before: usize, request: &Value| {
         if together(request) {
-            let error = json!({"code": "context_exceeded", "message": "too long", "type": "x"});
+            let error =
+                json!({"code": "context_length_exceeded", "message": "too long", "type": "x"});
             return refuses(StatusCode::BAD_REQUEST, json!({"error": error}));
         }
         answers(before, request)

@@ -222,7 +222,10 @@ async fn a_context_without_room_is_reported() {
         )
         .await;
     assert_eq!(response.status(), 400);
-    assert_eq!(json(response).await["error"]["code"], "context_exceeded");
+    assert_eq!(
+        json(response).await["error"]["code"],
+        "context_length_exceeded"
+    );
     assert!(requests.all().len() < 10, "it gives up");
 }
 

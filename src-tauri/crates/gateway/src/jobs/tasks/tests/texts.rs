@@ -112,7 +112,7 @@ async fn many_texts_keep_their_order_and_a_bad_one_fails_alone() {
         reply,
         [
             "2",
-            "context_exceeded",
+            "context_length_exceeded",
             "bad_request",
             "0",
             "bad_request",
@@ -395,7 +395,7 @@ async fn a_text_beyond_the_context_is_sent_to_summarize() {
     .await;
     let body = json!({"text": LETTER, "words": 5}).to_string();
     let error = json(bench.post("/v1/compress", body).await).await;
-    assert_eq!(error["error"]["code"], "context_exceeded");
+    assert_eq!(error["error"]["code"], "context_length_exceeded");
     assert!(
         error["error"]["hint"]
             .as_str()

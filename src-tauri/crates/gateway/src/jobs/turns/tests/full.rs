@@ -142,7 +142,7 @@ async fn a_full_chat_is_refused_and_the_hint_names_the_choices() {
     let last = events.last().unwrap();
     assert_eq!(
         (&last["type"], &last["code"]),
-        (&json!("failed"), &json!("context_exceeded"))
+        (&json!("failed"), &json!("context_length_exceeded"))
     );
     let hint = last["hint"].as_str().unwrap();
     assert!(hint.contains("summarize the oldest messages"), "{hint}");
@@ -232,7 +232,7 @@ async fn a_question_that_alone_exceeds_the_context_is_refused() {
         let last = events.last().unwrap();
         assert_eq!(
             (&last["type"], &last["code"]),
-            (&json!("failed"), &json!("context_exceeded"))
+            (&json!("failed"), &json!("context_length_exceeded"))
         );
         let sent: Vec<_> = full.sent().iter().map(firsts).collect();
         assert_eq!(sent, ["1o2o9", "9"], "{choice}");

@@ -221,7 +221,7 @@ async fn our_refusal_keeps_its_code_and_figures() {
     let refused = round.near.post(inference::CHAT, chat().to_string()).await;
     assert_eq!(refused.status(), 400);
     let error = &json(refused).await["error"];
-    assert_eq!(error["code"], "context_exceeded");
+    assert_eq!(error["code"], "context_length_exceeded");
     assert_eq!(error["prompt_tokens"], 9);
     let counted = |path| round.near.post(path, ask().to_string());
     assert_eq!(counted(COUNT).await.status(), 400);
