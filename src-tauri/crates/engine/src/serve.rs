@@ -21,7 +21,7 @@ use crate::{
     swap::{Swap, Swapping},
     trims::Trims,
 };
-use answer::{Answer, Kind};
+use answer::{Answer, Kind, sampling_report};
 use axum::{
     Json, Router,
     body::Bytes,
@@ -314,6 +314,7 @@ async fn start(
     }
     let biases = never.into_iter().map(|token| (token, f32::NEG_INFINITY));
     sampling.logit_bias.extend(biases);
+    let report = sampling_report(&sampling);
     let own_stops = options.stops()?;
     let stops = [own_stops.clone(), wanted.stops].concat();
     let max_tokens = options.max_tokens()?;
@@ -374,6 +375,7 @@ async fn start(
         prompt_tokens,
         answers,
         own_stops,
+        report,
     );
     if options.stream() {
         answer

@@ -1,7 +1,7 @@
 //! The OpenAI dialect: the list of models, and completions and embeddings relayed to the worker that answers, responses on top of them.
 
 pub(crate) mod models;
-mod responses;
+pub(crate) mod responses;
 pub(crate) mod schema;
 
 use crate::{
