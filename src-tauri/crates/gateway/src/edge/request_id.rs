@@ -13,9 +13,11 @@ pub(crate) static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id
 const LONGEST: usize = 64;
 
 /// The outermost layer: what refuses a request has a name for it too.
-pub(crate) async fn name(request: Request<Body>, next: Next) -> Response {
+pub(crate) async fn name(mut request: Request<Body>, next: Next) -> Response {
     let sent = request.headers().get(&REQUEST_ID).filter(|id| sane(id));
     let id = sent.cloned().unwrap_or_else(make);
+    // For who names further requests after it.
+    request.headers_mut().insert(REQUEST_ID.clone(), id.clone());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     // Neither the query nor the body: both may hold what nobody else is to read.
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
