@@ -203,6 +203,65 @@ class Responses(unittest.TestCase):
         stream.close()
         self.host.until_state("fast", "ready")
 
+    def converse(self, connection, **fields):
+        """Has a turn on a WebSocket, and returns its events."""
+        connection.response.create(model="fast", temperature=0, max_output_tokens=24, **fields)
+        events = []
+        for event in connection:
+            events.append(event)
+            if event.type in ("response.completed", "response.incomplete", "response.failed", "error"):
+                return events
+        raise AssertionError("the connection ended")
+
+    def test_a_websocket_gives_the_answers_of_http_and_continues_them(self):
+        whole = self.ask(max_output_tokens=24)
+        with self.client.responses.connect() as connection:
+            events = self.converse(connection, input=QUESTION)
+            first = events[-1].response
+            self.assertEqual([event.sequence_number for event in events], list(range(len(events))))
+            self.assertEqual(first.output_text, whole.output_text)
+            second = self.converse(connection, input="And of Spain?", previous_response_id=first.id)[-1].response
+            conversation = [
+                {"role": "user", "content": QUESTION},
+                *first.output,
+                {"role": "user", "content": "And of Spain?"},
+            ]
+            again = self.ask(conversation, max_output_tokens=24)
+            self.assertEqual(second.output_text, again.output_text)
+            self.assertEqual(second.usage.input_tokens, again.usage.input_tokens)
+            self.assertEqual(second.previous_response_id, first.id)
+        with self.client.responses.connect() as connection:
+            lost = self.converse(connection, input="And?", previous_response_id=second.id)[-1]
+            self.assertEqual((lost.type, lost.error.code), ("error", "previous_response_not_found"))
+            self.assertEqual(self.converse(connection, input=QUESTION)[-1].response.output_text, whole.output_text)
+
+    def test_a_websocket_that_is_closed_frees_the_tier(self):
+        with self.client.responses.connect() as connection:
+            story = {"model": "fast", "input": "Tell me a long story.", "max_output_tokens": 1900, "ignore_eos": True}
+            connection.send({"type": "response.create", **story})
+            next(event for event in connection if event.type == "response.output_text.delta")
+            self.assertEqual(self.host.state_of("fast"), "busy")
+        self.host.until_state("fast", "ready")
+
+    def test_a_compacted_conversation_is_shorter_and_goes_on(self):
+        told = "We agreed to launch on Tuesday, and to notify support first. "
+        conversation = [
+            {"role": "developer", "content": "You are terse."},
+            {"role": "user", "content": told * 40},
+            {"role": "assistant", "content": "Understood."},
+            {"role": "user", "content": "When do we launch?"},
+        ]
+        before = self.client.responses.input_tokens.count(model="fast", input=conversation).input_tokens
+        compacted = self.client.responses.compact(model="fast", input=conversation)
+        self.assertEqual(compacted.object, "response.compaction")
+        self.assertGreater(compacted.usage.output_tokens, 0)
+        window = [item.to_dict() for item in compacted.output]
+        self.assertEqual([item["type"] for item in window], ["message", "compaction", "message"])
+        self.assertEqual(window[2]["content"][0]["text"], "When do we launch?")
+        after = self.client.responses.input_tokens.count(model="fast", input=window).input_tokens
+        self.assertLess(after * 2, before)
+        self.assertTrue(self.ask(window, max_output_tokens=24).output_text.strip())
+
     def test_a_conversation_with_tools(self):
         self.played.play(LOOKS, SEEN)
         tools = [LOOK, {"type": "web_search"}]

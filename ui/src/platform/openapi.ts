@@ -1409,10 +1409,31 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Opens a WebSocket for responses. Each message `response.create` has the fields of `POST /v1/responses`, and is answered with the
+         *     same events.
+         */
+        get: operations["respondOverWebSocket"];
         put?: never;
         /** Answers with a response, whole or as its events. */
         post: operations["respond"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/responses/compact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Compacts a conversation: a summary takes the place of what was said. */
+        post: operations["compactResponse"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2122,6 +2143,8 @@ export interface components {
             model?: string;
             /** @enum {string} */
             object: "chat.completion";
+            /** @description The sampling values that were used: `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`. */
+            sampling?: Record<string, never>;
             /** @description For chains: which tiers were tried, and why others did not answer. */
             tierbar?: Record<string, never>;
             /** @description What prefill and decode took, as in llama-server. */
@@ -2259,6 +2282,34 @@ export interface components {
             /** @description How long it may take to end before it is killed. */
             stop_deadline: components["schemas"]["Span"];
             stop_signal: components["schemas"]["StopSignal"];
+        };
+        /** @description A conversation to compact. */
+        CompactRequest: {
+            input?: components["schemas"]["ResponseInput"] | null;
+            /** @description Those of the conversation. They are not summarized: send them again with the next request. */
+            instructions?: string | null;
+            /** @description A tier, a chain, a model's id, or `auto`: what writes the summary. */
+            model: string;
+            /** @description Refused, because responses are not stored. */
+            previous_response_id?: string | null;
+            /** @description No effect: what a prompt shares with an earlier one is found without it. */
+            prompt_cache_key?: string | null;
+        };
+        /** @description A conversation to be sent as `input` in the place of the one that was compacted. */
+        CompactedResponse: {
+            /**
+             * Format: int64
+             * @description In seconds since 1970.
+             */
+            created_at: number;
+            id: string;
+            /** @enum {string} */
+            object: "response.compaction";
+            /** @description Messages and calls that are kept, and a `compaction`, whose `encrypted_content` holds the summary. */
+            output: Record<string, never>[];
+            /** @description `left_out`, and `fallback` if the summary was made by rule. */
+            tierbar: Record<string, never>;
+            usage: components["schemas"]["ResponseUsage"];
         };
         /** @description Texts to shorten. */
         CompressRequest: {
@@ -4860,6 +4911,8 @@ export interface components {
             model?: string;
             /** @enum {string} */
             object: "text_completion";
+            /** @description The sampling values that were used: `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`. */
+            sampling?: Record<string, never>;
             /** @description For chains: which tiers were tried, and why others did not answer. */
             tierbar?: Record<string, never>;
             /** @description What prefill and decode took, as in llama-server. */
@@ -5514,6 +5567,8 @@ export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
 export type ChatSummary = components['schemas']['ChatSummary'];
 export type CommandEngine = components['schemas']['CommandEngine'];
+export type CompactRequest = components['schemas']['CompactRequest'];
+export type CompactedResponse = components['schemas']['CompactedResponse'];
 export type CompressRequest = components['schemas']['CompressRequest'];
 export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
@@ -8389,6 +8444,26 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    respondOverWebSocket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connection is a WebSocket */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     respond: {
         parameters: {
             query?: never;
@@ -8431,6 +8506,54 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Response"];
                     "text/event-stream": unknown;
+                };
+            };
+            202: components["responses"]["Queued"];
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    compactResponse: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The tier that answers, if `model` leaves the choice open: `auto`, empty or missing. */
+                "x-tierbar-tier"?: string;
+                /**
+                 * @description Whether the request may be queued: `allow` if it cannot be answered now, `only` in any case, `never` not even by its
+                 *     chain (docs/queue.md).
+                 */
+                "x-tierbar-queue"?: "allow" | "only" | "never";
+                /** @description Of queued requests, those with a higher priority go first. */
+                "x-tierbar-priority"?: "low" | "normal" | "high";
+                /**
+                 * @description When a queued request expires: a duration such as `2h` or a time such as `2026-01-31T06:00:00Z`, at most a week ahead.
+                 *     Default: one day.
+                 */
+                "x-tierbar-deadline"?: string;
+                /** @description The most attempts at a queued request. Default: 300. */
+                "x-tierbar-attempts"?: number;
+                /** @description The URL that is notified when a queued request ends. */
+                "x-tierbar-webhook"?: string;
+                /** @description Repeats with the same key return the same queued request. */
+                "idempotency-key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CompactRequest"];
+            };
+        };
+        responses: {
+            /** @description The compacted conversation */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CompactedResponse"];
                 };
             };
             202: components["responses"]["Queued"];

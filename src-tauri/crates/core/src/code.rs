@@ -25,6 +25,10 @@ pub enum Code {
     NotFound,
     /// The path exists, the method does not.
     MethodNotAllowed,
+    /// `previous_response_id` names a response that is not, or no longer, in memory.
+    PreviousResponseNotFound,
+    /// A WebSocket has been open for as long as one may be.
+    WebsocketConnectionLimitReached,
     /// `model` names neither a tier, nor a model, nor `auto`.
     ModelUnknown,
     /// No such tier in the configuration.
@@ -98,6 +102,8 @@ impl Code {
             Self::Forbidden => "forbidden",
             Self::NotFound => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
+            Self::PreviousResponseNotFound => "previous_response_not_found",
+            Self::WebsocketConnectionLimitReached => "websocket_connection_limit_reached",
             Self::ModelUnknown => "model_unknown",
             Self::TierUnknown => "tier_unknown",
             Self::ModelMissing => "model_missing",
@@ -134,7 +140,11 @@ impl Code {
     #[must_use]
     pub fn http_status(self) -> u16 {
         match self {
-            Self::BadRequest | Self::ContextExceeded | Self::ConfigInvalid => 400,
+            Self::BadRequest
+            | Self::ContextExceeded
+            | Self::ConfigInvalid
+            | Self::PreviousResponseNotFound
+            | Self::WebsocketConnectionLimitReached => 400,
             Self::Unauthorized => 401,
             Self::Forbidden | Self::AccessDenied => 403,
             Self::NotFound

@@ -21,7 +21,7 @@ use crate::{
     swap::{Swap, Swapping},
     trims::Trims,
 };
-use answer::{Answer, Kind, Prompted};
+use answer::{Answer, Kind, Prompted, sampling_report};
 use axum::{
     Json, Router,
     body::Bytes,
@@ -331,6 +331,7 @@ async fn start(
     }
     let biases = never.into_iter().map(|token| (token, f32::NEG_INFINITY));
     sampling.logit_bias.extend(biases);
+    let report = sampling_report(&sampling);
     let own_stops = options.stops()?;
     let stops = [own_stops.clone(), wanted.stops].concat();
     let max_tokens = options.max_tokens()?;
@@ -408,6 +409,7 @@ async fn start(
             answers,
         },
         own_stops,
+        report,
     );
     if options.stream() {
         answer

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | this file | puts the routes together |
 //! | `admin` | the owner's API |
+//! | `sockets` | the Responses API over a WebSocket |
 //! | `jobs` | turns of chats; tasks with an answer of a fixed form; the queue of requests that are answered later |
 //! | `edge` | who may call: origins, API keys, the token; request ids; the page's files |
 //! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
@@ -22,6 +23,7 @@ mod inference;
 mod jobs;
 mod metrics;
 mod services;
+mod sockets;
 #[cfg(test)]
 mod testing;
 
@@ -29,7 +31,7 @@ pub use dialects::ollama::as_ollama;
 pub use edge::{keys::Keys, origin::OverTls, sessions::trim_sessions, token::Token};
 pub use inference::{
     Inference,
-    ask::{Answer, Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
+    ask::{Answer, Event, Failed, Gathered, Sampling, Stage, ToolCall, ToolCallPart, Usage},
     auto::Auto,
     caller::{Account, Caller},
     endpoints::EndpointStates,
@@ -45,6 +47,7 @@ pub use services::{
     models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified},
     schedules::Schedules,
 };
+pub use sockets::{ConnectionSlot, Slot};
 
 use admin::Admin;
 use axum::{Json, Router, middleware};
@@ -60,6 +63,7 @@ use http::{
 };
 use jobs::Jobs;
 use serde_json::{Value, json};
+use sockets::Sockets;
 use std::{net::SocketAddr, sync::Arc};
 use tierbar_contexts::Contexts;
 use tierbar_core::lease::Tiers;
@@ -131,13 +135,28 @@ impl Gateway {
             .route_layer(until)
             .merge(jobs::queue::routes().with_state(jobs))
             .merge(metrics)
-            .layer(admit);
+            .layer(admit.clone());
         let count = middleware::from_fn_with_state(inference.metrics.clone(), metrics::count);
+        let forbids = middleware::from_fn_with_state(Arc::clone(&edge), same_site);
+        let around = |routes: Router| {
+            routes
+                .layer(forbids.clone())
+                .layer(in_form.clone())
+                .layer(count.clone())
+                .layer(middleware::from_fn(edge::request_id::name))
+        };
+        let sockets = Arc::new(Sockets {
+            requests: around(Router::from(answers.clone())),
+            keys: Arc::clone(&edge.keys),
+            closing: inference.closing.clone(),
+        });
+        let sockets = sockets::routes().with_state(sockets).layer(admit);
         let owners = dialects::ollama::owners_routes().with_state(inference);
         let (router, api) = described_router::<edge::openapi::Description, _>()
             .routes(routes!(health))
             .routes(routes!(edge::openapi::document))
             .merge(answers)
+            .merge(sockets)
             .merge(owners.layer(charge()).layer(token()))
             .merge(
                 admin::routes()
@@ -148,12 +167,8 @@ impl Gateway {
             .split_for_parts();
         let router = router
             .fallback(edge::ui::asset)
-            .method_not_allowed_fallback(method_not_allowed)
-            .layer(middleware::from_fn_with_state(edge, same_site))
-            .layer(in_form)
-            .layer(count)
-            .layer(middleware::from_fn(edge::request_id::name));
-        (router, runner, api)
+            .method_not_allowed_fallback(method_not_allowed);
+        (around(router), runner, api)
     }
 
     /// The state of each storey.

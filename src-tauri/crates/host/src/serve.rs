@@ -20,11 +20,12 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tierbar_core::{Code, Error};
-use tierbar_gateway::OverTls;
+use tierbar_core::{Code, Error, lease::BoxFuture};
+use tierbar_gateway::{ConnectionSlot, OverTls, Slot};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
+    sync::mpsc,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -121,6 +122,8 @@ async fn next(listener: &TcpListener) -> TcpStream {
 
 async fn attend(stream: TcpStream, taken: Taken, options: Arc<ServeOptions>) {
     let taken = Arc::new(taken);
+    // Ends a WebSocket too, which has a task of its own.
+    let _ends = taken.end_with();
     tokio::select! {
         // Another client needs the slot, and this one has sent no request yet.
         () = taken.given_up() => {}
@@ -177,19 +180,25 @@ async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOpti
 }
 
 async fn serve_http(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     taken: Arc<Taken>,
     router: Router,
     options: &ServeOptions,
     over_tls: bool,
 ) {
+    let (holds, mut is_held) = mpsc::channel(1);
+    let slot = Slot(Arc::new(HeldSlot {
+        taken: Arc::clone(&taken),
+        _holds: holds,
+    }));
     let service = service_fn(move |request: Request<Incoming>| {
-        let (router, taken) = (router.clone(), Arc::clone(&taken));
+        let (router, taken, slot) = (router.clone(), Arc::clone(&taken), slot.clone());
         async move {
             let mut request = request.map(|body| Arriving::new(body, Arc::clone(&taken)));
             if over_tls {
                 request.extensions_mut().insert(OverTls);
             }
+            request.extensions_mut().insert(slot);
             // The connection's buffer holds a little more than its size.
             let response: Response<_> = if head_bytes(&request) > HEAD_BYTES {
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE.into_response()
@@ -203,17 +212,43 @@ async fn serve_http(
         .timer(TokioTimer::new())
         .header_read_timeout(options.limits.head)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = options.closing.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let ended = {
+        let mut connection = pin!(connection);
+        tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = options.closing.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
         }
     };
     if let Err(error) = ended {
         tracing::debug!("a connection ended: {error}");
+    }
+    // A connection that has become a WebSocket lasts as long as that.
+    let None = is_held.recv().await;
+}
+
+/// A connection's slot for a WebSocket.
+#[derive(Debug)]
+struct HeldSlot {
+    taken: Arc<Taken>,
+    _holds: mpsc::Sender<Infallible>,
+}
+
+impl ConnectionSlot for HeldSlot {
+    fn waits(&self) {
+        self.taken.waits();
+    }
+
+    fn answers(&self) {
+        self.taken.answers();
+    }
+
+    fn given_up(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.taken.given_up())
     }
 }
 

@@ -194,7 +194,7 @@ impl Excerpt {
                 self.summary = Some(summary);
                 return None;
             }
-            text = format!("Summary of what came before:\n{summary}\n\n");
+            text = earlier(&summary);
         }
         for message in rest.iter().filter(|message| is_sent(message)) {
             let who = match message.role {
@@ -202,7 +202,7 @@ impl Excerpt {
                 Role::Assistant => "Assistant",
                 Role::System => continue,
             };
-            text += &format!("{who}: {}\n\n", message.text());
+            text += &entry(who, &message.text());
         }
         Some(text)
     }
@@ -247,10 +247,7 @@ impl Excerpt {
                 Role::System | Role::Assistant => None,
             };
             let text = match summary {
-                Some(summary) => {
-                    let summary = delimited(summary);
-                    format!("Summary of our conversation so far:\n{summary}\n\n{text}")
-                }
+                Some(summary) => format!("{}\n\n{text}", note(summary)),
                 None => text,
             };
             (message.role, text)
@@ -294,6 +291,27 @@ impl Excerpt {
             .filter(|(place, (message, _))| *place >= first || message.role == Role::System);
         kept.map(|(_, (_, size))| size).sum()
     }
+}
+
+/// Returns an entry of the text from which a model summarizes a conversation.
+#[must_use]
+pub fn entry(who: &str, text: &str) -> String {
+    format!("{who}: {text}\n\n")
+}
+
+/// Returns the first entry of such a text, if what came before was summarized already.
+#[must_use]
+pub fn earlier(summary: &str) -> String {
+    format!("Summary of what came before:\n{summary}\n\n")
+}
+
+/// Returns what the user's message has in the place of a conversation that was summarized.
+#[must_use]
+pub fn note(summary: &str) -> String {
+    format!(
+        "Summary of our conversation so far:\n{}",
+        delimited(summary)
+    )
 }
 
 /// An answer of nothing is not sent: some templates refuse it.

@@ -3,7 +3,7 @@
 use super::{Running, reader::Reader};
 use crate::{
     generate::{Candidate, Event, FinishReason, Summary, TokenReport},
-    llama::AnswerParser,
+    llama::{AnswerParser, Sampling},
 };
 use axum::{
     body::{Body, Bytes},
@@ -44,6 +44,8 @@ pub(super) struct Answer {
     completion_tokens: usize,
     /// The client's stop strings. Those of the template are not reported.
     stops: Vec<String>,
+    /// See [`sampling_report`].
+    sampling: Value,
     /// The readers of a streamed chat's choices.
     readers: Vec<Reader>,
     /// How many characters of tokens each choice of a streamed completion has reported.
@@ -82,7 +84,13 @@ struct Choice {
 }
 
 impl Answer {
-    pub(super) fn new(kind: Kind, model: String, prompted: Prompted, stops: Vec<String>) -> Self {
+    pub(super) fn new(
+        kind: Kind,
+        model: String,
+        prompted: Prompted,
+        stops: Vec<String>,
+        sampling: Value,
+    ) -> Self {
         let prefix = match &kind {
             Kind::Chat { .. } => "chatcmpl",
             Kind::Completion => "cmpl",
@@ -99,6 +107,7 @@ impl Answer {
             cached_tokens: 0,
             completion_tokens: 0,
             stops,
+            sampling,
             readers: Vec::new(),
             offsets: Vec::new(),
         }
@@ -141,6 +150,7 @@ impl Answer {
         let choices = choices.map(|(index, choice)| self.finished(index, choice));
         let mut body = self.body(self.object(false), choices.collect());
         body.insert("usage".into(), self.usage());
+        body.insert("sampling".into(), self.sampling.take());
         if let Some(timings) = timings {
             body.insert("timings".into(), json!(timings));
         }
@@ -249,7 +259,10 @@ impl Answer {
         let begin = |index: usize| match &self.kind {
             Kind::Chat { .. } => {
                 let role = json!({"role": "assistant", "content": null});
-                self.chunk(one(index, ("delta", role), Value::Null, None), None)
+                let choice = one(index, ("delta", role), Value::Null, None);
+                let mut body = self.body(self.object(true), vec![choice]);
+                body.insert("sampling".into(), self.sampling.clone());
+                data(&Value::Object(body))
             }
             // Its probabilities come with it.
             Kind::Completion if self.prompted.echoed_top.is_some() => String::new(),
@@ -472,6 +485,18 @@ fn by_id(scored: &Scored, top: usize) -> Value {
     };
     let rest = scored.reports.iter().map(token);
     std::iter::once(Value::Null).chain(rest).collect()
+}
+
+/// The sampling values that are used, the model's own and the defaults among them. OpenAI's Responses API repeats these four.
+pub(super) fn sampling_report(sampling: &Sampling) -> Value {
+    // The shortest decimal of the value: 0.8, and not the 0.800000011920929 that its bits are.
+    let number = |value: f32| value.to_string().parse::<f64>().unwrap_or_default();
+    json!({
+        "temperature": number(sampling.temperature),
+        "top_p": number(sampling.top_p),
+        "presence_penalty": number(sampling.presence_penalty),
+        "frequency_penalty": number(sampling.frequency_penalty),
+    })
 }
 
 fn candidate(one: &Candidate) -> Value {

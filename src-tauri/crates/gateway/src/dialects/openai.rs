@@ -1,6 +1,6 @@
 //! The OpenAI dialect: completions and embeddings relayed to the worker that answers, responses on top of them.
 
-mod responses;
+pub(crate) mod responses;
 pub(crate) mod schema;
 
 use crate::{

@@ -258,6 +258,12 @@ impl Keys {
         self.inside.fetch_sub(1, Ordering::AcqRel);
     }
 
+    /// The memory that is charged now, in bytes.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.bodies.load(Ordering::Acquire)
+    }
+
     fn all(&self) -> Vec<Arc<Key>> {
         self.known().values().cloned().collect()
     }
@@ -296,13 +302,24 @@ impl Weight {
         self.grow(body::memory_of(body, is_lines)?)
     }
 
+    /// Gives back so much.
+    pub(crate) fn shrink(&mut self, less: usize) {
+        self.shrink_to(self.bytes.saturating_sub(less));
+    }
+
+    /// Gives back what is more than so much.
+    pub(crate) fn shrink_to(&mut self, most: usize) {
+        let less = self.bytes.saturating_sub(most);
+        self.bytes -= less;
+        self.keys.bodies.fetch_sub(less, Ordering::AcqRel);
+        if let Some(key) = &self.key {
+            key.bodies.fetch_sub(less, Ordering::AcqRel);
+        }
+    }
+
     /// Gives all of it back.
     pub(crate) fn release(&mut self) {
-        let bytes = std::mem::take(&mut self.bytes);
-        self.keys.bodies.fetch_sub(bytes, Ordering::AcqRel);
-        if let Some(key) = &self.key {
-            key.bodies.fetch_sub(bytes, Ordering::AcqRel);
-        }
+        self.shrink_to(0);
     }
 }
 

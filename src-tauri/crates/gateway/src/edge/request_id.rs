@@ -1,6 +1,6 @@
 //! An id for each request: the client's own if it sends one. It is returned with the answer and precedes each line of the log.
 
-use crate::http::error::RequestId;
+use crate::http::headers::REQUEST_ID;
 use axum::{
     body::Body,
     http::{HeaderName, HeaderValue, Request},
@@ -10,7 +10,6 @@ use axum::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use tracing::Instrument;
 
-pub(crate) static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Where Anthropic's clients read it.
 static ANTHROPIC_ID: HeaderName = HeaderName::from_static("request-id");
 const LONGEST: usize = 64;
@@ -19,9 +18,9 @@ const LONGEST: usize = 64;
 pub(crate) async fn name(mut request: Request<Body>, next: Next) -> Response {
     let sent = request.headers().get(&REQUEST_ID).filter(|id| sane(id));
     let id = sent.cloned().unwrap_or_else(make);
-    let name = id.to_str().unwrap_or_default().to_owned();
-    let span = tracing::info_span!("request", id = name);
-    request.extensions_mut().insert(RequestId(name));
+    // For errors that contain it, and who names further requests after it.
+    request.headers_mut().insert(REQUEST_ID.clone(), id.clone());
+    let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     // Neither the query nor the body: both may hold what nobody else is to read.
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     async move {

@@ -1,5 +1,6 @@
 //! An error as a response: its status, and a body in the form of the path.
 
+use crate::http::headers::REQUEST_ID;
 use axum::{
     Json,
     body::Body,
@@ -48,10 +49,6 @@ impl IntoResponse for Failure {
     }
 }
 
-/// The name of a request, which its answer and log lines have.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestId(pub(crate) String);
-
 /// The form of errors on a dialect's paths, written by the dialect; every other path has OpenAI's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorForm {
@@ -68,10 +65,10 @@ pub(crate) async fn write_in_form(
 ) -> Response {
     let (path, headers) = (request.uri().path(), request.headers());
     let form = forms.iter().find(|form| (form.is_path)(path, headers));
-    let id = request.extensions().get::<RequestId>().cloned();
+    let id = headers.get(&REQUEST_ID).cloned();
     let mut response = next.run(request).await;
     if let Some((form, error)) = form.zip(response.extensions().get::<Error>()) {
-        let id = id.as_ref().map(|RequestId(id)| id.as_str());
+        let id = id.as_ref().and_then(|id| id.to_str().ok());
         let body = Body::from((form.body)(error, id).to_string());
         response.headers_mut().remove(header::CONTENT_LENGTH);
         *response.body_mut() = body;

@@ -26,7 +26,10 @@ use std::{
 use tierbar_core::{Code, Error};
 use tokio::time::timeout;
 
-pub use super::events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage};
+pub use super::{
+    events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
+    wire::Sampling,
+};
 
 /// An answer as it arrives.
 pub struct Answer {

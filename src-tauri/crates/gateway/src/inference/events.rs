@@ -5,7 +5,7 @@ use super::{
     lines::Lines,
     relay::unstreamed,
     source::Source,
-    wire::{self, Choice, Chunk},
+    wire::{self, Choice, Chunk, Sampling},
 };
 use axum::http::StatusCode;
 use serde_json::Value;
@@ -29,6 +29,8 @@ pub enum Event {
     Chain(Value),
     /// The server's own name of the model, if it sends one with its first event.
     Model(String),
+    /// How the server samples, if it says so with its first event.
+    Sampling(Sampling),
     /// More of the model's reasoning.
     Reasoning(String),
     /// More of the model's text.
@@ -138,6 +140,8 @@ pub struct Gathered {
     pub chain: Option<Value>,
     /// See [`Event::Model`].
     pub model: Option<String>,
+    /// See [`Event::Sampling`].
+    pub sampling: Option<Sampling>,
     pub reasoning: String,
     pub text: String,
     pub calls: Vec<ToolCall>,
@@ -177,6 +181,7 @@ impl Gathered {
             Event::Progress(_) => {}
             Event::Chain(report) => self.chain = Some(report),
             Event::Model(model) => self.model = Some(model),
+            Event::Sampling(sampling) => self.sampling = Some(sampling),
             Event::Reasoning(text) => self.reasoning += &text,
             Event::Text(text) => self.text += &text,
             Event::ToolCall(part) => {
@@ -285,6 +290,7 @@ impl Decoder {
         self.events.extend(chunk.tierbar.map(Event::Chain));
         self.count(chunk.usage, chunk.timings);
         if !std::mem::replace(&mut self.begun, true) {
+            self.events.extend(chunk.sampling.map(Event::Sampling));
             let model = chunk.model.filter(|model| !model.is_empty());
             self.events.extend(model.map(Event::Model));
         }

@@ -51,6 +51,8 @@ pub(crate) struct Chunk {
     pub(crate) usage: Option<Usage>,
     #[serde(deserialize_with = "if_known")]
     pub(crate) timings: Option<Timings>,
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) sampling: Option<Sampling>,
     pub(crate) error: Option<Value>,
     /// A chain's report of its answer, on its first chunk.
     pub(crate) tierbar: Option<Value>,
@@ -109,6 +111,15 @@ pub(crate) struct Timings {
     /// Tokens that the context holds.
     #[serde(deserialize_with = "if_known")]
     pub(crate) n_ctx: Option<u64>,
+}
+
+/// How the tokens of an answer are chosen, as our own worker says on its first chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Sampling {
+    pub temperature: f64,
+    pub top_p: f64,
+    pub presence_penalty: f64,
+    pub frequency_penalty: f64,
 }
 
 impl Message {

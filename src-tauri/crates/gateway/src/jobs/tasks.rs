@@ -4,6 +4,7 @@
 mod ask;
 mod batch;
 mod brief;
+mod compact;
 mod compress;
 mod message;
 mod schema;
@@ -25,6 +26,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Jobs>> {
         .routes(routes!(compress::compress))
         .routes(routes!(summarize::summarize))
         .routes(routes!(brief::brief))
+        .routes(routes!(compact::compact))
 }
 
 #[cfg(test)]

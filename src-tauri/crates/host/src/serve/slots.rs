@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The order of a slot whose request is complete and being answered.
 const ANSWERING: u64 = 0;
@@ -105,6 +105,11 @@ impl Taken {
     /// Marks the connection's request as complete.
     pub(super) fn answers(&self) {
         self.slot.waits_since.store(ANSWERING, Ordering::Release);
+    }
+
+    /// Gives the slot up when the guard is dropped.
+    pub(super) fn end_with(&self) -> DropGuard {
+        self.slot.given_up.clone().drop_guard()
     }
 
     pub(super) async fn given_up(&self) {

@@ -244,3 +244,64 @@ async fn a_remote_client_without_tls_gets_a_message() {
         "{answer}"
     );
 }
+
+/// Becomes another protocol, which says when its slot is lost.
+async fn upgraded(mut request: axum::extract::Request) -> axum::response::Response {
+    let Slot(slot) = request.extensions_mut().remove().unwrap();
+    let upgrade = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let mut stream = TokioIo::new(upgrade.await.unwrap());
+        slot.waits();
+        slot.given_up().await;
+        let _gone = stream.write_all(b"given up").await;
+    });
+    let head = axum::response::Response::builder()
+        .status(StatusCode::SWITCHING_PROTOCOLS)
+        .header("connection", "upgrade")
+        .header("upgrade", "test");
+    head.body(Body::empty()).unwrap()
+}
+
+const UPGRADE: &[u8] =
+    b"GET /upgrade HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: test\r\n\r\n";
+
+#[tokio::test]
+async fn a_connection_that_changes_its_protocol_keeps_its_slot() {
+    let limits = ClientLimits {
+        connections: 1,
+        head: MOMENT,
+        ..ClientLimits::default()
+    };
+    let router = Router::new().route("/upgrade", get(upgraded));
+    let address = served(router, limits).await;
+    let mut first = sent(address, UPGRADE).await;
+    let mut head = [0; 12];
+    first.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 101");
+    // Another client needs the only slot.
+    assert!(pinged(address).await.ends_with("pong"));
+    assert!(rest(first).await.ends_with("given up"));
+}
+
+#[tokio::test]
+async fn a_changed_connection_ends_with_the_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let options = ServeOptions {
+        router: Router::new().route("/upgrade", get(upgraded)),
+        tls: None,
+        limits: ClientLimits::default(),
+        closing: CancellationToken::new(),
+    };
+    let closing = options.closing.clone();
+    let serving = tokio::spawn(serve(listener, options));
+    let mut client = sent(address, UPGRADE).await;
+    let mut head = [0; 12];
+    client.read_exact(&mut head).await.unwrap();
+    closing.cancel();
+    // Like a running answer, it is waited for, until the server is dropped.
+    tokio::task::yield_now().await;
+    assert!(!serving.is_finished());
+    serving.abort();
+    assert!(rest(client).await.ends_with("given up"));
+}

@@ -38,7 +38,7 @@ impl Dialect for AnswerWriter {
                 self.finish()
             }
             Event::Failed(failed) => render("error", &failure::error_body(&failed.error, None)),
-            Event::Started(_) | Event::LogProbs(_) => String::new(),
+            Event::Started(_) | Event::Sampling(_) | Event::LogProbs(_) => String::new(),
         }
     }
 

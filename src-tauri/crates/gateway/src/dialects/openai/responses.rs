@@ -2,6 +2,7 @@
 //!
 //! Shapes: OpenAI's API reference, "Responses" and "Streaming events", and the types of its Python package.
 
+pub(crate) mod compaction;
 mod content;
 mod events;
 mod item;
@@ -14,6 +15,8 @@ mod tools;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use schema::{CompactedResponse, Input as ResponseInput};
+
 use crate::{
     dialects::respond::respond,
     http::{
@@ -25,7 +28,7 @@ use crate::{
     },
     inference::{CHAT, Inference, dispatch, hints::Hints, request::Request, source::Source},
 };
-use axum::{Json, body::Body, extract::State, response::Response};
+use axum::{Extension, Json, body::Body, extract::State, response::Response};
 use request::ResponseFields;
 use response::AnswerWriter;
 use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
@@ -34,8 +37,28 @@ use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
 use utoipa_axum::router::OpenApiRouter;
 
-const RESPONSES: &str = "/v1/responses";
+pub(crate) const RESPONSES: &str = "/v1/responses";
 const COUNT: &str = "/v1/responses/input_tokens";
+
+/// Marks a request whose input has the conversation of the response with this id.
+#[derive(Debug, Clone)]
+pub(crate) struct Continues(pub(crate) String);
+
+/// The error of a `previous_response_id` whose response is not in memory.
+pub(crate) fn no_previous_response(id: &Value) -> Error {
+    request::no_previous(id)
+}
+
+/// Returns the tokens of a conversation for the tier that it names.
+///
+/// # Errors
+/// Those of a response.
+pub(crate) async fn count_tokens(inference: &Arc<Inference>, request: Value) -> Result<u64, Error> {
+    let request: ResponseFields = body::of_value(request)?;
+    let (chat, _) = request.into_chat(None)?;
+    let counted = dispatch::count(Arc::clone(inference), Hints::default(), chat).await;
+    counted.map_err(|Failure(error)| error)
+}
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
     OpenApiRouter::default()
@@ -67,10 +90,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
 async fn create(
     State(inference): State<Arc<Inference>>,
     hints: Hints,
+    continues: Option<Extension<Continues>>,
     body: Body,
 ) -> Result<Response, Failure> {
     let request: ResponseFields = body::request(body).await?;
-    let (chat, echo) = request.into_chat()?;
+    let continues = continues.map(|Extension(Continues(id))| id);
+    let (chat, echo) = request.into_chat(continues.as_deref())?;
     let request = Request::of(CHAT, hints, chat)?;
     let writer = |source: &Source| AnswerWriter::new(echo, source.model.as_ref());
     Ok(respond(&inference, request, writer).await)
@@ -96,7 +121,7 @@ async fn count(
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let request: ResponseFields = body::request(body).await?;
-    let (chat, _) = request.into_chat()?;
+    let (chat, _) = request.into_chat(None)?;
     let counted = dispatch::count(inference, hints, chat).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))

@@ -263,6 +263,9 @@ pub(super) struct ChatCompletion {
     /// What prefill and decode took, as in llama-server.
     #[schema(value_type = Object, required = false)]
     timings: Value,
+    /// The sampling values that were used: `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`.
+    #[schema(value_type = Object, required = false)]
+    sampling: Value,
     /// For chains: which tiers were tried, and why others did not answer.
     #[schema(value_type = Object, required = false)]
     tierbar: Value,
@@ -300,6 +303,9 @@ pub(super) struct TextCompletion {
     /// What prefill and decode took, as in llama-server.
     #[schema(value_type = Object, required = false)]
     timings: Value,
+    /// The sampling values that were used: `temperature`, `top_p`, `presence_penalty`, `frequency_penalty`.
+    #[schema(value_type = Object, required = false)]
+    sampling: Value,
     /// For chains: which tiers were tried, and why others did not answer.
     #[schema(value_type = Object, required = false)]
     tierbar: Value,

@@ -166,6 +166,22 @@ pub(crate) async fn of_chat(
     text: &str,
 ) -> Result<String, Error> {
     let (hints, trail) = (Hints::default(), Trail::default());
+    let answered = of_conversation(inference, model, &hints, trail, text).await?;
+    let summary = answered.answer["summary"].as_str();
+    Ok(summary.unwrap_or_default().to_owned())
+}
+
+/// As [`of_chat`], with what the answer of [`summarize`] has beside the summary.
+///
+/// # Errors
+/// As [`of_chat`].
+pub(super) async fn of_conversation(
+    inference: &Arc<Inference>,
+    model: &str,
+    hints: &Hints,
+    trail: Trail,
+    text: &str,
+) -> Result<Answered, Error> {
     let message = Message::of_text(text);
     let media = message.modalities();
     let session = Session::new(
@@ -173,14 +189,12 @@ pub(crate) async fn of_chat(
         Task::Summarize,
         Some(model),
         &media,
-        &hints,
+        hints,
         trail,
     );
     let (words, _) = notes_of(session.context_tokens());
     let summary = Summary::new(session, words, Reporter::nobody());
-    let answered = summary.of(&message).await?;
-    let summary = answered.answer["summary"].as_str();
-    Ok(summary.unwrap_or_default().to_owned())
+    summary.of(&message).await
 }
 
 /// A summary that is being made.

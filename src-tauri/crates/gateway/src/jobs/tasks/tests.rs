@@ -1,6 +1,7 @@
 mod briefs;
 mod chains;
 mod choices;
+mod compactions;
 mod media;
 mod summaries;
 mod texts;

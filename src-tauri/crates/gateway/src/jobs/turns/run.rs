@@ -227,7 +227,11 @@ impl Writing {
                 return Some(Ending::Failed(failed.error));
             }
             // A chain's report is in the source; the chat offers no tools and asks for no probabilities.
-            Event::Chain(_) | Event::Model(_) | Event::ToolCall(_) | Event::LogProbs(_) => {}
+            Event::Chain(_)
+            | Event::Model(_)
+            | Event::Sampling(_)
+            | Event::ToolCall(_)
+            | Event::LogProbs(_) => {}
         }
         None
     }

@@ -25,6 +25,7 @@ impl Dialect for AnswerWriter {
         self.chain = answer.chain;
         self.usage = answer.usage;
         self.model = answer.model.unwrap_or(self.model);
+        self.sampling = answer.sampling.or(self.sampling);
         // The events have no reader.
         let mut events = String::new();
         if !answer.reasoning.is_empty() {
@@ -66,6 +67,7 @@ impl AnswerWriter {
                 self.chain.get_or_insert(report);
             }
             Event::Usage(usage) => self.usage = usage,
+            Event::Sampling(sampling) => self.sampling = Some(sampling),
             Event::Model(model) => {
                 if !self.begun {
                     self.model = model;

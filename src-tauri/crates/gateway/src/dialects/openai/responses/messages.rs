@@ -1,13 +1,15 @@
 //! A conversation's items as a chat's messages.
 
 use super::{
+    compaction,
     content::{joined, parts, plain, text},
     request::bad,
     tools::{kind, left_out},
 };
 use crate::dialects;
 use serde_json::{Map, Value, json};
-use tierbar_core::Error;
+use std::collections::HashSet;
+use tierbar_core::{Error, chat::context::note};
 
 /// The messages of a chat as they come together: neighbours of one role are one message, since what the model did in a turn is
 /// several items here, and many templates know no two messages of one role in a row.
@@ -18,6 +20,8 @@ pub(super) struct Messages {
     pub(super) left_out: Vec<String>,
     /// Images among the results of tools, where a chat has text alone. They follow as the user's.
     seen: Vec<Value>,
+    /// The ids of the calls so far.
+    called: HashSet<String>,
 }
 
 impl Messages {
@@ -68,6 +72,10 @@ impl Messages {
                 "reasoning" => self.reasoning(item),
                 "function_call" => self.call(&place, item)?,
                 "function_call_output" => self.output(&place, item)?,
+                compaction::KIND => {
+                    let summary = compaction::summary(&place, item)?;
+                    self.add("user", json!(note(&summary)));
+                }
                 "item_reference" => {
                     return Err(bad(format!(
                         "`{place}` refers to a stored item, and items are not stored here"
@@ -129,8 +137,9 @@ impl Messages {
             other => other.to_string(),
         };
         let function = json!({"name": text(place, item, "name")?, "arguments": arguments});
-        let call =
-            json!({"id": text(place, item, "call_id")?, "type": "function", "function": function});
+        let id = text(place, item, "call_id")?;
+        self.called.insert(id.to_owned());
+        let call = json!({"id": id, "type": "function", "function": function});
         let message = self.of("assistant");
         message.entry("content").or_insert(Value::Null);
         let calls = message.entry("tool_calls").or_insert_with(|| json!([]));
@@ -142,6 +151,12 @@ impl Messages {
 
     fn output(&mut self, place: &str, item: &Value) -> Result<(), Error> {
         let id = text(place, item, "call_id")?;
+        if !self.called.contains(id) {
+            return Err(bad(format!(
+                "`{place}` is the result of the call \"{id}\", and no call before it has that `call_id`"
+            ))
+            .hint("send the model's `function_call` item before its result"));
+        }
         let (texts, seen) = parts(place, "output", &item["output"])?
             .into_iter()
             .partition(|part| kind(part) == "text");

@@ -90,11 +90,7 @@ const DROPPED: [&str; 13] = [
 ];
 
 /// What only a server that keeps responses could follow, and what to send instead.
-const KEPT_ELSEWHERE: [(&str, &str); 3] = [
-    (
-        "previous_response_id",
-        "send the whole conversation in `input`, with the `output` of the responses before",
-    ),
+const KEPT_ELSEWHERE: [(&str, &str); 2] = [
     ("conversation", "send the whole conversation in `input`"),
     ("prompt", "send its text in `instructions` or `input`"),
 ];
@@ -112,6 +108,11 @@ impl ResponseFields {
     /// # Errors
     /// `BadRequest` for what needs a response that is stored.
     fn refuse_stored(&mut self) -> Result<(), Error> {
+        if let Some(id) = self.rest.shift_remove("previous_response_id")
+            && !id.is_null()
+        {
+            return Err(no_previous(&id));
+        }
         for (field, instead) in KEPT_ELSEWHERE {
             if self
                 .rest
@@ -133,9 +134,11 @@ impl ResponseFields {
         Ok(())
     }
 
+    /// `continues`: the id of the response whose conversation is part of the input.
+    ///
     /// # Errors
     /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
-    pub(super) fn into_chat(mut self) -> Result<(Value, Echo), Error> {
+    pub(super) fn into_chat(mut self, continues: Option<&str>) -> Result<(Value, Echo), Error> {
         self.refuse_stored()?;
         fields::check(&[&fields::RESPONSES], &self.rest)?;
         let tools = Tools::read(self.tools.unwrap_or_default(), self.tool_choice)?;
@@ -151,15 +154,22 @@ impl ResponseFields {
         left_out.append(&mut messages.left_out);
         let echo = json!({
             "background": false,
+            "frequency_penalty": field("frequency_penalty"),
             "instructions": self.instructions,
             "max_output_tokens": self.max_output_tokens,
+            "max_tool_calls": field("max_tool_calls"),
             "metadata": self.metadata.unwrap_or_else(|| json!({})),
             "parallel_tool_calls": field("parallel_tool_calls").as_bool().unwrap_or(true),
-            "previous_response_id": null,
+            "presence_penalty": field("presence_penalty"),
+            "previous_response_id": continues,
+            "prompt_cache_key": field("prompt_cache_key"),
             "reasoning": {"effort": effort, "summary": null},
+            "safety_identifier": field("safety_identifier"),
+            // There is one, whichever is asked for.
+            "service_tier": "default",
             "store": false,
             "temperature": field("temperature"),
-            "text": {"format": format.clone().unwrap_or_else(|| json!({"type": "text"})), "verbosity": verbosity},
+            "text": text_echo(format.as_ref(), verbosity.as_ref()),
             "tool_choice": tools.choice_echo,
             "tools": tools.kept,
             "top_logprobs": self.top_logprobs.unwrap_or(0),
@@ -213,6 +223,15 @@ impl ResponseFields {
     }
 }
 
+/// As the request has it. Without a verbosity, the model's own is used, which has no name.
+fn text_echo(format: Option<&Value>, verbosity: Option<&Value>) -> Value {
+    let mut text = json!({"format": format.cloned().unwrap_or_else(|| json!({"type": "text"}))});
+    if let Some(verbosity) = verbosity.filter(|verbosity| !verbosity.is_null()) {
+        text["verbosity"] = verbosity.clone();
+    }
+    text
+}
+
 /// A format's fields stand beside its type here, and in an object of their own in a chat.
 fn response_format(mut format: Value) -> Result<Value, Error> {
     let kind = format.get("type").and_then(Value::as_str);
@@ -229,6 +248,19 @@ fn response_format(mut format: Value) -> Result<Value, Error> {
             "`text.format` must be {\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", \"name\": …, \"schema\": …}",
         )),
     }
+}
+
+/// The error of a `previous_response_id` whose response is not in memory.
+pub(super) fn no_previous(id: &Value) -> Error {
+    let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    let shown: String = id.chars().take(100).collect();
+    let message = format!(
+        "`previous_response_id` is \"{shown}\", and that response is not in memory: responses are not stored"
+    );
+    Error::new(Code::PreviousResponseNotFound, message).hint(
+        "send the whole conversation in `input`, with the `output` of the responses before; over a WebSocket, the last \
+         response can be continued",
+    )
 }
 
 pub(super) fn bad(message: impl Into<String>) -> Error {

@@ -4,10 +4,17 @@ use super::{
     item::{Item, new_id},
     request::Echo,
 };
-use crate::inference::ask::Usage;
+use crate::inference::ask::{Sampling, Usage};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{Error, ModelId};
+
+const OPENAI_DEFAULTS: Sampling = Sampling {
+    temperature: 1.0,
+    top_p: 1.0,
+    presence_penalty: 0.0,
+    frequency_penalty: 0.0,
+};
 
 /// One answer while it is rendered.
 #[derive(Debug)]
@@ -26,6 +33,8 @@ pub(super) struct AnswerWriter {
     /// Of tokens whose text has not arrived.
     pub(super) logprobs: Vec<Value>,
     pub(super) usage: Usage,
+    /// What the server says of it; of others, OpenAI's defaults are assumed where the request does not say.
+    pub(super) sampling: Option<Sampling>,
     /// The chain's report.
     pub(super) chain: Option<Value>,
 }
@@ -44,6 +53,7 @@ impl AnswerWriter {
             finish: None,
             logprobs: Vec::new(),
             usage: Usage::default(),
+            sampling: None,
             chain: None,
         }
     }
@@ -54,6 +64,21 @@ impl AnswerWriter {
             Some("length") => Some("max_output_tokens"),
             Some("content_filter") => Some("content_filter"),
             _ => None,
+        }
+    }
+
+    /// The request's value is the one that is used.
+    fn fill_sampling(&self, response: &mut Map<String, Value>) {
+        let used = self.sampling.unwrap_or(OPENAI_DEFAULTS);
+        for (key, value) in [
+            ("temperature", used.temperature),
+            ("top_p", used.top_p),
+            ("presence_penalty", used.presence_penalty),
+            ("frequency_penalty", used.frequency_penalty),
+        ] {
+            if let Some(field) = response.get_mut(key).filter(|field| field.is_null()) {
+                *field = json!(value);
+            }
         }
     }
 
@@ -83,6 +108,7 @@ impl AnswerWriter {
             response.insert(key.to_owned(), value);
         }
         response.extend(self.echo.clone());
+        self.fill_sampling(&mut response);
         // Beside what was left out of the request.
         let ours = response.get_mut("tierbar").and_then(Value::as_object_mut);
         if let (Some(ours), Some(Value::Object(chain))) = (ours, &self.chain) {

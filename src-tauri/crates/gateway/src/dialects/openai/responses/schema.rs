@@ -25,7 +25,7 @@ pub(super) struct ResponsesRequest {
 #[derive(ToSchema)]
 #[schema(as = ResponseInput)]
 #[serde(untagged)]
-pub(super) enum Input {
+pub(crate) enum Input {
     Text(String),
     #[schema(value_type = Vec<Object>)]
     Items(Value),
@@ -102,3 +102,22 @@ pub(super) struct ResponseTokenCount {
 }
 
 constant!(CountObject = "response.input_tokens");
+
+/// A conversation to be sent as `input` in the place of the one that was compacted.
+#[derive(ToSchema)]
+pub(crate) struct CompactedResponse {
+    id: String,
+    #[schema(inline)]
+    object: CompactionObject,
+    /// In seconds since 1970.
+    created_at: u64,
+    /// Messages and calls that are kept, and a `compaction`, whose `encrypted_content` holds the summary.
+    #[schema(value_type = Vec<Object>)]
+    output: Value,
+    usage: ResponseUsage,
+    /// `left_out`, and `fallback` if the summary was made by rule.
+    #[schema(value_type = Object)]
+    tierbar: Value,
+}
+
+constant!(CompactionObject = "response.compaction");

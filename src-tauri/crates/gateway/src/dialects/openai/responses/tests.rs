@@ -18,7 +18,9 @@ fn whole() -> Response {
     let choice =
         json!({"message": {"role": "assistant", "content": "Paris"}, "finish_reason": "stop"});
     let usage = json!({"prompt_tokens": 7, "completion_tokens": 2});
-    axum::Json(json!({"model": "small", "choices": [choice], "usage": usage})).into_response()
+    let sampling = json!({"temperature": 0.8, "top_p": 0.95, "presence_penalty": 1.5, "frequency_penalty": 0.0});
+    axum::Json(json!({"model": "small", "choices": [choice], "usage": usage, "sampling": sampling}))
+        .into_response()
 }
 
 fn streamed() -> Response {
@@ -63,7 +65,8 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
             "include": ["message.output_text.logprobs"], "top_logprobs": 2, "n": 3, "messages": [],
             "text": {"format": {"type": "json_schema", "name": "city", "strict": true, "schema": {"type": "object"}}, "verbosity": "low"},
             "tools": [{"type": "function", "name": "look"}, {"type": "web_search"}], "tool_choice": "auto",
-            "cache_prompt": false, "grammar": null, "user": "me",
+            "cache_prompt": false, "grammar": null, "user": "me", "frequency_penalty": 0.25, "max_tool_calls": 3,
+            "prompt_cache_key": "job-7", "safety_identifier": "me", "service_tier": "flex",
         }),
     )
     .await;
@@ -72,6 +75,7 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
         *asked.lock().unwrap(),
         json!({
             "temperature": 0.5, "top_p": 0.9, "parallel_tool_calls": false, "cache_prompt": false, "grammar": null, "user": "me",
+            "frequency_penalty": 0.25, "prompt_cache_key": "job-7", "safety_identifier": "me", "service_tier": "flex",
             "model": "fast", "max_tokens": 9, "logprobs": true, "top_logprobs": 2, "reasoning_effort": "low", "verbosity": "low",
             "response_format": {"type": "json_schema", "json_schema": {"name": "city", "strict": true, "schema": {"type": "object"}}},
             "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}],
@@ -100,7 +104,10 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
             "parallel_tool_calls": false, "previous_response_id": null, "reasoning": {"effort": "low", "summary": null},
             "store": false, "temperature": 0.5,
             "text": {"format": {"type": "json_schema", "name": "city", "strict": true, "schema": {"type": "object"}}, "verbosity": "low"},
-            "tool_choice": "auto", "tools": [{"type": "function", "name": "look"}], "top_logprobs": 2, "top_p": 0.9,
+            "tool_choice": "auto", "tools": [{"type": "function", "name": "look", "description": null,
+                "parameters": {"type": "object", "properties": {}}, "strict": false}],
+            "top_logprobs": 2, "top_p": 0.9, "presence_penalty": 1.5, "frequency_penalty": 0.25, "max_tool_calls": 3,
+            "prompt_cache_key": "job-7", "safety_identifier": "me", "service_tier": "default",
             "truncation": "disabled", "user": "me", "tierbar": {"left_out": ["tools[1]: web_search"]},
         })
     );
@@ -115,7 +122,14 @@ async fn a_bare_input_leaves_the_worker_its_own_settings() {
         json!({"messages": [{"role": "user", "content": "Hi"}]})
     );
     for (field, value) in [
-        ("temperature", json!(null)),
+        ("temperature", json!(0.8)),
+        ("top_p", json!(0.95)),
+        ("presence_penalty", json!(1.5)),
+        ("frequency_penalty", json!(0.0)),
+        ("max_tool_calls", json!(null)),
+        ("prompt_cache_key", json!(null)),
+        ("safety_identifier", json!(null)),
+        ("service_tier", json!("default")),
         ("instructions", json!(null)),
         ("metadata", json!({})),
         ("tool_choice", json!("auto")),
@@ -124,7 +138,7 @@ async fn a_bare_input_leaves_the_worker_its_own_settings() {
     ] {
         assert_eq!(reply[field], value, "{field}");
     }
-    assert_eq!(reply["text"]["format"], json!({"type": "text"}));
+    assert_eq!(reply["text"], json!({"format": {"type": "text"}}));
 }
 
 #[tokio::test]
@@ -146,6 +160,9 @@ async fn a_stream_is_events_that_end_with_the_response() {
     assert_eq!(last["type"], "response.completed");
     assert_eq!(last["response"]["output"][0]["content"][0]["text"], "Paris");
     assert_eq!(last["response"]["usage"]["total_tokens"], 9);
+    // What a server does not say is assumed to be as OpenAI's API has it.
+    assert_eq!(last["response"]["temperature"], 1.0);
+    assert_eq!(last["response"]["presence_penalty"], 0.0);
     assert_eq!(
         asked.lock().unwrap()["stream_options"],
         json!({"include_usage": true})
@@ -192,7 +209,7 @@ async fn a_refusal_of_the_workers_keeps_its_status_and_figures() {
 async fn what_needs_a_store_is_refused_with_what_to_do_instead() {
     let (bench, _) = bench(whole).await;
     for (field, value, hint) in [
-        ("previous_response_id", json!("resp_1"), "`input`"),
+        ("previous_response_id", json!("resp_1"), "WebSocket"),
         ("conversation", json!({"id": "conv_1"}), "`input`"),
         ("prompt", json!({"id": "pmpt_1"}), "`instructions`"),
         ("background", json!(true), "stream"),

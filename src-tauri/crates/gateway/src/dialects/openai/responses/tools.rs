@@ -33,8 +33,9 @@ impl Tools {
         for (index, tool) in sent.into_iter().enumerate() {
             match kind(&tool) {
                 "function" => {
-                    tools.offered.push(function(index, &tool)?);
-                    tools.kept.push(tool);
+                    let offered = function(index, &tool)?;
+                    tools.kept.push(kept(tool, &offered));
+                    tools.offered.push(offered);
                 }
                 other => tools.left_out.push(left_out("tools", index, other)),
             }
@@ -101,6 +102,20 @@ fn function(index: usize, tool: &Value) -> Result<Value, Error> {
     Ok(json!({"type": "function", "function": function}))
 }
 
+/// The tool as the response repeats it, with what it is offered with where the request does not say.
+fn kept(mut tool: Value, offered: &Value) -> Value {
+    for (key, value) in [
+        ("description", Value::Null),
+        ("parameters", offered["function"]["parameters"].clone()),
+        ("strict", json!(false)),
+    ] {
+        if tool[key].is_null() {
+            tool[key] = value;
+        }
+    }
+    tool
+}
+
 pub(super) fn kind(value: &Value) -> &str {
     value["type"].as_str().unwrap_or_default()
 }
@@ -137,7 +152,9 @@ mod tests {
                 json!({"type": "function", "function": now})
             ]
         );
-        assert_eq!(tools.kept, [sent[1].clone(), sent[3].clone()]);
+        let now = json!({"type": "function", "name": "now", "description": null,
+            "parameters": {"type": "object", "properties": {}}, "strict": false});
+        assert_eq!(tools.kept, [sent[1].clone(), now]);
         assert_eq!(tools.left_out, ["tools[0]: web_search", "tools[2]: custom"]);
         assert_eq!(
             (tools.choice, tools.choice_echo),

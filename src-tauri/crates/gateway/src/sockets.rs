@@ -1,0 +1,197 @@
+//! The Responses API over a WebSocket. Each message of the client is sent as a `POST /v1/responses` through all the layers that a
+//! request over HTTP passes, so that keys, limits, charges, pauses, ids and metrics are the same; its events are the messages back.
+//!
+//! Specification: Open Responses, version 2026-04-24, "WebSocket Transport".
+
+mod answer;
+mod connection;
+mod metered;
+mod turn;
+
+use crate::{
+    dialects::openai::responses::RESPONSES,
+    edge::{
+        keys::{Keys, Sender, Weight},
+        origin::OverTls,
+    },
+    http::{error::Failure, headers::REQUEST_ID, routes::routes, schema::Errors},
+};
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, Request, header},
+    response::Response,
+};
+use connection::Connection;
+use hyper_util::rt::TokioIo;
+use std::{fmt, sync::Arc};
+use tierbar_core::{Code, Error, lease::BoxFuture};
+use tokio_tungstenite::tungstenite::handshake::server::create_response;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+use utoipa_axum::router::OpenApiRouter;
+
+/// The place of a connection among those that the server holds.
+pub trait ConnectionSlot: fmt::Debug + Send + Sync {
+    /// Marks the connection as waiting for its client. If other clients need places, those that wait longest lose theirs.
+    fn waits(&self);
+
+    /// Marks the connection's request as complete.
+    fn answers(&self);
+
+    /// Waits until the place is lost.
+    fn given_up(&self) -> BoxFuture<'_, ()>;
+}
+
+/// On a request: its connection's place, for a connection that outlives the request. The connection lasts while this is held.
+#[derive(Debug, Clone)]
+pub struct Slot(pub Arc<dyn ConnectionSlot>);
+
+/// What WebSockets are served with.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    /// The Responses API with all layers.
+    pub(crate) requests: Router,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) closing: CancellationToken,
+}
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Sockets>> {
+    OpenApiRouter::default().routes(routes!(open))
+}
+
+/// Opens a WebSocket for responses. Each message `response.create` has the fields of `POST /v1/responses`, and is answered with the
+/// same events.
+#[utoipa::path(
+    get,
+    path = RESPONSES,
+    tag = "openai",
+    operation_id = "respondOverWebSocket",
+    responses(
+        (status = 101, description = "The connection is a WebSocket"),
+        Errors,
+    ),
+)]
+async fn open(
+    State(sockets): State<Arc<Sockets>>,
+    Extension(sender): Extension<Sender>,
+    mut request: Request<Body>,
+) -> Result<Response, Failure> {
+    let upgrade = hyper::upgrade::on(&mut request);
+    let (head, _) = request.into_parts();
+    let slot = head.extensions.get::<Slot>().cloned();
+    let source = TurnSource {
+        router: sockets.requests.clone(),
+        headers: turn_headers(&head.headers),
+        over_tls: head.extensions.get::<OverTls>().copied(),
+        id: head.headers.get(&REQUEST_ID).cloned(),
+        count: 0,
+    };
+    let mut asked = Request::new(());
+    *asked.method_mut() = head.method;
+    *asked.version_mut() = head.version;
+    *asked.headers_mut() = head.headers;
+    let accepted = create_response(&asked).map_err(|why| {
+        let message = format!("GET {RESPONSES} opens a WebSocket: {why}");
+        Error::new(Code::BadRequest, message)
+            .hint(format!("for a response over HTTP, send POST {RESPONSES}"))
+    })?;
+    let account = Account {
+        keys: Arc::clone(&sockets.keys),
+        sender,
+    };
+    let reading = account.weigh()?;
+    let closing = sockets.closing.clone();
+    let serving = async move {
+        match upgrade.await {
+            Ok(upgraded) => {
+                let stream = TokioIo::new(upgraded);
+                let connection = Connection::new(stream, reading, account, source, slot, closing);
+                connection.await.run().await;
+            }
+            Err(error) => tracing::debug!("a connection did not become a WebSocket: {error}"),
+        }
+    };
+    tokio::spawn(serving.in_current_span());
+    Ok(accepted.map(|()| Body::empty()))
+}
+
+/// Headers that are about the connection or its first request, and `x-tierbar-queue`, since a turn is answered now or not at all.
+const OF_THE_CONNECTION: [&str; 7] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+    "upgrade",
+    "x-request-id",
+    "x-tierbar-queue",
+];
+
+/// The headers of each turn: the connection's, which say who asks, for what tier, and from which page.
+fn turn_headers(headers: &HeaderMap) -> HeaderMap {
+    let is_kept = |name: &HeaderName| {
+        let name = name.as_str();
+        !OF_THE_CONNECTION.contains(&name) && !name.starts_with("sec-websocket-")
+    };
+    let kept = headers.iter().filter(|(name, _)| is_kept(name));
+    let mut kept: HeaderMap = kept
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let json = HeaderValue::from_static("application/json");
+    kept.insert(header::CONTENT_TYPE, json);
+    kept
+}
+
+/// Whose memory a connection takes.
+#[derive(Debug)]
+struct Account {
+    keys: Arc<Keys>,
+    sender: Sender,
+}
+
+impl Account {
+    /// # Errors
+    /// `Unauthorized` if the key has been revoked.
+    fn weigh(&self) -> Result<Weight, Error> {
+        let keys = &self.keys;
+        Ok(match &self.sender {
+            Sender::Owner => keys.weigh(None).of_the_owner(),
+            Sender::Key(id) => keys.charge(Some(id), 0)?,
+            Sender::Program => keys.weigh(None),
+        })
+    }
+}
+
+/// Makes requests of messages.
+#[derive(Debug)]
+struct TurnSource {
+    router: Router,
+    headers: HeaderMap,
+    over_tls: Option<OverTls>,
+    /// Of the request that opened the connection. Turns have the same with a number.
+    id: Option<HeaderValue>,
+    count: u32,
+}
+
+impl TurnSource {
+    fn request(&mut self, body: String) -> Request<Body> {
+        let mut request = Request::new(Body::from(body));
+        *request.method_mut() = axum::http::Method::POST;
+        *request.uri_mut() = axum::http::Uri::from_static(RESPONSES);
+        *request.headers_mut() = self.headers.clone();
+        self.count += 1;
+        let id = self.id.as_ref().and_then(|id| id.to_str().ok());
+        let id = id.map(|id| HeaderValue::try_from(format!("{id}-{}", self.count)));
+        if let Some(Ok(id)) = id {
+            request.headers_mut().insert(REQUEST_ID.clone(), id);
+        }
+        if let Some(over_tls) = self.over_tls {
+            request.extensions_mut().insert(over_tls);
+        }
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests;
