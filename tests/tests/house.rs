@@ -467,13 +467,14 @@ const EDGE: [&str; 8] = [
     "origin",
     "keys",
 ];
-const ADMIN: [&str; 25] = [
+const ADMIN: [&str; 27] = [
     "models",
     "tiers",
     "events",
     "chains",
     "chats",
     "config",
+    "connect",
     "costs",
     "diagnosis",
     "downloads",
@@ -483,6 +484,7 @@ const ADMIN: [&str; 25] = [
     "log",
     "measures",
     "metrics",
+    "origins",
     "paging",
     "pause",
     "queue",

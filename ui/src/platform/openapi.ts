@@ -471,6 +471,26 @@ export interface paths {
         patch: operations["changeConfig"];
         trace?: never;
     };
+    "/tierbar/v1/connect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the known clients with their settings for this server: its address as this request reached it, a tier that suits
+         *     the client, and why.
+         */
+        get: operations["listClients"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/costs": {
         parameters: {
             query?: never;
@@ -758,6 +778,25 @@ export interface paths {
         /** Hashes a model, and compares it with what was downloaded. */
         post: operations["verifyModel"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/origins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the origins whose pages may call, and those that were refused. */
+        get: operations["listOrigins"];
+        put?: never;
+        /** Lets the pages of an origin call the API. The rest of the configuration file stays as it is. */
+        post: operations["allowOrigin"];
+        /** Refuses the pages of an origin again, or forgets that they were refused. */
+        delete: operations["revokeOrigin"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2196,6 +2235,43 @@ export interface components {
             /** @description What happens once the context does not hold the chat. */
             when_full: components["schemas"]["WhenFull"];
         };
+        /** @description The running server, as far as clients' settings depend on it. */
+        ClientServer: {
+            embedder: components["schemas"]["TierId"] | null;
+            /** @description Whether inference needs an API key. */
+            key_required: boolean;
+            /** @description The tiers that have a model, in reading order. */
+            tiers: components["schemas"]["ClientTier"][];
+            /** @description The base address, such as `http://127.0.0.1:11435`. */
+            url: string;
+        };
+        /** @description A client's settings for this server. */
+        ClientSettings: {
+            about: string;
+            /** @description Whether it is installed on this machine; `null` if nothing would show that. */
+            found: boolean | null;
+            id: string;
+            /** @description The suggested `model`: a tier. */
+            model: string;
+            name: string;
+            notes: string[];
+            /** @description Why this one, in a sentence. */
+            reason: string;
+            settings: components["schemas"]["Snippet"][];
+            /** @description What will not work with it, each with what to do. */
+            warnings: string[];
+        };
+        /** @description A tier that answers chats. */
+        ClientTier: {
+            /**
+             * Format: int32
+             * @description Its context in tokens; `null` if that is not known before it loads.
+             */
+            context_tokens: number | null;
+            id: components["schemas"]["TierId"];
+            /** @description Whether its model takes tools; `null` if that is not known. */
+            tools: boolean | null;
+        };
         /** @description A program with OpenAI's API, started and ended like our worker. */
         CommandEngine: {
             /** @description The program and its arguments; the host replaces `{socket}` and `{port}`. */
@@ -2352,6 +2428,11 @@ export interface components {
         ConfigAnswer: {
             config: components["schemas"]["Config"];
             path: string;
+        };
+        /** @description The server as clients see it, and their settings for it. */
+        Connections: {
+            clients: components["schemas"]["ClientSettings"][];
+            server: components["schemas"]["ClientServer"];
         };
         /** @description A saved context that is deleted. */
         ContextDeleted: {
@@ -2693,6 +2774,11 @@ export interface components {
         };
         /** @enum {string} */
         Finish: "stop" | "length" | "stopped" | "error";
+        /**
+         * @description The form of a configuration file.
+         * @enum {string}
+         */
+        Form: "json" | "toml" | "yaml";
         /** @description Whether an endpoint can be used now. */
         Gate: {
             /** @enum {string} */
@@ -3725,6 +3811,20 @@ export interface components {
             /** @example 0.12.11 */
             version: string;
         };
+        /** @description Who may call from a page, and who was refused. */
+        OriginList: {
+            /** @description Those of `allowed_origins` in the configuration. */
+            allowed: string[];
+            /** @description The schemes of installed programs, whose pages may always use the models. */
+            program_schemes: string[];
+            /** @description Those of this machine and its network that were refused since the host's start, oldest first. */
+            refused: components["schemas"]["RefusedOrigin"][];
+        };
+        /** @description An origin. Unknown fields are refused. */
+        OriginRequest: {
+            /** @description Such as `http://localhost:3000`. */
+            origin: string;
+        };
         /**
          * @description The outcome of a candidate.
          * @enum {string}
@@ -4070,6 +4170,16 @@ export interface components {
             name: string;
             reason: string;
             repository: string;
+        };
+        /** @description An origin whose pages were refused. */
+        RefusedOrigin: {
+            /** @description Such as `http://localhost:3000`. */
+            origin: string;
+            /**
+             * Format: int64
+             * @description When that was first, in milliseconds since 1970.
+             */
+            since_ms: number;
         };
         /** @description Where a removed model went. */
         Removed: {
@@ -4509,6 +4619,16 @@ export interface components {
         };
         /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
         Size: string;
+        /** @description A text to enter somewhere. */
+        Snippet: {
+            form: components["schemas"]["Form"] | null;
+            kind: components["schemas"]["SnippetKind"];
+            /** @description Where it goes, such as `~/.codex/config.toml`. */
+            place: string;
+            text: string;
+        };
+        /** @enum {string} */
+        SnippetKind: "environment" | "file" | "code" | "terminal" | "window";
         /** @description `"90s"`, `"10m"`, `"2h"`, `"1d"`: a whole number and one unit, at most a week. */
         Span: string;
         /** @description Speed of the answer that is streaming now, else of the last one; `null` before the first. */
@@ -4583,6 +4703,8 @@ export interface components {
             /** @description Notices for the user, such as an unknown key in the configuration. */
             notices: string[];
             ram: components["schemas"]["Ram"];
+            /** @description Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first. */
+            refused_origins: components["schemas"]["RefusedOrigin"][];
             speed: components["schemas"]["Speed"];
             swap: components["schemas"]["Swap"];
             /** @description In reading order: fast, primary, heavy, then the rest by name. */
@@ -5434,11 +5556,15 @@ export type ChatList = components['schemas']['ChatList'];
 export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
 export type ChatSummary = components['schemas']['ChatSummary'];
+export type ClientServer = components['schemas']['ClientServer'];
+export type ClientSettings = components['schemas']['ClientSettings'];
+export type ClientTier = components['schemas']['ClientTier'];
 export type CommandEngine = components['schemas']['CommandEngine'];
 export type CompressRequest = components['schemas']['CompressRequest'];
 export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
 export type ConfigAnswer = components['schemas']['ConfigAnswer'];
+export type Connections = components['schemas']['Connections'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
 export type ContextName = components['schemas']['ContextName'];
 export type ContextSave = components['schemas']['ContextSave'];
@@ -5471,6 +5597,7 @@ export type Expected = components['schemas']['Expected'];
 export type ExpertReads = components['schemas']['ExpertReads'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
+export type Form = components['schemas']['Form'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
@@ -5548,6 +5675,8 @@ export type OllamaNamed = components['schemas']['OllamaNamed'];
 export type OllamaPulled = components['schemas']['OllamaPulled'];
 export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
+export type OriginList = components['schemas']['OriginList'];
+export type OriginRequest = components['schemas']['OriginRequest'];
 export type Outcome = components['schemas']['Outcome'];
 export type Paging = components['schemas']['Paging'];
 export type PagingRow = components['schemas']['PagingRow'];
@@ -5575,6 +5704,7 @@ export type QueuedResult = components['schemas']['QueuedResult'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Ram = components['schemas']['Ram'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
+export type RefusedOrigin = components['schemas']['RefusedOrigin'];
 export type Removed = components['schemas']['Removed'];
 export type RerankRequest = components['schemas']['RerankRequest'];
 export type Reranked = components['schemas']['Reranked'];
@@ -5605,6 +5735,8 @@ export type Settings = components['schemas']['Settings'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type Size = components['schemas']['Size'];
+export type Snippet = components['schemas']['Snippet'];
+export type SnippetKind = components['schemas']['SnippetKind'];
 export type Span = components['schemas']['Span'];
 export type Speed = components['schemas']['Speed'];
 export type SpeedEstimate = components['schemas']['SpeedEstimate'];
@@ -6493,6 +6625,28 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    listClients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The clients */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Connections"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     costs: {
         parameters: {
             query?: {
@@ -6988,6 +7142,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Verified"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listOrigins: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The origins */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OriginList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    allowOrigin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OriginRequest"];
+            };
+        };
+        responses: {
+            /** @description The origins */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OriginList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    revokeOrigin: {
+        parameters: {
+            query: {
+                /** @description Such as `http://localhost:3000`. */
+                origin: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The origins */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OriginList"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -438,4 +438,5 @@ export const STATUS: Status = {
   downloads: [],
   models_revision: 0,
   notices: [],
+  refused_origins: [],
 };
