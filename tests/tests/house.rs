@@ -469,13 +469,14 @@ const EDGE: [&str; 10] = [
     "ui",
     "keys",
 ];
-const ADMIN: [&str; 25] = [
+const ADMIN: [&str; 27] = [
     "models",
     "tiers",
     "events",
     "chains",
     "chats",
     "config",
+    "connect",
     "costs",
     "diagnosis",
     "downloads",
@@ -485,6 +486,7 @@ const ADMIN: [&str; 25] = [
     "log",
     "measures",
     "metrics",
+    "origins",
     "paging",
     "pause",
     "queue",

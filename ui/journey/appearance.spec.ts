@@ -51,7 +51,7 @@ for (const scheme of ['light', 'dark'] as const) {
     await expectLegible(chat, scheme);
 
     await chat.goto(`${host.url}/settings.html`);
-    for (const section of ['general', 'models', 'tiers', 'monitor']) {
+    for (const section of ['general', 'models', 'tiers', 'connect', 'monitor']) {
       await chat.getByTestId(`settings-nav-${section}`).click();
       await expect(chat.locator('.card').first()).toBeVisible();
       await expectLegible(chat, scheme);

@@ -440,4 +440,5 @@ export const STATUS: Status = {
   downloads: [],
   models_revision: 0,
   notices: [],
+  refused_origins: [],
 };

@@ -3,6 +3,7 @@
 mod bench;
 mod chat;
 mod client;
+mod connect;
 mod costs;
 mod diagnose;
 mod doctor;
@@ -12,6 +13,7 @@ mod key;
 mod log;
 mod measure;
 mod models;
+mod origins;
 mod output;
 mod pause;
 mod platform;
@@ -68,6 +70,10 @@ enum Command {
     /// Manage tokens for other services, such as Hugging Face
     #[command(subcommand)]
     Secret(secret::Command),
+    /// Show an app's settings for Tierbar, or write them into its configuration
+    Connect(connect::Args),
+    /// List, allow and refuse web pages that call the API
+    Origins(origins::Args),
     /// Manage API keys
     #[command(subcommand)]
     Key(key::Command),
@@ -143,6 +149,8 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Downloads(args) => downloads::run(home, args).await,
         Command::Queue(args) => queue::run(home, args).await,
         Command::Secret(command) => secret::run(home, command).await,
+        Command::Connect(args) => connect::run(home, args).await,
+        Command::Origins(args) => origins::run(home, args).await,
         Command::Key(command) => key::run(home, command).await,
         Command::Sessions(command) => sessions::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,

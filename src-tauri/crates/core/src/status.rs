@@ -33,6 +33,19 @@ pub struct Status {
     pub models_revision: u64,
     /// Notices for the user, such as an unknown key in the configuration.
     pub notices: Vec<String>,
+    /// Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub refused_origins: Vec<RefusedOrigin>,
+}
+
+/// An origin whose pages were refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RefusedOrigin {
+    /// Such as `http://localhost:3000`.
+    pub origin: String,
+    /// When that was first, in milliseconds since 1970.
+    pub since_ms: u64,
 }
 
 /// Memory pressure in three levels, as macOS names them.

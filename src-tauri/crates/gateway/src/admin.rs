@@ -3,6 +3,7 @@
 mod chains;
 mod chats;
 mod config;
+mod connect;
 mod costs;
 mod diagnosis;
 mod downloads;
@@ -14,6 +15,7 @@ mod log;
 mod measures;
 pub(crate) mod metrics;
 mod models;
+mod origins;
 mod paging;
 mod pause;
 mod queue;
@@ -87,6 +89,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(keys::list, keys::add))
         .routes(routes!(keys::revoke))
         .routes(routes!(config::get, config::patch))
+        .routes(routes!(origins::list, origins::allow, origins::revoke))
+        .routes(routes!(connect::list))
         .routes(routes!(chains::list))
         .routes(routes!(costs::costs))
         .routes(routes!(schedules::list))

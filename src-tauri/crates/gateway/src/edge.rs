@@ -47,6 +47,13 @@ pub(crate) struct Edge {
     pub(crate) reads_lines: fn(&str, &HeaderMap) -> bool,
 }
 
+impl Edge {
+    /// Returns whether inference needs an API key or the token.
+    pub(crate) fn needs_key(&self) -> bool {
+        !self.address.ip().is_loopback() || self.services.config().server.require_keys
+    }
+}
+
 /// Returns 256 random bits as text for headers and cookies.
 ///
 /// # Errors

@@ -52,6 +52,22 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// `BadRequest` or `ConfigInvalid` naming the key; `Storage` if the file cannot be written.
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
 
+    /// Remembers that pages of an origin were refused, if the owner may allow it with a click.
+    fn refuse_origin(&self, origin: &str);
+
+    /// Adds an origin to `allowed_origins` or removes it, and forgets that its pages were refused.
+    ///
+    /// # Errors
+    /// Those of [`Self::patch_config`].
+    fn set_origin(
+        &self,
+        origin: String,
+        allowed: bool,
+    ) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
+
+    /// The ids of the known clients that are installed on this machine.
+    fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>>;
+
     /// What the machine is, and what Tierbar itself uses of it.
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)>;
 }

@@ -36,7 +36,9 @@ use tierbar_core::{
     policy::Stance,
     schedule::ScheduleStatus,
     setup::{FolderRoom, SetupPlan},
-    status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
+    status::{
+        BudgetStatus, EngineKind, GuardStatus, Ram, RefusedOrigin, Speed, Status, Swap, TierStatus,
+    },
 };
 use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
@@ -84,6 +86,7 @@ pub(crate) fn status() -> Status {
         downloads: Vec::new(),
         models_revision: 0,
         notices: Vec::new(),
+        refused_origins: Vec::new(),
     }
 }
 
@@ -229,6 +232,35 @@ impl Services for Home {
     }
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
         Box::pin(async move { Err(Error::new(Code::BadRequest, patch.to_string())) })
+    }
+    fn refuse_origin(&self, origin: &str) {
+        self.status.send_modify(|status| {
+            Arc::make_mut(status).refused_origins.push(RefusedOrigin {
+                origin: origin.to_owned(),
+                since_ms: 7,
+            });
+        });
+    }
+    fn set_origin(
+        &self,
+        origin: String,
+        allowed: bool,
+    ) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
+        self.status.send_modify(|status| {
+            let refused = &mut Arc::make_mut(status).refused_origins;
+            refused.retain(|refused| refused.origin != origin);
+        });
+        let origins = &mut self.config.lock().unwrap().allowed_origins;
+        origins.retain(|other| *other != origin);
+        origins.extend(Some(origin).filter(|_| allowed));
+        let config = Config {
+            allowed_origins: origins.clone(),
+            ..Config::default()
+        };
+        Box::pin(async move { Ok(Arc::new(config)) })
+    }
+    fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>> {
+        Box::pin(async { vec!["codex"] })
     }
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
         Box::pin(async { (MachineFigures::default(), HostFigures::default()) })

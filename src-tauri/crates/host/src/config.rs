@@ -10,13 +10,13 @@ mod watch;
 
 pub(crate) use watch::{Watching, watch};
 
+use crate::whole_file;
 use parking_lot::Mutex;
 use read::Parsed;
 pub(crate) use read::parse;
 use serde_json::{Map, Value};
 use std::{
-    fs,
-    io::{self, Write},
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -148,21 +148,8 @@ impl ConfigFile {
     }
 }
 
-/// Writes the whole file or nothing, even if the power fails.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    // A link, such as into a repository of settings, stays a link.
-    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let replace = || {
-        let mut file = tempfile::NamedTempFile::new_in(target.parent().unwrap_or(Path::new(".")))?;
-        file.write_all(text.as_bytes())?;
-        file.as_file().sync_all()?;
-        if let Ok(before) = fs::metadata(&target) {
-            file.as_file().set_permissions(before.permissions())?;
-        }
-        file.persist(&target)?;
-        io::Result::Ok(())
-    };
-    replace().map_err(|error| {
+    whole_file::replace(path, text).map_err(|error| {
         Error::new(
             Code::Storage,
             format!("{} cannot be written: {error}", path.display()),

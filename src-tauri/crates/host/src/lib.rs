@@ -7,6 +7,7 @@ mod address;
 mod app_lock;
 mod awake;
 mod blocking;
+pub mod clients;
 mod config;
 mod conversations;
 mod examine;
@@ -35,6 +36,7 @@ mod start;
 mod status;
 mod tls;
 mod volume;
+pub mod whole_file;
 mod worker;
 
 pub use app_lock::{AppLock, ask_app};

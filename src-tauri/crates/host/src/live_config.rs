@@ -179,6 +179,7 @@ impl LiveConfig {
 
     /// Publishes the notices with the status.
     pub(crate) fn publish_notices(&self, config: &Config) {
+        self.board.forget_origins(&config.allowed_origins);
         self.board.notice(self.notices.collect(config));
     }
 

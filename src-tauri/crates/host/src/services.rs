@@ -1,10 +1,10 @@
 //! What the host offers to the gateway's administration.
 
 use crate::{
-    figures::Figures, journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner,
+    clients, figures::Figures, journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner,
     paging::PagingBoard, status::StatusBoard,
 };
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Config, Error,
@@ -74,6 +74,38 @@ impl Services for Admin {
                 ));
             };
             self.config.change_config(|_| patch).await
+        })
+    }
+
+    fn refuse_origin(&self, origin: &str) {
+        self.board.refuse_origin(origin);
+    }
+
+    fn set_origin(
+        &self,
+        origin: String,
+        allowed: bool,
+    ) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
+        Box::pin(async move {
+            let changed = self.config.change_config(|config| {
+                let mut origins = config.allowed_origins.clone();
+                origins.retain(|other| *other != origin);
+                if allowed {
+                    origins.push(origin.clone());
+                }
+                Map::from_iter([("allowed_origins".to_owned(), json!(origins))])
+            });
+            let config = changed.await?;
+            self.board.forget_origins(&[origin]);
+            self.board.now();
+            Ok(config)
+        })
+    }
+
+    fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>> {
+        Box::pin(async {
+            let found = tokio::task::spawn_blocking(clients::found).await;
+            found.unwrap_or_default()
         })
     }
 

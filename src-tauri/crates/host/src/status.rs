@@ -14,6 +14,7 @@ use tierbar_core::{
     download::DownloadStatus,
     history::History,
     lease::Tiers,
+    origin::RefusedOrigins,
     paging::DiskTraffic,
     reading::Reading,
     status::{EngineKind, Pressure, Ram, Status, Swap},
@@ -56,6 +57,7 @@ struct Parts {
     downloads: Downloads,
     memory: Mutex<Memory>,
     notices: Mutex<Vec<String>>,
+    refused: Mutex<RefusedOrigins>,
     models: AtomicU64,
 }
 
@@ -114,6 +116,7 @@ impl StatusBoard {
             downloads,
             memory: Mutex::new(memory),
             notices: Mutex::new(Vec::new()),
+            refused: Mutex::default(),
             models: AtomicU64::new(0),
         };
         let first = Arc::new(parts.compose());
@@ -163,6 +166,20 @@ impl StatusBoard {
     pub(crate) fn notice(&self, notices: Vec<String>) {
         *self.parts.notices.lock() = notices;
         self.now();
+    }
+
+    /// Remembers an origin whose page was refused, and publishes it if it is new.
+    pub(crate) fn refuse_origin(&self, origin: &str) {
+        let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
+        let is_new = self.parts.refused.lock().note(origin, now);
+        if is_new {
+            self.now();
+        }
+    }
+
+    /// Forgets that pages of these origins were refused. Watchers see it with the next notices.
+    pub(crate) fn forget_origins(&self, origins: &[String]) {
+        self.parts.refused.lock().forget(origins);
     }
 
     /// Keeps the status up to date until `closing`.
@@ -298,6 +315,7 @@ impl Parts {
             downloads: self.downloads.borrow().to_vec(),
             models_revision: self.models.load(Ordering::Relaxed),
             notices,
+            refused_origins: self.refused.lock().list().to_vec(),
         }
     }
 }

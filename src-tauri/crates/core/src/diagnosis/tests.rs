@@ -66,6 +66,10 @@ fn status() -> Status {
         downloads: Vec::new(),
         models_revision: 0,
         notices: vec![SECRET.to_owned()],
+        refused_origins: vec![crate::status::RefusedOrigin {
+            origin: SECRET.to_owned(),
+            since_ms: 0,
+        }],
     }
 }
 

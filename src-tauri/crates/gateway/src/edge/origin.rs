@@ -12,10 +12,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use std::{net::IpAddr, sync::Arc};
-use tierbar_core::{Code, Error};
+use tierbar_core::{
+    Code, Error,
+    origin::{self, OriginKind},
+};
 
-/// The origin of the app's windows, and of those of every other Tauri app.
-pub(crate) const APP_ORIGIN: &str = "tauri://localhost";
 /// The paths of the API, not of the page.
 const API: [&str; 4] = ["/v1/", "/api/", "/tierbar/", "/metrics"];
 /// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.
@@ -25,20 +26,47 @@ const PREFLIGHT_SECONDS: &str = "7200";
 #[derive(Debug, Clone, Copy)]
 pub struct OverTls;
 
+/// A request that is refused.
+struct Refused {
+    error: Error,
+    /// The origin of the page, if it may read why.
+    reader: Option<HeaderValue>,
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            reader: None,
+        }
+    }
+}
+
 /// Refuses other names (DNS rebinding) and other sites' pages (a site that calls localhost).
 pub(crate) async fn same_site(
     State(edge): State<Arc<Edge>>,
-    request: Request<Body>,
+    mut request: Request<Body>,
     next: Next,
 ) -> Response {
-    let origin = match check(&edge, &request) {
-        Ok(Some(origin)) => origin,
+    let (origin, refused) = match check(&edge, &request) {
         Ok(None) => return next.run(request).await,
-        Err(error) => return Failure(error).into_response(),
+        Ok(Some(origin)) => (origin, None),
+        Err(Refused {
+            error,
+            reader: None,
+        }) => return Failure(error).into_response(),
+        Err(Refused {
+            error,
+            reader: Some(origin),
+        }) => (origin, Some(error)),
     };
     let mut response = if is_preflight(&request) {
         preflight(&request)
+    } else if let Some(error) = refused {
+        Failure(error).into_response()
     } else {
+        // A session belongs to our own page.
+        request.headers_mut().remove(header::COOKIE);
         next.run(request).await
     };
     let headers = response.headers_mut();
@@ -57,24 +85,26 @@ pub(crate) async fn same_site(
 ///
 /// # Errors
 /// `Forbidden` for a name that is not this server's, and for a page that may not call.
-fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Error> {
+fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Refused> {
     let forbidden = |message: String| Error::new(Code::Forbidden, message);
     let host = named_host(request)
         .ok_or_else(|| forbidden("the request has no Host header, or several".to_owned()))?;
     let config = edge.services.config();
     if !is_own_name(&host, edge.address.ip(), &config.server.names) {
         let message = format!("this server is not \"{}\"", host.host());
-        return Err(forbidden(message).hint(
-            "use localhost, 127.0.0.1 or the address that Tierbar listens on, or add the name to `names` \
-             of [server] in config.toml",
-        ));
+        return Err(forbidden(message)
+            .hint(
+                "use localhost, 127.0.0.1 or the address that Tierbar listens on, or add the name to `names` \
+                 of [server] in config.toml",
+            )
+            .into());
     }
     let Some(origin) = request.headers().get(header::ORIGIN) else {
         if is_foreign_page(request) {
             let message = "pages of other sites cannot call this server".to_owned();
-            return Err(
-                forbidden(message).hint("open the address directly, or call it from a program")
-            );
+            return Err(forbidden(message)
+                .hint("open the address directly, or call it from a program")
+                .into());
         }
         return Ok(None);
     };
@@ -85,14 +115,36 @@ fn check(edge: &Edge, request: &Request<Body>) -> Result<Option<HeaderValue>, Er
     if origin.as_bytes() == format!("{scheme}://{host}").as_bytes() {
         return Ok(None);
     }
-    let named = String::from_utf8_lossy(origin.as_bytes()).into_owned();
-    if named != APP_ORIGIN && !config.allowed_origins.contains(&named) {
-        return Err(
-            forbidden(format!("pages of {named} cannot call this server"))
-                .hint("add the origin to allowed_origins in config.toml if you trust it"),
-        );
+    let named = String::from_utf8_lossy(origin.as_bytes());
+    let kind = origin::kind(&named);
+    if kind == OriginKind::Program || config.allowed_origins.iter().any(|own| *own == named) {
+        return Ok(Some(origin.clone()));
     }
-    Ok(Some(origin.clone()))
+    let mut reader = None;
+    if kind == OriginKind::Local {
+        edge.services.refuse_origin(&named);
+        reader = Some(origin.clone());
+    }
+    let error = forbidden(format!("pages of {named} cannot call this server"));
+    Err(Refused {
+        error: error.hint(way_in(&named, kind)),
+        reader,
+    })
+}
+
+/// Returns how the owner lets an origin in. The command is shown only for what is an origin, since people copy it.
+fn way_in(named: &str, kind: OriginKind) -> String {
+    match kind {
+        OriginKind::Program | OriginKind::Local => format!(
+            "to let this page in, click Allow in Tierbar (Settings > Connect), or run: tierbar origins allow {named}"
+        ),
+        OriginKind::Public => {
+            format!("if you trust this site, let it in with: tierbar origins allow {named}")
+        }
+        OriginKind::Opaque => "a page that is opened from a file or in a sandboxed frame cannot be told from others: open it \
+             from a web server, such as `python3 -m http.server`, then allow that address"
+            .to_owned(),
+    }
 }
 
 /// Passes only requests with the token, or of a browser that has exchanged it for a session.

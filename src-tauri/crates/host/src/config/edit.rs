@@ -99,11 +99,57 @@ fn apply(table: &mut dyn TableLike, patch: &Map<String, Value>, path: &str) -> R
 /// Replaces only the value: the rest of its line stays.
 fn set(table: &mut dyn TableLike, key: &str, mut new: toml_edit::Value) {
     if let Some(Item::Value(old)) = table.get_mut(key) {
+        if let (Some(list), Some(changed)) = (old.as_array_mut(), new.as_array())
+            && change_texts(list, changed)
+        {
+            return;
+        }
         *new.decor_mut() = old.decor().clone();
         *old = new;
     } else {
         table.insert(key, value(new));
     }
+}
+
+/// Removes and appends texts of a list, so that comments between the others stay. Returns `false` for any other change.
+fn change_texts(list: &mut Array, changed: &Array) -> bool {
+    let texts = |list: &Array| -> Option<Vec<String>> {
+        let texts = list.iter().map(|item| item.as_str().map(str::to_owned));
+        texts.collect()
+    };
+    let (Some(before), Some(after)) = (texts(list), texts(changed)) else {
+        return false;
+    };
+    let kept: Vec<_> = before
+        .into_iter()
+        .filter(|text| after.contains(text))
+        .collect();
+    if !after.starts_with(&kept) {
+        return false;
+    }
+    list.retain(|item| {
+        item.as_str()
+            .is_some_and(|text| kept.iter().any(|kept| kept == text))
+    });
+    for text in &after[kept.len()..] {
+        let end = list.trailing().as_str().unwrap_or_default().to_owned();
+        let mut item = toml_edit::Value::from(text.as_str());
+        match end.rsplit_once('\n') {
+            // One to a line: what follows the last one, such as a comment, stays behind it.
+            Some((rest, _)) if !list.is_empty() => {
+                let first = list
+                    .get(0)
+                    .and_then(|first| first.decor().prefix()?.as_str());
+                let indent = first.and_then(|prefix| prefix.rsplit_once('\n'));
+                let indent = indent.map_or("  ", |(_, indent)| indent);
+                item.decor_mut().set_prefix(format!("{rest}\n{indent}"));
+                list.push_formatted(item);
+                list.set_trailing("\n");
+            }
+            _ => list.push(item),
+        }
+    }
+    true
 }
 
 fn toml_value(json: &Value, path: &str) -> Result<toml_edit::Value, Error> {

@@ -282,6 +282,42 @@ fn a_patch_adds_a_tier_and_an_origin_to_a_file_that_has_none() {
 }
 
 #[test]
+fn a_list_gains_and_loses_origins_and_keeps_its_comments() {
+    for (before, origins, after) in [
+        (
+            "allowed_origins = [\"http://a:1\"] # mine\n",
+            &["http://a:1", "http://b:2"][..],
+            "allowed_origins = [\"http://a:1\", \"http://b:2\"] # mine\n",
+        ),
+        (
+            "allowed_origins = [\n  \"http://a:1\", # one\n  \"http://b:2\", # two\n]\n",
+            &["http://a:1", "http://b:2", "http://c:3"],
+            "allowed_origins = [\n  \"http://a:1\", # one\n  \"http://b:2\", # two\n  \"http://c:3\",\n]\n",
+        ),
+        (
+            "allowed_origins = [\n  # why\n  \"http://a:1\",\n  \"http://b:2\",\n]\n",
+            &["http://a:1"],
+            "allowed_origins = [\n  # why\n  \"http://a:1\",\n]\n",
+        ),
+        (
+            "allowed_origins = []\n",
+            &["http://a:1"],
+            "allowed_origins = [\"http://a:1\"]\n",
+        ),
+        (
+            "allowed_origins = [\"http://a:1\"]\n",
+            &[],
+            "allowed_origins = []\n",
+        ),
+    ] {
+        let (_home, file) = opened(before);
+        let text = patch(&file, &json!({"allowed_origins": origins})).unwrap();
+        assert_eq!(text, after);
+        assert_eq!(file.config().allowed_origins, origins);
+    }
+}
+
+#[test]
 fn an_invalid_patch_changes_nothing() {
     let text = "[tiers.fast]\nmodel = \"a\"\n";
     let (_home, file) = opened(text);

@@ -8,7 +8,7 @@ use crate::{
 use axum::{
     body::{Body, Bytes},
     extract::State,
-    http::{HeaderMap, Method, Request, header},
+    http::{HeaderMap, Method, Request},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -123,13 +123,7 @@ async fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<sup
         let key = edge.keys.find(given)?;
         return Ok((Sender::Key(key.id.clone()), Some(key)));
     }
-    // Our own window sends the token; other apps' pages have its origin too.
-    let of_an_app = headers
-        .get(header::ORIGIN)
-        .is_some_and(|origin| origin.as_bytes() == origin::APP_ORIGIN.as_bytes());
-    let needed =
-        of_an_app || !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;
-    if !needed {
+    if !edge.needs_key() {
         return Ok((Sender::Program, None));
     }
     let message = if secret::shown(headers).next().is_some() {

@@ -81,10 +81,11 @@ async fn only_allowed_origins_get_cors_headers() {
     let host = ("host", "localhost:11435");
     for foreign in [
         "https://evil.example",
-        "http://localhost:3000",
-        "http://127.0.0.1:11435",
+        "https://localhost.evil.example",
         "null",
-        "tauri://evil",
+        "file://",
+        "http://localhost:3000/path",
+        "appx://evil",
     ] {
         let response = bench
             .send(get("/health", &[host, ("origin", foreign)]))
@@ -97,6 +98,7 @@ async fn only_allowed_origins_get_cors_headers() {
         );
         assert_eq!(json(response).await["error"]["code"], "forbidden");
     }
+    assert_eq!(bench.status.borrow().refused_origins, []);
     let own = bench
         .send(get(
             "/health",
@@ -121,6 +123,129 @@ async fn only_allowed_origins_get_cors_headers() {
         ] {
             assert!(exposed.contains(&needed), "{needed}");
         }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_installed_programs_may_use_models_only() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let host = ("host", "localhost:11435");
+    for program in [
+        "app://obsidian.md",
+        "vscode-webview://1a2b",
+        "vscode-file://vscode-app",
+        "tauri://localhost",
+    ] {
+        let page = [host, ("origin", program)];
+        let models = bench.send(get("/v1/models", &page)).await;
+        assert_eq!(models.status(), 200, "{program}");
+        assert_eq!(models.headers()["access-control-allow-origin"], program);
+        assert!(
+            !models
+                .headers()
+                .contains_key("access-control-allow-credentials")
+        );
+        assert_eq!(status(&bench, "/tierbar/v1/status", &page).await, 401);
+        let preflight = Request::builder().method("OPTIONS").uri("/api/chat");
+        let asks = [("access-control-request-method", "POST")];
+        let preflight = with(preflight, &[&page[..], &asks].concat());
+        assert_eq!(bench.send(preflight).await.status(), 204);
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_of_no_use_to_another_origins_page() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let begun = bench.ask("POST", "/tierbar/v1/session", "").await;
+    let cookie = begun.headers()["set-cookie"].to_str().unwrap();
+    let cookie = cookie.split(';').next().unwrap();
+    let half = begun.headers()["x-tierbar-session"].to_str().unwrap();
+    let session = [
+        ("host", "localhost:11435"),
+        ("cookie", cookie),
+        ("x-tierbar-session", half),
+    ];
+    let path = "/tierbar/v1/status";
+    assert_eq!(status(&bench, path, &session).await, 200);
+    for origin in [
+        "tauri://localhost",
+        "app://obsidian.md",
+        "https://friend.example",
+    ] {
+        let page = [&session[..], &[("origin", origin)]].concat();
+        assert_eq!(status(&bench, path, &page).await, 401, "{origin}");
+    }
+    let own = [&session[..], &[("origin", "http://localhost:11435")]].concat();
+    assert_eq!(status(&bench, path, &own).await, 200);
+}
+
+#[tokio::test]
+async fn a_local_page_is_refused_until_it_is_allowed() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let origin = "http://localhost:3000";
+    let page = [("host", "localhost:11435"), ("origin", origin)];
+    let preflight = || {
+        let request = Request::builder().method("OPTIONS").uri("/v1/models");
+        let asks = [("access-control-request-method", "GET")];
+        with(request, &[&page[..], &asks].concat())
+    };
+    // The page may read how to be let in, for which its preflight passes.
+    assert_eq!(bench.send(preflight()).await.status(), 204);
+    let refused = bench.send(get("/v1/models", &page)).await;
+    assert_eq!(refused.status(), 403);
+    assert_eq!(refused.headers()["access-control-allow-origin"], origin);
+    let error = json(refused).await;
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("tierbar origins allow http://localhost:3000"));
+    assert_eq!(bench.asked.take(), [""; 0]);
+
+    let list = json(bench.get("/tierbar/v1/origins").await).await;
+    assert_eq!(
+        list["allowed"],
+        serde_json::json!(["https://friend.example"])
+    );
+    assert_eq!(list["refused"][0]["origin"], origin);
+    let typed = r#"{"origin": "HTTP://localhost:3000/"}"#;
+    let allowed = bench.ask("POST", "/tierbar/v1/origins", typed).await;
+    let list = json(allowed).await;
+    assert_eq!(list["allowed"][1], origin);
+    assert_eq!(list["refused"], serde_json::json!([]));
+    let models = bench.send(get("/v1/models", &page)).await;
+    assert_eq!(models.status(), 200);
+
+    let path = "/tierbar/v1/origins?origin=http%3A%2F%2Flocalhost%3A3000";
+    let revoked = json(bench.ask("DELETE", path, "").await).await;
+    assert_eq!(
+        revoked["allowed"],
+        serde_json::json!(["https://friend.example"])
+    );
+    assert_eq!(status(&bench, "/v1/models", &page).await, 403);
+    // Forgotten as well, though it is not allowed.
+    assert_eq!(bench.ask("DELETE", path, "").await.status(), 200);
+    assert_eq!(bench.ask("DELETE", path, "").await.status(), 404);
+    for wrong in ["*", "null", "localhost:3000", "file://"] {
+        let body = serde_json::json!({"origin": wrong}).to_string();
+        let answer = bench.ask("POST", "/tierbar/v1/origins", body).await;
+        assert_eq!(answer.status(), 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn each_refused_page_is_told_how_to_be_let_in() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    for (origin, hint) in [
+        (
+            "http://192.168.1.5:8123",
+            "run: tierbar origins allow http://192.168.1.5:8123",
+        ),
+        ("https://evil.example", "if you trust this site"),
+        ("null", "open it from a web server"),
+        ("http://a' ; rm -rf ~", "open it from a web server"),
+    ] {
+        let page = [("host", "localhost"), ("origin", origin)];
+        let error = json(bench.send(get("/health", &page)).await).await;
+        let given = error["error"]["hint"].as_str().unwrap();
+        assert!(given.contains(hint), "{origin}: {given}");
     }
 }
 

@@ -8,6 +8,7 @@ use tierbar_core::{
         ChainConfig, Choice, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig,
         ScheduleConfig, ServerConfig, Span, Step, TierConfig,
     },
+    origin,
 };
 
 /// More threads than any current machine has cores.
@@ -46,7 +47,7 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
         )));
     }
     for allowed in &config.allowed_origins {
-        origin(allowed).map_err(at(&["allowed_origins"]))?;
+        origin::check(allowed).map_err(at(&["allowed_origins"]))?;
     }
     policy(config).map_err(|(key, wrong)| at(&["policy", key])(wrong))?;
     for (name, chain) in &config.chains {
@@ -262,23 +263,5 @@ fn whole_path(text: &str) -> Result<(), String> {
     }
     Err(format!(
         "\"{text}\" is not a full path; start it with / or ~/"
-    ))
-}
-
-fn origin(origin: &str) -> Result<(), String> {
-    let plain = |text: &str, more: &[u8]| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || more.contains(&b))
-    };
-    if origin
-        .split_once("://")
-        .is_some_and(|(scheme, host)| plain(scheme, b"+-.") && plain(host, b"-.:[]"))
-    {
-        return Ok(());
-    }
-    Err(format!(
-        "\"{origin}\" is not an origin: use scheme, host and port without a path, such as \"http://localhost:3000\""
     ))
 }

@@ -9,6 +9,7 @@ use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
+use tower::ServiceExt;
 
 const CHAT: &str = "/v1/chat/completions";
 const HERE: &str = "127.0.0.1:11435";
@@ -505,19 +506,23 @@ async fn places_are_kept_for_the_owner() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_app_needs_a_key() {
-    let bench = Bench::new(HERE).await;
-    bench.load(answers(json!({})));
-    let shown = key(&bench, "app", json!({})).await;
-    let app = |name: &str, value: &str| {
+async fn an_apps_page_needs_a_key_where_programs_do() {
+    let app = |bench: &Bench, name: &str, value: &str| {
         let request = Request::post(CHAT)
             .header(header::HOST, "localhost")
-            .header(header::ORIGIN, "tauri://localhost")
+            .header(header::ORIGIN, "app://obsidian.md")
             .header(name, value);
         let body = Body::from(r#"{"model": "fast", "messages": []}"#);
-        bench.send(request.body(body).unwrap())
+        let request = request.body(body).unwrap();
+        let router = bench.router.clone();
+        async move { router.oneshot(request).await.unwrap().status() }
     };
-    assert_eq!(app("x-none", "").await.status(), 401);
-    assert_eq!(app("x-api-key", &shown).await.status(), 200);
-    assert_eq!(app("x-api-key", bench.token.as_str()).await.status(), 200);
+    let open = Bench::new(HERE).await;
+    open.load(answers(json!({})));
+    assert_eq!(app(&open, "x-none", "").await, 200);
+    let keyed = Bench::configured(HERE, |config| config.server.require_keys = true).await;
+    keyed.load(answers(json!({})));
+    let shown = key(&keyed, "app", json!({})).await;
+    assert_eq!(app(&keyed, "x-none", "").await, 401);
+    assert_eq!(app(&keyed, "x-api-key", &shown).await, 200);
 }

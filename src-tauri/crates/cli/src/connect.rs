@@ -1,0 +1,226 @@
+//! `tierbar connect`: the settings with which other programs use Tierbar, printed or written into their files.
+
+mod edit;
+mod files;
+mod undo;
+mod write;
+
+use crate::{
+    client::{Client as Host, admin, read},
+    output,
+};
+use serde::Deserialize;
+use serde_json::json;
+use std::{
+    io::{BufRead, IsTerminal},
+    path::PathBuf,
+};
+use tierbar_core::{
+    Code, Error,
+    connect::{CLIENTS, Client, ClientServer, ClientSettings, SnippetKind, find, render},
+};
+use tierbar_host::clients;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// App or package, such as claude-code [default: list them]
+    client: Option<String>,
+    /// Write the settings into the app's configuration file
+    #[arg(long, requires = "client", conflicts_with_all = ["undo", "env"])]
+    write: bool,
+    /// Take out of the file what --write put in
+    #[arg(long, requires = "client", conflicts_with = "env")]
+    undo: bool,
+    /// Print only the lines for a shell, as in: eval "$(tierbar connect claude-code --env)"
+    #[arg(long, requires = "client", conflicts_with = "json")]
+    env: bool,
+    /// Tier to use [default: the one that suits the app]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "client",
+        conflicts_with = "undo"
+    )]
+    tier: Option<String>,
+    /// Change the file without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let Some(id) = &args.client else {
+        return list(args.json);
+    };
+    let client = find(id).ok_or_else(|| unknown(id))?;
+    if args.undo {
+        return undo::run(home, client, &args).await;
+    }
+    let server = server(home.as_ref()).await?;
+    if args.write {
+        return write::run(home, client, &server, &args).await;
+    }
+    let settings = ClientSettings {
+        found: is_found(client),
+        ..render(client, &server, args.tier.as_deref(), None)
+    };
+    if args.json {
+        output::line(&json!(settings).to_string());
+    } else if args.env {
+        output::write(&environment(&settings)?);
+        // Stdout is for the shell.
+        for warning in &settings.warnings {
+            output::error_line(&format!("warning: {warning}"));
+        }
+    } else {
+        output::write(&text(client, &settings));
+    }
+    Ok(())
+}
+
+fn unknown(id: &str) -> Error {
+    let near = CLIENTS
+        .iter()
+        .find(|client| client.id.contains(id) || client.name.eq_ignore_ascii_case(id));
+    let hint = match near {
+        Some(client) => format!("did you mean {}? `tierbar connect` lists all", client.id),
+        None => {
+            "`tierbar connect` lists all; any other OpenAI client takes the settings of `openai`"
+                .to_owned()
+        }
+    };
+    Error::new(Code::NotFound, format!("no client is called \"{id}\"")).hint(hint)
+}
+
+/// Returns the running server, or else the configured one.
+async fn server(home: Option<&PathBuf>) -> Result<ClientServer, Error> {
+    #[derive(Deserialize)]
+    struct Connections {
+        server: ClientServer,
+    }
+    let Ok(host) = Host::running(home) else {
+        let server = clients::configured(home.map(PathBuf::as_path))?;
+        output::error_line("Tierbar is not running; these are the settings of its configuration.");
+        return Ok(server);
+    };
+    let answer = host.get(&admin(&["connect"], &[])).await?;
+    let Connections { server } = read(answer)?;
+    Ok(server)
+}
+
+fn is_found(client: &Client) -> Option<bool> {
+    (!client.traces.is_empty()).then(|| clients::found().contains(&client.id))
+}
+
+fn list(as_json: bool) -> Result<(), Error> {
+    let found = clients::found();
+    let state = |client: &Client| (!client.traces.is_empty()).then(|| found.contains(&client.id));
+    if as_json {
+        let rows = CLIENTS.iter().map(|client| {
+            json!({
+                "id": client.id, "name": client.name, "about": client.about, "found": state(client),
+                "writes": write::has_file(client),
+            })
+        });
+        output::line(&json!(rows.collect::<Vec<_>>()).to_string());
+        return Ok(());
+    }
+    let mut text = String::new();
+    for client in CLIENTS {
+        let found = match state(client) {
+            Some(true) => "found",
+            Some(false) => "",
+            None => "package",
+        };
+        text += &format!(
+            "{:<18} {found:<8} {:<34} {}\n",
+            client.id, client.name, client.about
+        );
+    }
+    text += "\nTo see an app's settings: tierbar connect NAME\n";
+    let written: Vec<_> = CLIENTS
+        .iter()
+        .filter(|client| write::has_file(client))
+        .map(|client| client.id)
+        .collect();
+    text += &format!(
+        "To write them into its file, after a look at the change: tierbar connect NAME --write\n  ({})\n",
+        written.join(", ")
+    );
+    output::write(&text);
+    Ok(())
+}
+
+fn text(client: &Client, settings: &ClientSettings) -> String {
+    let mut text = format!(
+        "{}: {}, with {} ({}).\n",
+        settings.name, settings.about, settings.model, settings.reason
+    );
+    for warning in &settings.warnings {
+        text += &format!("Warning: {warning}.\n");
+    }
+    for snippet in &settings.settings {
+        text += &format!("\nIn {}:\n\n", snippet.place);
+        for line in snippet.text.lines() {
+            text += &format!("  {line}\n");
+        }
+    }
+    if !settings.notes.is_empty() {
+        text += "\n";
+    }
+    for note in &settings.notes {
+        text += &format!("{note}\n");
+    }
+    if write::has_file(client) {
+        text += &format!(
+            "\nTo write the file: tierbar connect {} --write\n",
+            client.id
+        );
+    }
+    text
+}
+
+fn environment(settings: &ClientSettings) -> Result<String, Error> {
+    let lines: String = settings
+        .settings
+        .iter()
+        .filter(|snippet| snippet.kind == SnippetKind::Environment)
+        .map(|snippet| format!("{}\n", snippet.text))
+        .collect();
+    if lines.is_empty() {
+        let message = format!("{} has no settings in the environment", settings.name);
+        return Err(
+            Error::new(Code::BadRequest, message).hint("leave out --env to see its settings")
+        );
+    }
+    Ok(lines)
+}
+
+/// Asks before a file is changed.
+///
+/// # Errors
+/// `BadRequest` if nobody can be asked, `Cancelled` after a no.
+fn confirm(args: &Args, question: &str) -> Result<(), Error> {
+    if args.yes {
+        return Ok(());
+    }
+    if args.json || !std::io::stdin().is_terminal() {
+        let message = match args.json {
+            true => "with --json, nobody is asked, so nothing was changed",
+            false => "there is no terminal to ask on, so nothing was changed",
+        };
+        return Err(Error::new(Code::BadRequest, message).hint("add --yes to change the file"));
+    }
+    output::prompt(&format!("{question} [y/N] "));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Ok(());
+    }
+    Err(Error::new(Code::Cancelled, "nothing was changed"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! `tierbar connect CLIENT --undo`.
+
+use super::{
+    Args, confirm, edit,
+    files::{Record, Records, Target, diff},
+};
+use crate::{
+    client::{Client as Host, admin},
+    output,
+};
+use serde_json::json;
+use std::path::PathBuf;
+use tierbar_core::{Code, Error, connect::Client};
+
+pub(super) async fn run(
+    home: Option<PathBuf>,
+    client: &'static Client,
+    args: &Args,
+) -> Result<(), Error> {
+    let records = Records::new(home.as_ref(), client);
+    let Some(record) = records.read()? else {
+        let message = format!("Tierbar has written nothing into a file of {}", client.name);
+        let hint = format!(
+            "settings that were entered by hand are listed by `tierbar connect {}`",
+            client.id
+        );
+        return Err(Error::new(Code::NotFound, message).hint(hint));
+    };
+    let target = Target::read(record.path.clone())?;
+    let Restored { text, left } = restored(&record, &target)?;
+    let path = target.path.display().to_string();
+    let before = target.text.as_deref().unwrap_or_default();
+    let changes = diff(&target.path, before, text.as_deref().unwrap_or_default());
+    if !args.json {
+        output::write(&changes);
+        for part in &left {
+            output::error_line(&format!(
+                "{part} in {path} has been changed since, and stays: remove it by hand if you want to"
+            ));
+        }
+    }
+    if text != target.text {
+        confirm(args, &format!("\nChange {path}?"))?;
+        target.write(text.as_deref())?;
+    }
+    let revoked = match &record.key {
+        Some(key) => Some(revoke(home.as_ref(), key).await),
+        None => None,
+    };
+    records.remove()?;
+    if args.json {
+        let report = json!({
+            "client": client.id, "path": path, "changed": text != target.text, "diff": changes, "left": left,
+        });
+        output::line(&report.to_string());
+        return Ok(());
+    }
+    match (&target.text, &text) {
+        (None, _) => output::line(&format!(
+            "{path} is gone, so there is nothing to undo in it."
+        )),
+        (Some(_), None) => output::line(&format!("{path} is removed again.")),
+        (Some(_), Some(_)) if left.is_empty() => {
+            output::line(&format!("{path} is as it was without Tierbar."));
+        }
+        (Some(_), Some(_)) => {
+            output::line(&format!("The rest of Tierbar's settings is out of {path}."))
+        }
+    }
+    if let Some(Err(error)) = revoked {
+        output::error_line(&format!("its API key was not revoked: {}", error.message));
+        output::error_line(&format!("  run `tierbar key revoke {}`", client.id));
+    }
+    Ok(())
+}
+
+struct Restored {
+    /// `None`: no file.
+    text: Option<String>,
+    /// What was changed since, and so stays.
+    left: Vec<String>,
+}
+
+/// Returns the file without what was written: as it was, or if it was changed since, without our part.
+fn restored(record: &Record, target: &Target) -> Result<Restored, Error> {
+    let Some(now) = &target.text else {
+        return Ok(Restored {
+            text: None,
+            left: Vec::new(),
+        });
+    };
+    if *now == record.after {
+        return Ok(Restored {
+            text: record.before.clone(),
+            left: Vec::new(),
+        });
+    }
+    let reverted = edit::revert(record.form, now, &record.changes).map_err(|why| {
+        let message = format!("{} was not changed: {why}", target.path.display());
+        Error::new(Code::BadRequest, message).hint("correct the file first, then run this again")
+    })?;
+    let is_empty = matches!(
+        reverted
+            .text
+            .split_whitespace()
+            .collect::<String>()
+            .as_str(),
+        "" | "{}"
+    );
+    Ok(Restored {
+        text: Some(reverted.text).filter(|_| !(is_empty && record.before.is_none())),
+        left: reverted.left,
+    })
+}
+
+async fn revoke(home: Option<&PathBuf>, key: &str) -> Result<(), Error> {
+    let host = Host::running(home)?;
+    match host.delete(&admin(&["keys", key], &[])).await {
+        Err(error) if error.code != Code::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,129 @@
+//! Which tier suits a client.
+
+use super::{Client, ClientServer, ClientTier};
+
+/// The tier that a client's settings name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) model: String,
+    /// Its context; where that is not known, what the client needs.
+    pub(super) context_tokens: u32,
+    pub(super) tools: bool,
+    pub(super) reason: String,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Where no tier has a model yet.
+const USUAL: &str = "primary";
+const USUAL_CONTEXT: u32 = 8192;
+
+/// Returns the named tier, or the first that has all that the client needs, or else the one that lacks least.
+pub(super) fn choose(client: &Client, server: &ClientServer, named: Option<&str>) -> Choice {
+    let needs = client.needs;
+    // What acts by itself needs the best model; a chat should not wait for the largest.
+    let order: &[&str] = match needs.tools {
+        true => &["heavy", "primary", "fast"],
+        false => &["primary", "heavy", "fast"],
+    };
+    let rank = |tier: &ClientTier| {
+        let place = order.iter().position(|name| *name == tier.id.as_str());
+        place.unwrap_or(order.len())
+    };
+    let lacks = |tier: &ClientTier| {
+        let tools = needs.tools && tier.tools == Some(false);
+        let short = tier.context_tokens.is_some_and(|has| has < needs.context);
+        (tools, short)
+    };
+    let best = server
+        .tiers
+        .iter()
+        .min_by_key(|tier| (lacks(tier), rank(tier)));
+    let chosen = match named {
+        None => best,
+        Some(name) => server.tiers.iter().find(|tier| tier.id.as_str() == name),
+    };
+    let Some(tier) = chosen else {
+        return unknown(client, named);
+    };
+    Choice {
+        model: tier.id.to_string(),
+        context_tokens: tier
+            .context_tokens
+            .unwrap_or(needs.context.max(USUAL_CONTEXT)),
+        tools: tier.tools.unwrap_or(needs.tools),
+        reason: reason(client, tier, named.is_some()),
+        warnings: warnings(client, tier),
+    }
+}
+
+/// A name that is no tier's, such as `auto` or a chain's, is taken as it is.
+fn unknown(client: &Client, named: Option<&str>) -> Choice {
+    let needs = client.needs;
+    let (reason, warnings) = match named {
+        Some("auto") => (
+            "auto chooses a tier for each request".to_owned(),
+            Vec::new(),
+        ),
+        Some(name) => (format!("you named {name}"), Vec::new()),
+        None => (
+            format!("{USUAL} is the usual tier"),
+            vec!["no tier has a model yet: run `tierbar setup`, or choose models in Settings > Models".to_owned()],
+        ),
+    };
+    Choice {
+        model: named.unwrap_or(USUAL).to_owned(),
+        context_tokens: needs.context.max(USUAL_CONTEXT),
+        tools: needs.tools,
+        reason,
+        warnings,
+    }
+}
+
+fn reason(client: &Client, tier: &ClientTier, is_named: bool) -> String {
+    let id = &tier.id;
+    if is_named {
+        return format!("you named {id}");
+    }
+    let has = match (tier.tools, tier.context_tokens) {
+        (Some(true), Some(context)) => {
+            format!("{id} takes tools and has a context of {context} tokens")
+        }
+        (_, Some(context)) => format!("{id} has a context of {context} tokens"),
+        (Some(true), None) => format!("{id} takes tools"),
+        (_, None) => format!("{id} has a model"),
+    };
+    let needs = match (client.needs.tools, client.needs.context) {
+        (true, 0) => format!("{} needs tools", client.name),
+        (true, context) => format!("{} needs tools and at least {context} tokens", client.name),
+        (false, 0) => return has,
+        (false, context) => format!("{} needs at least {context} tokens", client.name),
+    };
+    format!("{has}; {needs}")
+}
+
+fn warnings(client: &Client, tier: &ClientTier) -> Vec<String> {
+    let (name, needs, id) = (client.name, client.needs, &tier.id);
+    let mut warnings = Vec::new();
+    if needs.tools && tier.tools == Some(false) {
+        warnings.push(format!(
+            "the model of {id} takes no tools, so it will refuse {name}'s requests: choose a model with tools in Settings > Models"
+        ));
+    }
+    if needs.tools && tier.tools.is_none() {
+        warnings.push(format!(
+            "whether {id} takes tools is known only to what serves it"
+        ));
+    }
+    match tier.context_tokens {
+        Some(has) if has < needs.context => warnings.push(format!(
+            "{name} needs a context of at least {} tokens, and {id} has {has}: set `context = {}` for it in Settings > Tiers",
+            needs.context, needs.context
+        )),
+        None if needs.context > 0 => warnings.push(format!(
+            "{name} needs a context of at least {} tokens: check that of {id} with `tierbar status`",
+            needs.context
+        )),
+        _ => {}
+    }
+    warnings
+}

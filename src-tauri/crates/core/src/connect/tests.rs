@@ -1,0 +1,186 @@
+use super::*;
+use std::collections::BTreeSet;
+
+fn tier(id: &str, context: Option<u32>, tools: Option<bool>) -> ClientTier {
+    ClientTier {
+        id: TierId::new(id).unwrap(),
+        context_tokens: context,
+        tools,
+    }
+}
+
+fn server(tiers: Vec<ClientTier>) -> ClientServer {
+    ClientServer {
+        url: "http://127.0.0.1:11435".to_owned(),
+        key_required: false,
+        tiers,
+        embedder: None,
+    }
+}
+
+fn settings(id: &str, server: &ClientServer) -> ClientSettings {
+    render(find(id).unwrap(), server, None, None)
+}
+
+#[test]
+fn each_client_has_an_id_settings_and_known_placeholders() {
+    let mut ids = BTreeSet::new();
+    let mut server = server(vec![tier("heavy", Some(40_000), Some(true))]);
+    server.embedder = TierId::new(TierId::EMBEDDER).ok();
+    for client in CLIENTS {
+        assert!(ids.insert(client.id), "{} is there twice", client.id);
+        let is_plain =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        assert!(client.id.bytes().all(is_plain), "{}", client.id);
+        for key_required in [false, true] {
+            server.key_required = key_required;
+            let settings = render(client, &server, None, None);
+            assert!(!settings.settings.is_empty(), "{}", client.id);
+            let all: String = settings.settings.iter().map(|s| s.text.as_str()).collect();
+            assert!(all.contains("heavy") || all.contains("export "), "{all}");
+            for name in ["base", "v1", "key", "model", "context", "tools", "embedder"] {
+                assert!(
+                    !all.contains(&format!("{{{name}}}")),
+                    "{}: {all}",
+                    client.id
+                );
+            }
+            // Who needs a key is told where to enter it.
+            let keeps_none = ["raycast", "smart-connections", "zed"].contains(&client.id);
+            let expected = key_required && !keeps_none;
+            assert_eq!(all.contains(SOME_KEY), expected, "{}: {all}", client.id);
+            assert!(!all.starts_with('\n') && !all.ends_with('\n'));
+        }
+    }
+}
+
+#[test]
+fn the_files_to_write_are_what_they_claim_to_be() {
+    let server = server(vec![tier("heavy", Some(40_000), Some(true))]);
+    let mut json = 0;
+    for client in CLIENTS {
+        for setting in settings(client.id, &server).settings {
+            if setting.form == Some(Form::Json) {
+                let parsed: serde_json::Value = serde_json::from_str(&setting.text).unwrap();
+                assert!(parsed.is_object(), "{}", client.id);
+                json += 1;
+            }
+            assert_eq!(setting.form.is_some(), setting.kind == SnippetKind::File);
+            if setting.form.is_some() {
+                assert!(setting.place.starts_with("~/"), "{}", setting.place);
+            }
+        }
+    }
+    assert_eq!(json, 3);
+}
+
+#[test]
+fn the_environment_is_ready_for_a_shell() {
+    let claude = settings("claude-code", &server(vec![tier("heavy", None, None)]));
+    assert!(claude.settings[0].text.starts_with(
+        "export ANTHROPIC_BASE_URL=http://127.0.0.1:11435\nexport ANTHROPIC_AUTH_TOKEN=unused\n"
+    ));
+    assert_eq!(
+        exports("A=b c\nB=it's"),
+        "export A='b c'\nexport B='it'\\''s'"
+    );
+}
+
+#[test]
+fn an_agent_gets_the_tier_that_has_what_it_needs() {
+    let (fast, primary) = (
+        tier("fast", Some(4096), Some(true)),
+        tier("primary", Some(49_152), Some(true)),
+    );
+    let toolless = tier("heavy", Some(65_536), Some(false));
+    let short = tier("heavy", Some(12_288), Some(true));
+    for (tiers, model, reason, warning) in [
+        (
+            vec![
+                fast.clone(),
+                primary.clone(),
+                tier("heavy", Some(32_768), Some(true)),
+            ],
+            "heavy",
+            "heavy takes tools and has a context of 32768 tokens; Claude Code needs tools and at least 32768 tokens",
+            None,
+        ),
+        (
+            vec![fast.clone(), primary.clone(), toolless.clone()],
+            "primary",
+            "primary takes tools",
+            None,
+        ),
+        (
+            vec![fast.clone(), primary.clone(), short.clone()],
+            "primary",
+            "primary takes tools",
+            None,
+        ),
+        (
+            vec![fast.clone(), short],
+            "heavy",
+            "heavy takes tools",
+            Some(
+                "needs a context of at least 32768 tokens, and heavy has 12288: set `context = 32768`",
+            ),
+        ),
+        (
+            vec![toolless],
+            "heavy",
+            "heavy has a context",
+            Some("takes no tools, so it will refuse Claude Code's"),
+        ),
+        (
+            vec![tier("cloud", None, None)],
+            "cloud",
+            "cloud has a model",
+            Some("whether cloud takes tools"),
+        ),
+        (
+            Vec::new(),
+            "primary",
+            "primary is the usual tier",
+            Some("run `tierbar setup`"),
+        ),
+    ] {
+        let chosen = settings("claude-code", &server(tiers));
+        assert_eq!(chosen.model, model);
+        assert!(chosen.reason.starts_with(reason), "{}", chosen.reason);
+        let told = chosen.warnings.first().map(String::as_str);
+        match warning {
+            None => assert_eq!(told, None),
+            Some(warning) => assert!(told.unwrap().contains(warning), "{told:?}"),
+        }
+    }
+    // A chat gets the middle tier, tools or not.
+    let chat = settings("curl", &server(vec![fast, primary]));
+    assert_eq!((chat.model.as_str(), chat.warnings.len()), ("primary", 0));
+}
+
+#[test]
+fn a_named_tier_and_a_key_are_used() {
+    let mut server = server(vec![
+        tier("fast", Some(4096), Some(true)),
+        tier("primary", Some(40_000), Some(true)),
+    ]);
+    server.key_required = true;
+    let client = find("claude-code").unwrap();
+    let named = render(client, &server, Some("fast"), Some("tb-abc"));
+    assert_eq!(named.model, "fast");
+    assert_eq!(named.reason, "you named fast");
+    assert_eq!(named.warnings.len(), 1);
+    assert!(
+        named.settings[0]
+            .text
+            .contains("ANTHROPIC_AUTH_TOKEN=tb-abc")
+    );
+    let unknown = render(client, &server, Some("auto"), None);
+    assert_eq!(unknown.model, "auto");
+    assert!(
+        unknown
+            .notes
+            .iter()
+            .any(|note| note.contains("tierbar key add claude-code"))
+    );
+}

@@ -1,0 +1,133 @@
+//! The settings with which other programs use this server.
+
+use crate::{
+    admin::Admin,
+    edge::origin::OverTls,
+    http::{error::Failure, schema::Errors},
+};
+use axum::{
+    Extension, Json,
+    extract::State,
+    http::{HeaderMap, Uri, header},
+};
+use serde::Serialize;
+use std::sync::Arc;
+use tierbar_core::{
+    ModelKind, TierId,
+    connect::{CLIENTS, ClientServer, ClientSettings, ClientTier, render},
+    fit::LibraryModel,
+    status::TierStatus,
+};
+use utoipa::ToSchema;
+
+/// The server as clients see it, and their settings for it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Connections {
+    server: ClientServer,
+    clients: Vec<ClientSettings>,
+}
+
+/// Lists the known clients with their settings for this server: its address as this request reached it, a tier that suits
+/// the client, and why.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/connect",
+    tag = "owner",
+    operation_id = "listClients",
+    security(("token" = [])),
+    responses((status = 200, description = "The clients", body = Connections), Errors),
+)]
+pub(crate) async fn list(
+    State(admin): State<Arc<Admin>>,
+    tls: Option<Extension<OverTls>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Json<Connections>, Failure> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let named = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let host = uri
+        .authority()
+        .map_or(named, |authority| Some(authority.as_str()));
+    let status = admin.services.status();
+    let url = host.map_or(status.url.clone(), |host| format!("{scheme}://{host}"));
+    // Tiers are listed all the same if the folder cannot be read.
+    let listed = admin.models.list().await;
+    let models = listed.map(|listed| listed.models).unwrap_or_default();
+    let server = server(url, admin.edge.needs_key(), &status.tiers, &models);
+    let found = admin.services.found_clients().await;
+    let clients = CLIENTS.iter().map(|client| ClientSettings {
+        found: (!client.traces.is_empty()).then(|| found.contains(&client.id)),
+        ..render(client, &server, None, None)
+    });
+    let clients = clients.collect();
+    Ok(Json(Connections { server, clients }))
+}
+
+fn server(
+    url: String,
+    key_required: bool,
+    tiers: &[TierStatus],
+    models: &[LibraryModel],
+) -> ClientServer {
+    let of_kind = |kind: ModelKind| {
+        let has_model = move |tier: &&TierStatus| tier.model.is_some() && tier.kind == kind;
+        tiers.iter().filter(has_model)
+    };
+    let tools = |tier: &TierId| {
+        let model = models.iter().find(|model| model.tiers.contains(tier))?;
+        Some(model.account.as_ref()?.tools)
+    };
+    let chat = of_kind(ModelKind::Chat).map(|tier| ClientTier {
+        id: tier.id.clone(),
+        context_tokens: Some(tier.context_tokens),
+        tools: tools(&tier.id),
+    });
+    ClientServer {
+        url,
+        key_required,
+        tiers: chat.collect(),
+        embedder: of_kind(ModelKind::Embedding)
+            .next()
+            .map(|tier| tier.id.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Bench, json, tier};
+    use tierbar_core::{ModelKind, TierState};
+
+    #[tokio::test]
+    async fn clients_are_listed_with_this_servers_address_and_tiers() {
+        let bench = Bench::configured("127.0.0.1:11435", |config| {
+            config.server.require_keys = true;
+        })
+        .await;
+        let embedder = tier("embedder", Some("minilm"), TierState::Stopped);
+        bench.tiers(|tiers| {
+            tiers.push(tier("empty", None, TierState::Stopped));
+            tiers.push(embedder);
+            tiers.last_mut().unwrap().kind = ModelKind::Embedding;
+        });
+        let answer = json(bench.get("/tierbar/v1/connect").await).await;
+        let server = &answer["server"];
+        assert_eq!(server["url"], "http://localhost");
+        assert_eq!(server["key_required"], true);
+        assert_eq!(server["tiers"].as_array().unwrap().len(), 1);
+        assert_eq!(server["tiers"][0]["id"], "fast");
+        assert_eq!(server["embedder"], "embedder");
+        let clients = answer["clients"].as_array().unwrap();
+        let of = |id: &str| clients.iter().find(|client| client["id"] == id).unwrap();
+        assert_eq!(of("codex")["found"], true);
+        assert_eq!(of("aider")["found"], false);
+        assert!(of("langchain")["found"].is_null());
+        let text = of("claude-code")["settings"][0]["text"].as_str().unwrap();
+        assert!(
+            text.contains("ANTHROPIC_BASE_URL=http://localhost\n"),
+            "{text}"
+        );
+        assert!(text.contains("ANTHROPIC_MODEL=fast"), "{text}");
+    }
+}

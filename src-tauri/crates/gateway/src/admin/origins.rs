@@ -1,0 +1,124 @@
+//! Origins whose pages may call, and those that were refused.
+
+use super::models::read_query;
+use crate::{
+    admin::Admin,
+    edge::sessions::{self, BySession},
+    http::{body, error::Failure, schema::Errors},
+};
+use axum::{
+    Extension, Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Error,
+    origin::{self, PROGRAM_SCHEMES},
+    status::RefusedOrigin,
+};
+use utoipa::{IntoParams, ToSchema};
+
+/// Who may call from a page, and who was refused.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OriginList {
+    /// Those of `allowed_origins` in the configuration.
+    allowed: Vec<String>,
+    /// Those of this machine and its network that were refused since the host's start, oldest first.
+    refused: Vec<RefusedOrigin>,
+    /// The schemes of installed programs, whose pages may always use the models.
+    program_schemes: Vec<&'static str>,
+}
+
+/// An origin. Unknown fields are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OriginRequest {
+    /// Such as `http://localhost:3000`.
+    origin: String,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Named {
+    /// Such as `http://localhost:3000`.
+    origin: String,
+}
+
+/// Lists the origins whose pages may call, and those that were refused.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/origins",
+    tag = "owner",
+    operation_id = "listOrigins",
+    security(("token" = [])),
+    responses((status = 200, description = "The origins", body = OriginList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<OriginList> {
+    let allowed = admin.services.config().allowed_origins.clone();
+    answer(&admin, allowed)
+}
+
+/// Lets the pages of an origin call the API. The rest of the configuration file stays as it is.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/origins",
+    tag = "owner",
+    operation_id = "allowOrigin",
+    security(("token" = [])),
+    request_body = OriginRequest,
+    responses((status = 200, description = "The origins", body = OriginList), Errors),
+)]
+pub(crate) async fn allow(
+    State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
+    body: Body,
+) -> Result<Json<OriginList>, Failure> {
+    sessions::check_fresh(session, "allow an origin")?;
+    let OriginRequest { origin } = body::object(body).await?;
+    let config = admin.services.set_origin(read(&origin)?, true).await?;
+    Ok(answer(&admin, config.allowed_origins.clone()))
+}
+
+/// Refuses the pages of an origin again, or forgets that they were refused.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/origins",
+    tag = "owner",
+    operation_id = "revokeOrigin",
+    security(("token" = [])),
+    params(Named),
+    responses((status = 200, description = "The origins", body = OriginList), Errors),
+)]
+pub(crate) async fn revoke(
+    State(admin): State<Arc<Admin>>,
+    query: Result<Query<Named>, QueryRejection>,
+) -> Result<Json<OriginList>, Failure> {
+    let origin = read(&read_query(query)?.origin)?;
+    let status = admin.services.status();
+    let was_refused = status
+        .refused_origins
+        .iter()
+        .any(|refused| refused.origin == origin);
+    if !was_refused && !admin.services.config().allowed_origins.contains(&origin) {
+        let message = format!("{origin} is neither allowed nor was it refused");
+        return Err(Error::new(Code::NotFound, message)
+            .hint("`tierbar origins` lists both")
+            .into());
+    }
+    let config = admin.services.set_origin(origin, false).await?;
+    Ok(answer(&admin, config.allowed_origins.clone()))
+}
+
+fn read(typed: &str) -> Result<String, Error> {
+    origin::normalize(typed).map_err(|wrong| Error::new(Code::BadRequest, wrong))
+}
+
+fn answer(admin: &Admin, allowed: Vec<String>) -> Json<OriginList> {
+    Json(OriginList {
+        allowed,
+        refused: admin.services.status().refused_origins.clone(),
+        program_schemes: PROGRAM_SCHEMES.to_vec(),
+    })
+}
