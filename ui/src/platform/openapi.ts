@@ -471,6 +471,26 @@ export interface paths {
         patch: operations["changeConfig"];
         trace?: never;
     };
+    "/tierbar/v1/connect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the known clients with their settings for this server: its address as this request reached it, a tier that suits
+         *     the client, and why.
+         */
+        get: operations["listClients"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/costs": {
         parameters: {
             query?: never;
@@ -758,6 +778,25 @@ export interface paths {
         /** Hashes a model, and compares it with what was downloaded. */
         post: operations["verifyModel"];
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/origins": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the origins whose pages may call, and those that were refused. */
+        get: operations["listOrigins"];
+        put?: never;
+        /** Lets the pages of an origin call the API. The rest of the configuration file stays as it is. */
+        post: operations["allowOrigin"];
+        /** Refuses the pages of an origin again, or forgets that they were refused. */
+        delete: operations["revokeOrigin"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2196,6 +2235,10 @@ export interface components {
         ChatRequest: {
             /** @description Whether the answer continues the last message, which is the assistant's. */
             continue_final_message?: boolean | null;
+            /** @description The older form of `tool_choice`: `auto`, `none`, or `{"name": …}`. */
+            function_call?: Record<string, never>;
+            /** @description The older form of `tools`. The answer's call is in `function_call`. */
+            functions?: Record<string, never>[];
             keep_alive?: components["schemas"]["KeepAlive"] | null;
             /** @description Whether to return the log probabilities of the answer's tokens. */
             logprobs?: boolean | null;
@@ -2212,6 +2255,8 @@ export interface components {
              * @description The number of answers.
              */
             n?: number | null;
+            /** @description Whether an answer may have several calls. On by default, except where `tool_choice` is a function. */
+            parallel_tool_calls?: boolean | null;
             /** @description How much the model thinks, such as `low` or `high`; turns thinking on. */
             reasoning_effort?: string | null;
             /** @description The form of the answer, such as a JSON schema. */
@@ -2235,9 +2280,9 @@ export interface components {
              * @description The most tokens of thoughts.
              */
             thinking_budget_tokens?: number | null;
-            /** @description `auto`, `none`, `required`, or a function. */
+            /** @description `auto`, `none`, `required`, a function, or `allowed_tools`. */
             tool_choice?: string | Record<string, never>;
-            /** @description Functions that the model may call, if its chat template supports them. */
+            /** @description Functions that the model may call. */
             tools?: Record<string, never>[];
             /**
              * Format: int64
@@ -2259,6 +2304,43 @@ export interface components {
             updated_at: string;
             /** @description What happens once the context does not hold the chat. */
             when_full: components["schemas"]["WhenFull"];
+        };
+        /** @description The running server, as far as clients' settings depend on it. */
+        ClientServer: {
+            embedder: components["schemas"]["TierId"] | null;
+            /** @description Whether inference needs an API key. */
+            key_required: boolean;
+            /** @description The tiers that have a model, in reading order. */
+            tiers: components["schemas"]["ClientTier"][];
+            /** @description The base address, such as `http://127.0.0.1:11435`. */
+            url: string;
+        };
+        /** @description A client's settings for this server. */
+        ClientSettings: {
+            about: string;
+            /** @description Whether it is installed on this machine; `null` if nothing would show that. */
+            found: boolean | null;
+            id: string;
+            /** @description The suggested `model`: a tier. */
+            model: string;
+            name: string;
+            notes: string[];
+            /** @description Why this one, in a sentence. */
+            reason: string;
+            settings: components["schemas"]["Snippet"][];
+            /** @description What will not work with it, each with what to do. */
+            warnings: string[];
+        };
+        /** @description A tier that answers chats. */
+        ClientTier: {
+            /**
+             * Format: int32
+             * @description Its context in tokens; `null` if that is not known before it loads.
+             */
+            context_tokens: number | null;
+            id: components["schemas"]["TierId"];
+            /** @description Whether its model takes tools; `null` if that is not known. */
+            tools: boolean | null;
         };
         /** @description A program with OpenAI's API, started and ended like our worker. */
         CommandEngine: {
@@ -2444,6 +2526,11 @@ export interface components {
         ConfigAnswer: {
             config: components["schemas"]["Config"];
             path: string;
+        };
+        /** @description The server as clients see it, and their settings for it. */
+        Connections: {
+            clients: components["schemas"]["ClientSettings"][];
+            server: components["schemas"]["ClientServer"];
         };
         /** @description A saved context that is deleted. */
         ContextDeleted: {
@@ -2799,6 +2886,11 @@ export interface components {
              */
             room_bytes: number;
         };
+        /**
+         * @description The form of a configuration file.
+         * @enum {string}
+         */
+        Form: "json" | "toml" | "yaml";
         /** @description Whether an endpoint can be used now. */
         Gate: {
             /** @enum {string} */
@@ -3556,6 +3648,10 @@ export interface components {
         OllamaChatRequest: components["schemas"]["OllamaFields"] & {
             /** @description With none, the tier is loaded, or with a `keep_alive` of 0 unloaded. */
             messages?: components["schemas"]["OllamaMessage"][] | null;
+            /** @description OpenAI's: whether an answer may have several calls. */
+            parallel_tool_calls?: boolean | null;
+            /** @description `auto`, `none`, `required`, a function, or `allowed_tools`. */
+            tool_choice?: string | Record<string, never>;
             /** @description Functions that the model may call. */
             tools?: Record<string, never>[] | null;
         };
@@ -3830,6 +3926,20 @@ export interface components {
             tierbar: string;
             /** @example 0.12.11 */
             version: string;
+        };
+        /** @description Who may call from a page, and who was refused. */
+        OriginList: {
+            /** @description Those of `allowed_origins` in the configuration. */
+            allowed: string[];
+            /** @description The schemes of installed programs, whose pages may always use the models. */
+            program_schemes: string[];
+            /** @description Those of this machine and its network that were refused since the host's start, oldest first. */
+            refused: components["schemas"]["RefusedOrigin"][];
+        };
+        /** @description An origin. Unknown fields are refused. */
+        OriginRequest: {
+            /** @description Such as `http://localhost:3000`. */
+            origin: string;
         };
         /**
          * @description The outcome of a candidate.
@@ -4176,6 +4286,16 @@ export interface components {
             name: string;
             reason: string;
             repository: string;
+        };
+        /** @description An origin whose pages were refused. */
+        RefusedOrigin: {
+            /** @description Such as `http://localhost:3000`. */
+            origin: string;
+            /**
+             * Format: int64
+             * @description When that was first, in milliseconds since 1970.
+             */
+            since_ms: number;
         };
         /** @description Where a removed model went. */
         Removed: {
@@ -4619,6 +4739,16 @@ export interface components {
         };
         /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
         Size: string;
+        /** @description A text to enter somewhere. */
+        Snippet: {
+            form: components["schemas"]["Form"] | null;
+            kind: components["schemas"]["SnippetKind"];
+            /** @description Where it goes, such as `~/.codex/config.toml`. */
+            place: string;
+            text: string;
+        };
+        /** @enum {string} */
+        SnippetKind: "environment" | "file" | "code" | "terminal" | "window";
         /** @description `"90s"`, `"10m"`, `"2h"`, `"1d"`: a whole number and one unit, at most a week. */
         Span: string;
         /** @description Speed of the answer that is streaming now, else of the last one; `null` before the first. */
@@ -4693,6 +4823,8 @@ export interface components {
             /** @description Notices for the user, such as an unknown key in the configuration. */
             notices: string[];
             ram: components["schemas"]["Ram"];
+            /** @description Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first. */
+            refused_origins: components["schemas"]["RefusedOrigin"][];
             speed: components["schemas"]["Speed"];
             swap: components["schemas"]["Swap"];
             /** @description In reading order: fast, primary, heavy, then the rest by name. */
@@ -5566,6 +5698,9 @@ export type ChatList = components['schemas']['ChatList'];
 export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
 export type ChatSummary = components['schemas']['ChatSummary'];
+export type ClientServer = components['schemas']['ClientServer'];
+export type ClientSettings = components['schemas']['ClientSettings'];
+export type ClientTier = components['schemas']['ClientTier'];
 export type CommandEngine = components['schemas']['CommandEngine'];
 export type CompactRequest = components['schemas']['CompactRequest'];
 export type CompactedResponse = components['schemas']['CompactedResponse'];
@@ -5573,6 +5708,7 @@ export type CompressRequest = components['schemas']['CompressRequest'];
 export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
 export type ConfigAnswer = components['schemas']['ConfigAnswer'];
+export type Connections = components['schemas']['Connections'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
 export type ContextName = components['schemas']['ContextName'];
 export type ContextSave = components['schemas']['ContextSave'];
@@ -5606,6 +5742,7 @@ export type ExpertReads = components['schemas']['ExpertReads'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
+export type Form = components['schemas']['Form'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
@@ -5683,6 +5820,8 @@ export type OllamaNamed = components['schemas']['OllamaNamed'];
 export type OllamaPulled = components['schemas']['OllamaPulled'];
 export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
+export type OriginList = components['schemas']['OriginList'];
+export type OriginRequest = components['schemas']['OriginRequest'];
 export type Outcome = components['schemas']['Outcome'];
 export type Paging = components['schemas']['Paging'];
 export type PagingRow = components['schemas']['PagingRow'];
@@ -5710,6 +5849,7 @@ export type QueuedResult = components['schemas']['QueuedResult'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Ram = components['schemas']['Ram'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
+export type RefusedOrigin = components['schemas']['RefusedOrigin'];
 export type Removed = components['schemas']['Removed'];
 export type RerankRequest = components['schemas']['RerankRequest'];
 export type Reranked = components['schemas']['Reranked'];
@@ -5742,6 +5882,8 @@ export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
 export type Size = components['schemas']['Size'];
+export type Snippet = components['schemas']['Snippet'];
+export type SnippetKind = components['schemas']['SnippetKind'];
 export type Span = components['schemas']['Span'];
 export type Speed = components['schemas']['Speed'];
 export type SpeedEstimate = components['schemas']['SpeedEstimate'];
@@ -6631,6 +6773,28 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    listClients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The clients */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Connections"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     costs: {
         parameters: {
             query?: {
@@ -7126,6 +7290,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Verified"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listOrigins: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The origins */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OriginList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    allowOrigin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OriginRequest"];
+            };
+        };
+        responses: {
+            /** @description The origins */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OriginList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    revokeOrigin: {
+        parameters: {
+            query: {
+                /** @description Such as `http://localhost:3000`. */
+                origin: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The origins */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OriginList"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
