@@ -89,8 +89,10 @@ class Anthropic(unittest.TestCase):
         self.assertEqual(message.usage.output_tokens, whole.usage.output_tokens)
 
     def test_events_are_in_order(self):
-        stream = self.create(max_tokens=4, stream=True)
-        kinds = [event.type for event in stream]
+        events = list(self.create(max_tokens=4, stream=True))
+        counted = self.client.messages.count_tokens(messages=QUESTION, model="fast").input_tokens
+        self.assertEqual(events[0].message.usage.input_tokens, counted)
+        kinds = [event.type for event in events]
         self.assertEqual(kinds[:2], ["message_start", "content_block_start"])
         self.assertEqual(kinds[-3:], ["content_block_stop", "message_delta", "message_stop"])
         self.assertEqual(set(kinds[2:-3]), {"content_block_delta"})

@@ -385,13 +385,14 @@ fn the_plan_and_the_configuration_in_core_import_downwards() {
 }
 
 /// The storeys of the gateway from the ground up, as its lib.rs describes them. A module imports from those below it and from its own.
-const GATEWAY_STOREYS: [&[&str]; 7] = [
+const GATEWAY_STOREYS: [&[&str]; 8] = [
     &["blocking", "http"],
     &["metrics", "services"],
     &["inference"],
     &["dialects"],
     &["edge"],
     &["jobs"],
+    &["sockets"],
     &["admin"],
 ];
 
@@ -430,7 +431,7 @@ fn the_storeys_of_the_gateway_import_downwards() {
 }
 
 /// The modules of a storey from the ground up. Each imports those before it alone.
-const INFERENCE: [&str; 25] = [
+const INFERENCE: [&str; 26] = [
     "caller",
     "answers",
     "hints",
@@ -439,6 +440,7 @@ const INFERENCE: [&str; 25] = [
     "lines",
     "content",
     "media",
+    "fields",
     "source",
     "prompts",
     "limits",

@@ -2,8 +2,6 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod contexts;
-#[cfg(test)]
-mod fields;
 pub(crate) mod models;
 pub(crate) mod ollama;
 pub(crate) mod openai;
@@ -19,3 +17,6 @@ pub(crate) const ERROR_FORMS: &[ErrorForm] = &[anthropic::ERRORS, ollama::ERRORS
 fn reminder(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
+
+#[cfg(test)]
+mod tests;

@@ -262,6 +262,8 @@ impl Answer {
                 let choice = one(index, ("delta", role), Value::Null, None);
                 let mut body = self.body(self.object(true), vec![choice]);
                 body.insert("sampling".into(), self.sampling.clone());
+                // Anthropic's streams begin with it.
+                body.insert("prompt_tokens".into(), json!(self.prompted.tokens));
                 data(&Value::Object(body))
             }
             // Its probabilities come with it.

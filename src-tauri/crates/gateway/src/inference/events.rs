@@ -291,6 +291,10 @@ impl Decoder {
         self.count(chunk.usage, chunk.timings);
         if !std::mem::replace(&mut self.begun, true) {
             self.events.extend(chunk.sampling.map(Event::Sampling));
+            if let Some(tokens) = chunk.prompt_tokens {
+                self.usage.prompt_tokens = tokens;
+                self.events.push_back(Event::Usage(self.usage));
+            }
             let model = chunk.model.filter(|model| !model.is_empty());
             self.events.extend(model.map(Event::Model));
         }

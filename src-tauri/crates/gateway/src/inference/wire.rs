@@ -53,6 +53,9 @@ pub(crate) struct Chunk {
     pub(crate) timings: Option<Timings>,
     #[serde(deserialize_with = "if_known")]
     pub(crate) sampling: Option<Sampling>,
+    /// Of our own worker's first chunk.
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) prompt_tokens: Option<u64>,
     pub(crate) error: Option<Value>,
     /// A chain's report of its answer, on its first chunk.
     pub(crate) tierbar: Option<Value>,

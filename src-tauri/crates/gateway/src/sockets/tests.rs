@@ -428,7 +428,7 @@ async fn what_is_no_websocket_ends_it() {
 }
 
 #[tokio::test]
-async fn messages_are_charged_while_they_arrive_and_what_is_kept_after() {
+async fn messages_are_charged_as_they_arrive_and_while_kept() {
     let served = Served::new().await;
     let mut client = served.opened().await;
     let story = "word ".repeat(200_000);
