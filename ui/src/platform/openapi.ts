@@ -3816,12 +3816,8 @@ export interface components {
             prompt?: string | null;
             /** @description Whether the prompt is used as it is, without the model's template. */
             raw?: boolean | null;
-            /** @description Refused if not empty. */
-            suffix?: string | null;
             /** @description The system message. */
             system?: string | null;
-            /** @description Refused if not empty. */
-            template?: string | null;
         };
         /** @description The tiers of this machine that are loaded. */
         OllamaLoaded: {

@@ -29,15 +29,9 @@ struct Generate {
     /// Without one, the tier is loaded, or with a `keep_alive` of 0 unloaded.
     #[serde(default)]
     prompt: Option<String>,
-    /// Refused if not empty.
-    #[serde(default)]
-    suffix: Option<String>,
     /// The system message.
     #[serde(default)]
     system: Option<String>,
-    /// Refused if not empty.
-    #[serde(default)]
-    template: Option<String>,
     /// Whether the prompt is used as it is, without the model's template.
     #[serde(default)]
     raw: Option<bool>,
@@ -100,16 +94,6 @@ impl Generate {
     /// # Errors
     /// `BadRequest` for what would be answered wrongly if it were left out.
     fn openai(&self, tiers: &[TierStatus]) -> Result<(&'static str, Map<String, Value>), Error> {
-        if given(self.suffix.as_ref()).is_some() {
-            return Err(bad(format!(
-                "{} does not support insert: a `suffix` cannot be used",
-                self.common.model()
-            )));
-        }
-        if given(self.template.as_ref()).is_some() {
-            let error = bad("`template` is not supported: the model file's own template is used");
-            return Err(error.hint("send the complete formatted prompt with \"raw\": true"));
-        }
         let prompt = self.prompt.as_deref().unwrap_or_default();
         if self.raw == Some(true) {
             if !self.images().is_empty() {
@@ -147,7 +131,7 @@ mod tests {
     fn a_prompt_is_a_message_and_a_raw_one_is_itself() {
         let (path, chat) = converted(json!({
             "model": "fast", "prompt": "Hi", "system": "Be brief.", "stream": false, "think": true,
-            "logprobs": true, "top_logprobs": 2, "template": "", "suffix": "", "context": [1, 2],
+            "logprobs": true, "top_logprobs": 2,
         }))
         .unwrap();
         assert_eq!(path, "/v1/chat/completions");
@@ -171,16 +155,13 @@ mod tests {
 
     #[test]
     fn what_would_be_answered_wrongly_is_refused() {
-        for (extra, value, named) in [
-            ("suffix", json!("end"), "does not support insert"),
-            ("template", json!("{{ .Prompt }}"), "`template`"),
-            ("images", json!(["AAAA"]), "image 1"),
-        ] {
-            let mut generate = json!({"prompt": "Hi"});
-            generate[extra] = value;
-            let error = converted(generate).unwrap_err();
-            assert!(error.message.contains(named), "{error}");
-        }
+        let unreadable = json!({"prompt": "Hi", "images": ["AAAA"]});
+        assert!(
+            converted(unreadable)
+                .unwrap_err()
+                .message
+                .contains("image 1")
+        );
         let raw = json!({"prompt": "Hi", "raw": true, "images": ["AAAA"]});
         assert!(converted(raw).unwrap_err().message.contains("`images`"));
     }
