@@ -35,15 +35,13 @@ export class Origins {
   async #take(call: () => Promise<{ allowed: string[] }>): Promise<void> {
     this.#calls += 1;
     const mine = this.#calls;
-    let problem: ApiError | null = null;
-    let allowed = this.allowed;
     try {
-      allowed = (await call()).allowed;
+      const { allowed } = await call();
+      if (mine !== this.#calls) return;
+      this.allowed = allowed;
+      this.problem = null;
     } catch (cause) {
-      problem = asApiError(cause);
+      if (mine === this.#calls) this.problem = asApiError(cause);
     }
-    if (mine !== this.#calls) return;
-    this.allowed = allowed;
-    this.problem = problem;
   }
 }
