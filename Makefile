@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval stress stress-embeds stress-paged fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -65,6 +65,11 @@ eval: ## Measure routing, triage and summaries with each model that is here, as 
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
 	@$(with) tests/eval/run
+
+conformance: ## Try other people's clients with small models, as a table (ONLY=names, PART=clients|benchmarks|agents, WRITE=1)
+	@bundle/setup test
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
+	@$(with) tests/conformance/run $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write) $(PART)
 
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
