@@ -10,7 +10,7 @@ from pathlib import Path
 import installed
 from clients import Row
 from recorder import Recorder
-from serving import PLAIN, TOOLS, WIDE
+from serving import PLAIN, TOOLS
 
 CELLS = {"text": "a question", "tools": "tools", "compacts": "compacts at an overflow", "unknown": "unknown model"}
 SECONDS = 240
@@ -29,7 +29,7 @@ class Agent:
         self.work = home / "work"
         self.work.mkdir()
         subprocess.run(["git", "init", "--quiet", str(self.work)], check=True)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ANTHROPIC_", "OPENCODE_", "QWEN_"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ANTHROPIC_", "OPENCODE_"))}
         folders = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE", "STATE")}
         self.environment = {**kept, **folders, "HOME": str(home), "PWD": str(self.work), "NO_COLOR": "1", **self.settings()}
         self.log = []
@@ -44,7 +44,6 @@ class Agent:
 
 class OpenCode(Agent):
     id, name, package = "opencode", "opencode", "opencode-ai"
-    tier, tools_tier, compacts = PLAIN, TOOLS, True
 
     def settings(self):
         models = {tier: {"name": tier, "tool_call": tier == TOOLS, "limit": {"context": 100_000, "output": 64}} for tier in (TOOLS, PLAIN, "gpt-99")}
@@ -65,29 +64,7 @@ class OpenCode(Agent):
         return self.run(program, "run", "--format", "json", "-m", f"tierbar/{tier}", *more, *(["-c"] if go_on else []), text)
 
 
-class QwenCode(Agent):
-    id, name, package = "qwen-code", "Qwen Code", "@qwen-code/qwen-code"
-    # Its prompt does not fit the others. It compacts by its own count of tokens, and has no notion of an overflow that it is told.
-    tier, tools_tier, compacts = WIDE, WIDE, False
-    # Those that it offers even so.
-    TOOLS = ["tool_search", "agent", "task_stop", "send_message", "skill", "ask_user_question", "exit_plan_mode"]
-
-    def settings(self):
-        (self.home / "prompt.md").write_text("Answer briefly.")
-        (self.home / ".qwen").mkdir()
-        off = {"enableAutoUpdate": False, "disableAutoUpdate": True}
-        settings = {"general": off, "privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
-        settings |= {"model": {"generationConfig": {"samplingParams": {"max_tokens": 64}}}, "security": {"auth": {"selectedType": "openai"}}}
-        (self.home / ".qwen/settings.json").write_text(json.dumps(settings))
-        return {"OPENAI_BASE_URL": f"{self.url}/v1", "OPENAI_API_KEY": "unused", "QWEN_SYSTEM_MD": str(self.home / "prompt.md")}
-
-    def ask(self, text, tier=PLAIN, go_on=False, tools=False):
-        program = installed.node() / "node_modules/.bin/qwen"
-        left_out = ["--exclude-tools", ",".join([*self.TOOLS, *([] if tools else ["read_file"])]), "--core-tools", "read_file"]
-        return self.run(program, "-m", tier, "-o", "json", *left_out, *(["--continue"] if go_on else []), "-p", text)
-
-
-AGENTS = [OpenCode, QwenCode]
+AGENTS = [OpenCode]
 
 
 def answered(agent, **more):
@@ -121,9 +98,9 @@ def last_line(done):
 
 
 TRIED = {
-    "text": lambda agent, _: answered(agent, tier=agent.tier),
-    "tools": lambda agent, _: answered(agent, tier=agent.tools_tier, tools=True),
-    "compacts": lambda agent, recorder: compacts(agent, recorder) if agent.compacts else None,
+    "text": lambda agent, _: answered(agent),
+    "tools": lambda agent, _: answered(agent, tier=TOOLS, tools=True),
+    "compacts": compacts,
     "unknown": lambda agent, _: unknown(agent),
 }
 

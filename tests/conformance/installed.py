@@ -22,7 +22,7 @@ def python(name):
         print(f"Installing the packages of {name}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         pip = [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--only-binary=:all:", "--prefer-binary", "-r", str(lines)], check=True)
+        subprocess.run([*pip, "-r", str(lines)], check=True)
         stamp.write_text(key)
     return str(folder / "bin/python")
 

@@ -12,8 +12,8 @@ import template
 from host import Host, program, starter
 
 EMBEDDER = "all-MiniLM-L6-v2.F32.gguf"
-# Tiers of the same weights: with a template that knows tools, with one that does not, and with a larger context.
-TOOLS, PLAIN, WIDE = "fast", "primary", "heavy"
+# Tiers of the same weights: with a template that knows tools, and with one that does not.
+TOOLS, PLAIN = "fast", "primary"
 CONFIG = """\
 [tiers.fast]
 model = "{tools}"
@@ -21,9 +21,6 @@ context = 2048
 [tiers.primary]
 model = "{plain}"
 context = 2048
-[tiers.heavy]
-model = "{tools}"
-context = 8192
 [tiers.embedder]
 model = "{embedder}"
 context = 512

@@ -26,10 +26,10 @@ export const STORY = "Once upon a time there was a fox. ".repeat(600);
 
 export const Parcel = z
   .object({
-    // What no model would write by itself.
+    // What no model would write by itself. Without bounds of numbers, which Anthropic's packages leave out.
     shelf: z.enum(["K-7", "Q-2"]),
     fragile: z.boolean(),
-    floor: z.number().int().min(0).max(9),
+    floor: z.literal([1, 2, 3]),
   })
   .describe("A parcel on a shelf.");
 export const ASK_PARCEL = "The glass bowl is on shelf Q-2 of floor 3. Describe the parcel.";

@@ -12,7 +12,7 @@ import sys
 import traceback
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 # The lines go to where standard output went at the start: packages print, too.
 LINES = os.fdopen(os.dup(1), "w")
@@ -42,10 +42,10 @@ SECONDS = 120
 class Parcel(BaseModel):
     """A parcel on a shelf."""
 
-    # What no model would write by itself.
+    # What no model would write by itself. Without bounds of numbers, which Anthropic's packages leave out.
     shelf: Literal["K-7", "Q-2"]
     fragile: bool
-    floor: int = Field(ge=0, le=9)
+    floor: Literal[1, 2, 3]
 
 
 ASK_PARCEL = "The glass bowl is on shelf Q-2 of floor 3. Describe the parcel."
