@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval stress stress-embeds stress-paged fuzz malformed conformance setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -66,6 +66,11 @@ eval: ## Measure routing, triage and summaries with each model that is here, as 
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
 	@$(with) tests/eval/run
 
+conformance: ## Try other people's clients, as a table (ONLY=names, PART=clients|benchmarks|agents, WRITE=1); or a checkout of Open Responses' tests (OPEN_RESPONSES=folder, MODEL=file)
+	@bundle/setup test
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
+	@$(with) $(if $(OPEN_RESPONSES),tests/conformance/open_responses "$(OPEN_RESPONSES)" $(if $(MODEL),--model "$(MODEL)"),tests/conformance/run $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write) $(PART))
+
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-guard --bin gateway_load
@@ -122,12 +127,6 @@ malformed: ## Send the gateway 10,000 broken requests, and let schemathesis read
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/malformed/run --real 1000
-
-conformance: ## Run Open Responses' compliance tests against a host (OPEN_RESPONSES=folder of its checkout, MODEL=file)
-	@[ -n "$(OPEN_RESPONSES)" ] || { echo "Name a checkout of github.com/openresponses/openresponses: make conformance OPEN_RESPONSES=folder"; exit 1; }
-	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
-	@$(with) tests/clients/conformance/open_responses "$(OPEN_RESPONSES)" $(if $(MODEL),--model "$(MODEL)")
 
 setup: ## Install what building and testing need
 	@bundle/setup test

@@ -1,0 +1,124 @@
+"""Coding agents, run as programs in a folder of their own: a question, a question with tools, and a conversation that outgrows the
+context, which they must notice and compact."""
+
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import installed
+from clients import Row
+from recorder import Recorder
+from serving import PLAIN, TOOLS
+
+CELLS = {"text": "a question", "tools": "tools", "compacts": "compacts at an overflow", "unknown": "unknown model"}
+SECONDS = 240
+STORY = "Once upon a time there was a fox. "
+# Two that fit the context of 2,048 tokens, also with what a summary asks for, and a third that fits only without them.
+TURNS = [f"{STORY * 60} What is it about?", f"{STORY * 20} And this?", f"{STORY * 140} And what came after?"]
+# What each agent asks the model for when it compacts.
+COMPACTS = (b"summar", b"compact", b"compress")
+
+
+class Agent:
+    """An agent in a new home, so that neither the user's settings nor another try's are there."""
+
+    def __init__(self, url, home):
+        self.url, self.home = url, home
+        self.work = home / "work"
+        self.work.mkdir()
+        subprocess.run(["git", "init", "--quiet", str(self.work)], check=True)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ANTHROPIC_", "OPENCODE_"))}
+        folders = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE", "STATE")}
+        self.environment = {**kept, **folders, "HOME": str(home), "PWD": str(self.work), "NO_COLOR": "1", **self.settings()}
+        self.log = []
+
+    def run(self, *command):
+        done = subprocess.run(
+            [*map(str, command)], cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
+        )
+        self.log.append(f"$ {command[-1][:80]}\n{done.stdout}\n{done.stderr}")
+        return done
+
+
+class OpenCode(Agent):
+    id, name, package = "opencode", "opencode", "opencode-ai"
+
+    def settings(self):
+        models = {tier: {"name": tier, "tool_call": tier == TOOLS, "limit": {"context": 100_000, "output": 64}} for tier in (TOOLS, PLAIN, "gpt-99")}
+        options = {"baseURL": f"{self.url}/v1", "apiKey": "unused"}
+        provider = {"npm": "@ai-sdk/openai-compatible", "name": "Tierbar", "options": options, "models": models}
+        # A short prompt of its own: that of the agent alone would fill the context.
+        bare = {"prompt": "Answer briefly.", "tools": {"*": False}}
+        reader = {"prompt": "Answer briefly.", "tools": {"*": False, "read": True}}
+        config = {"autoupdate": False, "share": "disabled", "provider": {"tierbar": provider}, "small_model": f"tierbar/{PLAIN}"}
+        config["agent"] = {"build": {**bare, "mode": "primary"}, "reader": {**reader, "mode": "primary"}}
+        (self.work / "opencode.json").write_text(json.dumps(config))
+        return {f"OPENCODE_DISABLE_{what}": "1" for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS")}
+
+    def ask(self, text, tier=PLAIN, go_on=False, tools=False):
+        # The package of this kind of machine; its parent's own script would copy it from there.
+        program = sorted((installed.node() / "node_modules").glob("opencode-*/bin/opencode"))[-1]
+        more = ["--agent", "reader"] if tools else []
+        return self.run(program, "run", "--format", "json", "-m", f"tierbar/{tier}", *more, *(["-c"] if go_on else []), text)
+
+
+AGENTS = [OpenCode]
+
+
+def answered(agent, **more):
+    done = agent.ask("What is the capital of France?", **more)
+    if done.returncode or "API Error" in done.stdout:
+        return f"ended with {done.returncode}: {last_line(done)}"
+    return ""
+
+
+def compacts(agent, recorder):
+    for number, text in enumerate(TURNS):
+        done = agent.ask(text, go_on=number > 0)
+    overflows = [at for at, each in enumerate(recorder.exchanges) if each["status"] == 400]
+    if not overflows:
+        return "the conversation never outgrew the context"
+    later = recorder.exchanges[overflows[0] + 1 :]
+    if not any(each["status"] == 200 and any(word in each["request"].lower() for word in COMPACTS) for each in later):
+        return f"did not compact: {last_line(done)}"
+    # It may still end as with an error, for the one that it saw.
+    return "" if later[-1]["status"] == 200 else f"compacted, and was not answered: {last_line(done)}"
+
+
+def unknown(agent):
+    done = agent.ask("Hello", tier="gpt-99")
+    return "" if "gpt-99" in done.stdout + done.stderr else f"the model is not named: {last_line(done)}"
+
+
+def last_line(done):
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return lines[-1][-300:] if lines else "no output"
+
+
+TRIED = {
+    "text": lambda agent, _: answered(agent),
+    "tools": lambda agent, _: answered(agent, tier=TOOLS, tools=True),
+    "compacts": compacts,
+    "unknown": lambda agent, _: unknown(agent),
+}
+
+
+def try_agent(kind, serving, folder):
+    package = json.loads((installed.node() / "node_modules" / kind.package / "package.json").read_text())
+    row, log = Row(kind.id, kind.name, package["version"]), []
+    for cell, attempt in TRIED.items():
+        recorder = Recorder(serving.url)
+        with tempfile.TemporaryDirectory(prefix="tierbar-agent-", ignore_cleanup_errors=True) as home:
+            agent = kind(recorder.url, Path(home))
+            try:
+                row.cells[cell] = attempt(agent, recorder)
+            except subprocess.TimeoutExpired:
+                row.cells[cell] = f"did not end within {SECONDS} s"
+            log += [f"## {cell}", *agent.log]
+        if row.cells[cell]:
+            row.requests[cell] = recorder.text()
+        recorder.stop()
+    (folder / "stderr.log").write_text("\n".join(log))
+    return row
