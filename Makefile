@@ -66,7 +66,7 @@ eval: ## Measure routing, triage and summaries with each model that is here, as 
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
 	@$(with) tests/eval/run
 
-conformance: ## Try other people's clients, as a table (ONLY=names, PART=clients|benchmarks|agents, WRITE=1); or a checkout of Open Responses' tests (OPEN_RESPONSES=folder, MODEL=file)
+conformance: ## Try other people's clients, as a table (ONLY=, PART=, WRITE=1), or Open Responses' own tests (OPEN_RESPONSES=folder, MODEL=)
 	@bundle/setup test
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
 	@$(with) $(if $(OPEN_RESPONSES),tests/conformance/open_responses "$(OPEN_RESPONSES)" $(if $(MODEL),--model "$(MODEL)"),tests/conformance/run $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write) $(PART))
