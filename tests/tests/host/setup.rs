@@ -1,13 +1,18 @@
 //! `tierbar setup` from an empty data folder, against a hub that has small models under the catalog's names.
 
 use serde_json::Value;
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Stdio};
 use tierbar_mixture::Random;
 use tierbar_tests::{
     binaries,
-    hub::{HubFile, HubRepository, HubStandIn, Options, SMOLLM2},
+    hub::{Content, HubFile, HubRepository, HubStandIn, Options, SMOLLM2},
     serving::Data,
+    wait::within,
 };
+use tokio::process::Command;
+
+const E4B: &str = "unsloth/gemma-4-E4B-it-GGUF";
+const QWEN: &str = "unsloth/Qwen3.5-35B-A3B-GGUF";
 
 /// The default models' repositories, with stand-ins of their architectures.
 async fn hub() -> HubStandIn {
@@ -106,6 +111,100 @@ async fn a_set_up_of_some_tiers_puts_a_model_on_another_disk() {
             .count()
     };
     assert_eq!((file(&other), file(&data.models())), (1, 0));
+}
+
+/// `tierbar` that may write no file longer than `bytes`, as on a disk that fills.
+fn limited(data: &Data, arguments: &[&str], bytes: u64) -> Command {
+    let command = data.tierbar(arguments);
+    let command = command.as_std();
+    let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
+    let mut limited = Command::new("dash");
+    // In blocks of 512 bytes.
+    limited
+        .args(["-c", script, &(bytes / 512).to_string()])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited
+}
+
+fn models(repository: &mut HubRepository) -> impl Iterator<Item = &mut HubFile> {
+    let files = repository.files.iter_mut();
+    files.filter(|file| file.path.ends_with(".gguf"))
+}
+
+#[tokio::test]
+async fn a_disk_that_fills_leaves_the_other_tiers_working() {
+    let hub = hub().await;
+    let mut largest = 0;
+    hub.change(E4B, |repository| {
+        for file in models(repository) {
+            let Content::Memory(bytes) = &file.content else {
+                continue;
+            };
+            largest = largest.max(file.content.size());
+            *file = HubFile::new(&file.path, &[&bytes[..], &bytes[..]].concat());
+        }
+    });
+    hub.change(QWEN, |repository| {
+        for file in models(repository) {
+            largest = largest.max(file.content.size());
+        }
+    });
+    let data = refreshed(&hub, "16GiB").await;
+    let arguments = ["setup", "--yes", "--json"];
+    let output = limited(&data, &arguments, largest + (1 << 20)).output();
+    let output = within("a set-up", output).await.unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = |tier: usize| done["answers"][tier]["error"].as_str();
+    assert_eq!((error(0), error(2)), (None, None), "{done}");
+    let full = error(1).unwrap();
+    assert!(full.contains("the disk is full"), "{full}");
+    assert!(full.contains("free up space"), "{full}");
+    assert!(stderr.contains("1 of 3 tiers are not set up"), "{stderr}");
+    assert!(stderr.contains("run the same command again"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_renamed_file_is_found_and_a_renamed_quant_is_named() {
+    let hub = hub().await;
+    let data = refreshed(&hub, "16GiB").await;
+    hub.change(E4B, |repository| {
+        for file in models(repository) {
+            file.path = file.path.replace("-it-", "-it-v2-");
+        }
+    });
+    hub.change(QWEN, |repository| {
+        let name = "Qwen3.5-35B-A3B-Q6_K.gguf";
+        let renamed = models(repository).next().unwrap().clone();
+        let renamed = HubFile {
+            path: name.to_owned(),
+            ..renamed
+        };
+        repository
+            .files
+            .retain(|file| !file.path.ends_with(".gguf"));
+        repository.files.push(renamed);
+    });
+    let (code, done, stderr) = run(&data, &["setup", "--yes", "--json"]).await;
+    assert_eq!(code, Some(1), "{stderr}");
+    let error = |tier: usize| done["answers"][tier]["error"].as_str();
+    assert_eq!((error(0), error(1)), (None, None), "{done}");
+    let gone = error(2).unwrap();
+    let quant = done["plan"]["tiers"][2]["quant"].as_str().unwrap();
+    assert!(gone.contains(quant) && gone.contains("Q6_K"), "{gone}");
+    let config = fs::read_to_string(data.path().join("config.toml")).unwrap();
+    assert!(config.contains("gemma-4-E4B-it-v2-"), "{config}");
+    assert!(!config.contains("Qwen"), "{config}");
 }
 
 #[tokio::test]
