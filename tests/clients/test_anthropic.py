@@ -7,11 +7,6 @@ from host import HANG_SECONDS, MODEL, Host
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 STORY = [{"role": "user", "content": "Tell me a long story about the sea."}]
-LOOK = {
-    "name": "look",
-    "description": "Looks at something.",
-    "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]},
-}
 
 
 class Anthropic(unittest.TestCase):
@@ -118,8 +113,6 @@ class Anthropic(unittest.TestCase):
         long = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": "sea " * 5000}])
         self.assertEqual(long["code"], "context_length_exceeded")
         self.assertGreater(long["prompt_tokens"], long["context_tokens"])
-        tools = self.refused(anthropic.BadRequestError, tools=[LOOK])
-        self.assertIn("does not support tools", tools["message"])
         pixel = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
         image = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": [pixel]}])
         self.assertIn("takes text, and the request has images", image["message"])

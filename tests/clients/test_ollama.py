@@ -145,8 +145,6 @@ class Ollama(unittest.TestCase):
     def test_unsupported_fields_are_refused_not_ignored(self):
         self.assertIn("insert", self.refused(400, lambda: self.client.generate("fast", "def f(", suffix="return x")))
         self.assertIn("template", self.refused(400, lambda: self.client.generate("fast", "Hi", template="{{ .Prompt }}")))
-        tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
-        self.assertIn("does not support tools", self.refused(400, lambda: self.chat(tools=[tool])))
         image = [{"role": "user", "content": "What is this?", "images": [png()]}]
         self.assertIn("takes text, and the request has images", self.refused(400, lambda: self.chat(image)))
         image[0]["images"] = [base64.b64encode(b"no image at all").decode()]

@@ -173,12 +173,6 @@ class OpenAI(unittest.TestCase):
             self.assertEqual("".join(token.token for token in tokens), choice.message.content)
             self.assertTrue(all(len(token.top_logprobs) == 3 for token in tokens))
 
-    def test_tools_are_refused_by_a_model_without_tools(self):
-        tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
-        with self.assertRaises(openai.BadRequestError) as refusal:
-            self.chat(tools=[tool])
-        self.assertIn("does not support tools", refusal.exception.message)
-
     def test_embeddings_are_the_same_in_both_encodings(self):
         texts = ["The cat sits outside.", "A cat is sitting outside.", "Share prices fell on Monday."]
         # The package requests base64 by default, and decodes it.

@@ -163,10 +163,7 @@ class Responses(unittest.TestCase):
         response = self.ask(extra_body={"grammar": 'root ::= "yes" | "no"'})
         self.assertIn(response.output_text, ("yes", "no"))
 
-    def test_tools_and_images_are_refused_by_a_model_that_knows_none(self):
-        with self.assertRaises(openai.BadRequestError) as refusal:
-            self.ask(tools=[LOOK])
-        self.assertIn("does not support tools", refusal.exception.message)
+    def test_images_are_refused_by_a_model_that_sees_none(self):
         image = [{"role": "user", "content": [{"type": "input_image", "image_url": PNG_URI, "detail": "auto"}]}]
         for stream in (False, True):
             with self.assertRaises(openai.BadRequestError) as refusal:

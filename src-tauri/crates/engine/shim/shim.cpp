@@ -406,12 +406,14 @@ char * tierbar_chat_apply(const common_chat_templates * templates, const llama_m
         const common_json from = common_json::parse(request);
         const common_chat_params params = render(templates, vocab, from);
         common_json out = describe(vocab, params);
-        const auto caps = common_chat_templates_get_caps(templates);
-        const auto tools = caps.find("supports_tools");
-        const auto offered = given(from, "tools") && !from.at("tools").empty();
+        const bool offered = given(from, "tools") && !from.at("tools").empty();
         out["calls_only"] = offered && from.value("tool_choice", std::string()) == "required";
         out["one_call"] = offered && !from.value("parallel_tool_calls", false);
-        out["calls_tools"] = tools != caps.end() && tools->second && reads_calls(params);
+        if (from.value("try_tools", false)) {
+            const auto caps = common_chat_templates_get_caps(templates);
+            const auto tools = caps.find("supports_tools");
+            out["calls_tools"] = tools != caps.end() && tools->second && reads_calls(params);
+        }
         return copy(out.dump_safe());
     });
 }

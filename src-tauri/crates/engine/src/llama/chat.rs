@@ -57,7 +57,8 @@ pub(crate) struct Prompt {
     /// llama.cpp's `common_chat_format`; 0 is plain text.
     format: i32,
     parser: String,
-    /// Whether the template has a place for tools, and its answers' calls are read; of a request with tools.
+    /// Whether the template has a place for tools, and its answers' calls are read; of a try alone.
+    #[serde(default)]
     calls_tools: bool,
     /// Whether the answer is only calls.
     pub(super) calls_only: bool,
@@ -134,6 +135,7 @@ impl ChatTemplate {
             "messages": [{"role": "user", "content": "Hi"}],
             "tools": [{"type": "function", "function": function}],
             "tool_choice": "auto",
+            "try_tools": true,
         }));
         prompt.is_ok_and(|prompt| prompt.calls_tools)
     }

@@ -55,8 +55,8 @@ impl Tools {
         Ok(Self {
             offered,
             choice: choice.mode,
-            // Who names a function reads one call.
-            parallel: parallel.unwrap_or(!choice.is_one),
+            // A small model that has to call goes on calling for as long as it may.
+            parallel: parallel.unwrap_or(choice.mode != "required"),
         })
     }
 
@@ -85,16 +85,11 @@ struct Choice {
     mode: &'static str,
     /// The names of those that may be called; `None` for all.
     only: Option<Vec<String>>,
-    is_one: bool,
 }
 
 impl Choice {
     fn read(choice: Option<&Value>) -> Result<Self, Error> {
-        let all = |mode| Self {
-            mode,
-            only: None,
-            is_one: false,
-        };
+        let all = |mode| Self { mode, only: None };
         match choice {
             None | Some(Value::Null) => Ok(all("auto")),
             Some(Value::String(mode)) => Ok(all(self::mode(mode)?)),
@@ -123,7 +118,6 @@ impl Choice {
                 Ok(Self {
                     mode: "required",
                     only: Some(vec![name]),
-                    is_one: true,
                 })
             }
         }
@@ -226,8 +220,8 @@ mod tests {
             (json!(null), "auto", 2, true),
             (json!("auto"), "auto", 2, true),
             (json!("none"), "none", 2, true),
-            (json!("any"), "required", 2, true),
-            (json!("required"), "required", 2, true),
+            (json!("any"), "required", 2, false),
+            (json!("required"), "required", 2, false),
             (function("wait"), "required", 1, false),
             (
                 json!({"type": "function", "name": "wait"}),
@@ -239,7 +233,7 @@ mod tests {
                 json!({"type": "allowed_tools", "allowed_tools": allowed}),
                 "required",
                 1,
-                true,
+                false,
             ),
             (
                 json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "wait"}]}),
@@ -254,7 +248,9 @@ mod tests {
             assert_eq!(found, (mode, count, parallel), "{choice}");
             assert!(!read(choice, Some(false)).unwrap().parallel);
         }
-        assert!(read(function("wait"), Some(true)).unwrap().parallel);
+        for choice in [function("wait"), json!("required")] {
+            assert!(read(choice, Some(true)).unwrap().parallel);
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(super) struct ChatRequest {
     tools: Value,
     #[schema(schema_with = tool_choice, required = false)]
     tool_choice: Value,
-    /// Whether an answer may have several calls. On by default, except where `tool_choice` is a function.
+    /// Whether an answer may have several calls. On by default, unless a call is required.
     parallel_tool_calls: Option<bool>,
     /// The older form of `tools`. The answer's call is in `function_call`.
     #[schema(value_type = Vec<Object>, required = false)]

@@ -156,4 +156,22 @@ mod tests {
         let text = first(TEXT, true, "{}");
         assert_eq!(text["choices"][0]["text"], MARK);
     }
+
+    #[test]
+    fn an_answer_that_must_be_a_call_is_not_marked() {
+        let function = json!({"type": "function", "function": {"name": "look"}});
+        for (request, bound) in [
+            (json!({}), false),
+            (json!({"tool_choice": null}), false),
+            (json!({"tool_choice": "auto"}), false),
+            (json!({"tool_choice": "none"}), false),
+            (json!({"tool_choice": "required"}), true),
+            (json!({"tool_choice": function}), true),
+            (json!({"function_call": {"name": "look"}}), true),
+            (json!({"response_format": {"type": "text"}}), false),
+            (json!({"response_format": {"type": "json_object"}}), true),
+        ] {
+            assert_eq!(is_bound(&request), bound, "{request}");
+        }
+    }
 }

@@ -53,6 +53,18 @@ fn all_kinds_of_pieces_are_assembled() {
 }
 
 #[test]
+fn a_call_in_the_older_form_is_assembled() {
+    let piece = |piece: Value| json!({"choices": [{"delta": {"function_call": piece}}]});
+    let whole = gathered(&[
+        piece(json!({"name": "look", "arguments": ""})),
+        piece(json!({"arguments": "{\"x\":"})),
+        piece(json!({"arguments": "1}"})),
+    ]);
+    let called = &whole["choices"][0]["message"]["function_call"];
+    assert_eq!(*called, json!({"name": "look", "arguments": "{\"x\":1}"}));
+}
+
+#[test]
 fn calls_without_numbers_differ_by_their_ids() {
     let call = |id: &str| json!({"id": id, "function": {"name": "look", "arguments": "{}"}});
     let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
