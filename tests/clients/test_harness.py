@@ -13,7 +13,7 @@ TASK = [
     ("Question: What do bees make?\nAnswer:", [" honey", " milk and cheese", " cars"]),
 ]
 # Batches of other sizes round otherwise, and the weights have 4 bits.
-NEAR = 0.2
+NEAR = 0.4
 
 
 class Harness(unittest.TestCase):
@@ -68,21 +68,21 @@ class Harness(unittest.TestCase):
             lengths = [len(context)] * len(options)
             by_ids = self.scores(whole, lengths)
             by_text = self.scores([question + option for option in options], lengths)
-            for option, tokens, found, same in zip(options, whole, by_ids, by_text, strict=True):
-                expected = self.directly(context, tokens[len(context) :])
-                self.assertAlmostEqual(found[0], expected, delta=NEAR, msg=option)
-                self.assertAlmostEqual(same[0], expected, delta=NEAR, msg=option)
+            expected = [self.directly(context, tokens[len(context) :]) for tokens in whole]
+            for option, wanted, found, same in zip(options, expected, by_ids, by_text, strict=True):
+                self.assertAlmostEqual(found[0], wanted, delta=NEAR, msg=option)
+                self.assertAlmostEqual(same[0], wanted, delta=NEAR, msg=option)
                 self.assertEqual(found[1], same[1], option)
             scores = [score for score, _ in by_ids]
-            self.assertEqual(scores.index(max(scores)), 0, question)
+            self.assertEqual(scores.index(max(scores)), expected.index(max(expected)), question)
 
     def test_a_continuation_of_the_models_own_is_greedy(self):
-        context = self.tokens(TASK[0][0])
-        own = self.complete(prompt=context, max_tokens=4, ignore_eos=True)[0]["text"]
-        tokens = self.tokens(TASK[0][0] + own)
-        self.assertEqual(self.scores([tokens], [len(context)])[0][1], True)
-        other = self.tokens(TASK[0][0] + " a banana")
-        self.assertEqual(self.scores([other], [len(context)])[0][1], False)
+        text = "1, 2, 3, 4, 5, 6, 7, 8, 9,"
+        context = self.tokens(text)
+        own = self.complete(prompt=context, max_tokens=4)[0]["text"]
+        prompts = [self.tokens(text + own), self.tokens(text + " 3, 17,")]
+        scores = self.scores(prompts, [len(context)] * 2)
+        self.assertEqual([greedy for _, greedy in scores], [True, False])
 
 
 if __name__ == "__main__":

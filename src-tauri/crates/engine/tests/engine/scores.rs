@@ -5,7 +5,7 @@ use crate::support::{GEMMA, Worker, model, numbers};
 use serde_json::{Value, json};
 
 /// Batches of other sizes round otherwise, and the weights have 4 bits. A neighbor's probability is further away.
-const NEAR: f64 = 0.1;
+const NEAR: f64 = 0.3;
 
 async fn tokens(worker: &Worker, text: &str) -> Vec<i64> {
     let request = json!({"content": text, "add_special": true});
