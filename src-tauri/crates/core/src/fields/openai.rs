@@ -65,7 +65,7 @@ pub const CHAT: Table = Table {
         honored(
             "tools",
             r#"[{"type": "function", "function": {"name": "look"}}]"#,
-            "functions, if the chat template has a place for them; otherwise `400`",
+            "functions; told in words where the chat template has no place for them",
         ),
         honored("top_logprobs", "3", "up to 100"),
         honored("top_p", "0.5", ""),

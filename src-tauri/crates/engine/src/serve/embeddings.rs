@@ -10,7 +10,7 @@ use axum::{Json, body::Bytes, extract::State};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 use tierbar_core::{Code, Error};
 
 /// OpenAI's limit.
@@ -51,7 +51,9 @@ pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Jso
     let tokenizer = Arc::clone(&engine);
     let prompts = off_the_reactor(move || tokenizer.tokenize_inputs(prompts)).await??;
     let tokens: usize = prompts.iter().map(Vec::len).sum();
+    let begun = Instant::now();
     let vectors = run(&engine, prompts).await?;
+    let milliseconds = begun.elapsed().as_secs_f64() * 1000.0;
     let format = request.encoding_format;
     let data = off_the_reactor(move || {
         let data = (0..).zip(vectors).map(|(index, vector): (usize, _)| {
@@ -68,6 +70,7 @@ pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Jso
         "data": data.await?,
         "model": engine.id,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        "timings": {"prompt_ms": milliseconds},
     })))
 }
 

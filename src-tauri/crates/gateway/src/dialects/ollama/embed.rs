@@ -4,7 +4,7 @@ use super::{
     common::{bad, request},
     load, name,
     schema::{EmbedInput, Errors, OllamaEmbedAnswer, OllamaEmbeddingsAnswer},
-    writer::nanoseconds,
+    writer::{duration, nanoseconds},
 };
 use crate::{
     dialects::openai,
@@ -22,7 +22,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Instant};
+use std::{sync::Arc, time::{Duration, Instant}};
 use tierbar_core::{
     Code, Error, TierId,
     fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS},
@@ -55,6 +55,9 @@ struct Vectors {
     data: Vec<Vector>,
     #[serde(default)]
     usage: Option<wire::Usage>,
+    /// Those of our own worker.
+    #[serde(default)]
+    timings: Option<wire::Timings>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -62,6 +65,16 @@ struct Vector {
     #[serde(default)]
     index: usize,
     embedding: Vec<f32>,
+}
+
+/// A vector for each text.
+#[derive(Debug, Default)]
+struct Embedded {
+    vectors: Vec<Vec<f32>>,
+    /// Tokens that were read.
+    tokens: u64,
+    /// The time that it took to compute, where the engine measures it.
+    computed: Option<Duration>,
 }
 
 /// Turns texts into vectors.
@@ -87,14 +100,18 @@ pub(super) async fn embed(
     let mut embed: Embed = request(body, &OLLAMA_EMBED).await?;
     let input = texts(embed.input.take())?;
     let model = embed.model().to_owned();
-    let (vectors, tokens) = embed.vectors(inference, hints, input).await?;
-    Ok(Json(json!({
+    let embedded = embed.vectors(inference, hints, input).await?;
+    let total = begun.elapsed();
+    let mut answer = json!({
         "model": model,
-        "embeddings": vectors,
-        "total_duration": nanoseconds(begun.elapsed()),
-        "prompt_eval_count": tokens,
-    }))
-    .into_response())
+        "embeddings": embedded.vectors,
+        "total_duration": nanoseconds(total),
+        "prompt_eval_count": embedded.tokens,
+    });
+    if let Some(computed) = embedded.computed {
+        answer["load_duration"] = nanoseconds(total.saturating_sub(computed)).into();
+    }
+    Ok(Json(answer).into_response())
 }
 
 /// Turns a text into a vector.
@@ -118,10 +135,10 @@ pub(super) async fn embeddings(
 ) -> Result<Response, Failure> {
     let mut embed: Embed = request(body, &OLLAMA_EMBEDDINGS).await?;
     let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
-    let (vectors, _) = embed
+    let embedded = embed
         .vectors(inference, hints, prompt.into_iter().collect())
         .await?;
-    let vector = vectors.into_iter().next().unwrap_or_default();
+    let vector = embedded.vectors.into_iter().next().unwrap_or_default();
     Ok(Json(json!({"embedding": vector})).into_response())
 }
 
@@ -142,13 +159,13 @@ impl Embed {
         named.unwrap_or(TierId::AUTO)
     }
 
-    /// A vector for each text, and how many tokens were read. Without a text the model is loaded.
+    /// Without a text the model is loaded.
     async fn vectors(
         self,
         inference: Arc<Inference>,
         hints: Hints,
         texts: Vec<String>,
-    ) -> Result<(Vec<Vec<f32>>, u64), Failure> {
+    ) -> Result<Embedded, Failure> {
         let tiers = inference.tiers.snapshot();
         if texts.is_empty() {
             let hinted = hints.tier.as_deref();
@@ -156,7 +173,7 @@ impl Embed {
             let tier = name::embedder(hinted.unwrap_or(self.model()), &tiers)?;
             let keep = load::keep(self.keep_alive.as_ref())?;
             load::settle(&inference, &tier, keep).await?;
-            return Ok((Vec::new(), 0));
+            return Ok(Embedded::default());
         }
         let count = texts.len();
         let mut request = Map::new();
@@ -175,14 +192,20 @@ impl Embed {
             let message = format!("the model's server did not answer in OpenAI's form: {why}");
             Error::new(Code::Unreachable, message)
         };
-        let Vectors { mut data, usage } =
-            serde_json::from_slice(&answer).map_err(|error| foreign(error.to_string()))?;
+        let Vectors {
+            mut data,
+            usage,
+            timings,
+        } = serde_json::from_slice(&answer).map_err(|error| foreign(error.to_string()))?;
         if data.len() != count {
             let why = format!("{} vectors for {count} texts", data.len());
             return Err(foreign(why).into());
         }
         data.sort_by_key(|vector| vector.index);
-        let vectors = data.into_iter().map(|vector| vector.embedding).collect();
-        Ok((vectors, usage.unwrap_or_default().prompt_tokens))
+        Ok(Embedded {
+            vectors: data.into_iter().map(|vector| vector.embedding).collect(),
+            tokens: usage.unwrap_or_default().prompt_tokens,
+            computed: timings.map(|timings| duration(timings.prompt_ms / 1000.0)),
+        })
     }
 }

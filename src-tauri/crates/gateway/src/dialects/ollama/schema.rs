@@ -215,6 +215,8 @@ pub(super) struct OllamaEmbedAnswer {
     embeddings: Vec<Vec<f32>>,
     /// In nanoseconds.
     total_duration: u64,
+    /// The part of it that was spent loading, or waiting, where the engine measures the rest.
+    load_duration: Option<u64>,
     /// The texts' tokens.
     prompt_eval_count: u64,
 }
