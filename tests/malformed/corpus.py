@@ -11,6 +11,7 @@ JSON_PATHS = [
     "/v1/context/load",
     "/v1/context/delete",
     "/v1/responses",
+    "/v1/responses/compact",
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/api/chat",
@@ -55,6 +56,14 @@ GOOD = {
         "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}],
         "tool_choice": "auto",
         "text": {"format": {"type": "text"}},
+    },
+    "/v1/responses/compact": {
+        "model": "fast",
+        "instructions": "Be brief.",
+        "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+            {"type": "message", "role": "assistant", "content": "Hello"},
+        ],
     },
     "/v1/messages": {
         "model": "fast",

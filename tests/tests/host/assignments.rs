@@ -37,7 +37,7 @@ async fn pull(host: &Serving, body: Value) -> String {
     let (status, download) = host
         .ask(Method::POST, "/tierbar/v1/downloads", Some(body))
         .await;
-    assert!(matches!(status, 200 | 202), "{status}: {download}");
+    assert!(matches!(status, 200 | 201), "{status}: {download}");
     download["id"].as_str().unwrap().to_owned()
 }
 

@@ -19,11 +19,12 @@ const ALL_MIB: u64 = 512;
 /// Buffers of connections, and whatever else a host does meanwhile.
 const NOISE_MIB: u64 = 12;
 
-const ROUTES: [&str; 14] = [
+const ROUTES: [&str; 15] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/embeddings",
     "/v1/responses",
+    "/v1/responses/compact",
     "/v1/messages",
     "/v1/messages/count_tokens",
     "/v1/brief",
@@ -118,6 +119,13 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
         let start =
             "{\"model\":\"none\",\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"";
         bombs.push((path, json, [start, "word ", "\"}]}"]));
+    }
+    for path in ["/v1/responses", "/v1/responses/compact"] {
+        bombs.push((
+            path,
+            json,
+            ["{\"model\":\"none\",\"input\":\"", "word ", "\"}"],
+        ));
     }
     for path in ["/v1/summarize", "/v1/compress", "/v1/triage"] {
         bombs.push((path, json, ["{\"text\":\"", "word 1 ", "\"}"]));

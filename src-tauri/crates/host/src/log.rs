@@ -10,8 +10,11 @@ use std::{
     time::SystemTime,
 };
 use tierbar_core::{Code, Error};
+use tracing::{Level, Metadata};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
-use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    EnvFilter, filter::filter_fn, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 /// The default filter, without messages that report only normal operation.
 const USUAL: &str = "info,rusqlite_migration=warn";
@@ -39,11 +42,17 @@ pub fn log_to_folder(home: Option<PathBuf>) -> Result<(), Error> {
     };
     let log = tracing_subscriber::registry()
         .with(filter)
+        .with(filter_fn(is_without_prompts))
         .with(to_stderr)
         .with(to_file);
     log.try_init()
         .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
     outcome
+}
+
+/// The WebSocket library writes whole messages at its lowest levels, whatever `RUST_LOG` is for.
+fn is_without_prompts(about: &Metadata<'_>) -> bool {
+    *about.level() <= Level::INFO || !about.target().starts_with("tungstenite")
 }
 
 /// A day's file after the other, each of which only its user can read: it may have prompts.
@@ -113,6 +122,41 @@ fn file(home: Option<PathBuf>) -> Result<PrivateFiles, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn messages_of_websockets_are_in_no_log() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let writer = Arc::clone(&lines);
+        let layer =
+            tracing_subscriber::fmt::layer().with_writer(move || Lines(Arc::clone(&writer)));
+        let log = tracing_subscriber::registry()
+            .with(EnvFilter::new("trace"))
+            .with(filter_fn(is_without_prompts))
+            .with(layer);
+        tracing::subscriber::with_default(log, || {
+            tracing::trace!(target: "tungstenite::protocol", "a prompt");
+            tracing::trace!(target: "hyper", "a request");
+            tracing::warn!(target: "tungstenite", "a warning");
+        });
+        let lines = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+        assert!(!lines.contains("a prompt"), "{lines}");
+        assert!(
+            lines.contains("a request") && lines.contains("a warning"),
+            "{lines}"
+        );
+    }
+
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     #[test]
     fn log_files_are_private() {

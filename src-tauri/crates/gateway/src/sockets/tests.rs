@@ -19,7 +19,7 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
 use tokio_tungstenite::{
@@ -344,6 +344,51 @@ async fn a_connection_is_refused_as_a_request_is() {
     assert_eq!(plain.status(), 400);
     let error = json(plain).await["error"].take();
     assert!(error["hint"].as_str().unwrap().contains("POST"), "{error}");
+}
+
+/// Sends a request over a connection that stays open, and returns the status.
+async fn over(stream: &mut TcpStream, method: &str, path: &str, body: &str) -> u16 {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let length = loop {
+        answer.push(stream.read_u8().await.unwrap());
+        if answer.ends_with(b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&answer);
+            let length = head.split_once("content-length: ").unwrap().1;
+            break length.split_once('\r').unwrap().0.parse().unwrap();
+        }
+    };
+    stream.read_exact(&mut vec![0; length]).await.unwrap();
+    String::from_utf8_lossy(&answer[9..12]).parse().unwrap()
+}
+
+#[tokio::test]
+async fn one_connection_may_use_each_api_and_become_a_websocket() {
+    let served = Served::new().await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let chat = r#"{"model": "fast", "max_tokens": 9, "stream": false, "messages": [{"role": "user", "content": "refuse"}]}"#;
+    for (method, path, status) in [
+        ("POST", "/v1/messages", 400),
+        ("POST", "/api/chat", 400),
+        ("POST", "/v1/responses", 400),
+        ("GET", "/v1/models", 200),
+        ("GET", "/v1/responses", 400),
+    ] {
+        let body = if method == "POST" { chat } else { "" };
+        assert_eq!(
+            over(&mut stream, method, path, body).await,
+            status,
+            "{path}"
+        );
+    }
+    let (mut client, _) = client_async("ws://localhost/v1/responses", stream)
+        .await
+        .unwrap();
+    answered(&mut client, create(json!("Hi"))).await;
 }
 
 #[tokio::test]

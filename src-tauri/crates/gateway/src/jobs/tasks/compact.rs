@@ -1,7 +1,7 @@
 //! `POST /v1/responses/compact`: a conversation of the Responses API with a summary in the place of what was said, as chats are
 //! summarized that their context no longer holds.
 
-use super::{ask::Answered, summarize, trail::Trail};
+use super::{ask::Answered, message::Message, summarize, trail::Trail};
 use crate::{
     dialects::openai::responses::{
         CompactedResponse, ResponseInput, compaction::Window, count_tokens, no_previous_response,
@@ -90,9 +90,10 @@ async fn answer(
         return Err(no_previous_response(&wanted.previous_response_id));
     }
     let mut window = Window::read(wanted.input)?;
-    let text = std::mem::take(&mut window.text);
+    let message = Message::of_text(&std::mem::take(&mut window.text));
     let summarized =
-        summarize::of_conversation(inference, &wanted.model, hints, trail, &text).await;
+        summarize::of_conversation(inference, &wanted.model, hints, trail, &message).await;
+    drop(message);
     let Answered { answer, spent } = summarized.map_err(not_compacted)?;
     let left_out = std::mem::take(&mut window.left_out);
     let output = window.output(answer["summary"].as_str().unwrap_or_default());

@@ -166,7 +166,8 @@ pub(crate) async fn of_chat(
     text: &str,
 ) -> Result<String, Error> {
     let (hints, trail) = (Hints::default(), Trail::default());
-    let answered = of_conversation(inference, model, &hints, trail, text).await?;
+    let message = Message::of_text(text);
+    let answered = of_conversation(inference, model, &hints, trail, &message).await?;
     let summary = answered.answer["summary"].as_str();
     Ok(summary.unwrap_or_default().to_owned())
 }
@@ -180,9 +181,8 @@ pub(super) async fn of_conversation(
     model: &str,
     hints: &Hints,
     trail: Trail,
-    text: &str,
+    message: &Message,
 ) -> Result<Answered, Error> {
-    let message = Message::of_text(text);
     let media = message.modalities();
     let session = Session::new(
         inference,
@@ -194,7 +194,7 @@ pub(super) async fn of_conversation(
     );
     let (words, _) = notes_of(session.context_tokens());
     let summary = Summary::new(session, words, Reporter::nobody());
-    summary.of(&message).await
+    summary.of(message).await
 }
 
 /// A summary that is being made.

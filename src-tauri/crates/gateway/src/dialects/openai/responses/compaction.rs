@@ -38,19 +38,23 @@ impl Window {
     /// # Errors
     /// `BadRequest` for what is no conversation, has nothing to summarize, or has a summary of another server.
     pub(crate) fn read(input: Option<Value>) -> Result<Self, Error> {
-        // Refuses what a response would refuse too.
-        Messages::default().read(input.clone())?;
         let items = match input {
             Some(Value::Array(items)) => items,
-            Some(text) => vec![json!({"role": "user", "content": text})],
-            None => Vec::new(),
+            Some(Value::String(text)) => vec![json!({"role": "user", "content": text})],
+            None | Some(Value::Null) => Vec::new(),
+            Some(_) => return Err(bad("`input` must be a string or a list of items")),
         };
+        // Refuses what a response would refuse too.
+        Messages::default().read_items(&items)?;
         let is_question = |item: &&Value| item["role"] == "user";
         let last = items.len() - items.iter().rev().take_while(is_question).count();
-        let mut window = Self::split(&items, last)?;
-        if window.text.is_empty() {
-            window = Self::split(&items, items.len())?;
+        let window = Self::split(&items, last)?;
+        if !window.text.is_empty() {
+            return Ok(window);
         }
+        // Both at once would be a copy too many.
+        drop(window);
+        let window = Self::split(&items, items.len())?;
         if window.text.is_empty() {
             return Err(bad("`input` has no text to compact"));
         }

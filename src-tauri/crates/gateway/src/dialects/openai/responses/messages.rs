@@ -44,10 +44,23 @@ impl Messages {
     pub(super) fn read(&mut self, input: Option<Value>) -> Result<(), Error> {
         match input {
             Some(Value::String(text)) => self.add("user", json!(text)),
-            Some(Value::Array(items)) => self.items("input", &items)?,
+            Some(Value::Array(items)) => return self.read_items(&items),
             None | Some(Value::Null) => {}
             Some(_) => return Err(bad("`input` must be a string or a list of items")),
         }
+        self.complete()
+    }
+
+    /// As [`Self::read`].
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn read_items(&mut self, items: &[Value]) -> Result<(), Error> {
+        self.items("input", items)?;
+        self.complete()
+    }
+
+    fn complete(&mut self) -> Result<(), Error> {
         // Of some turns nothing but thoughts is left, and each message has a content.
         for message in &mut self.list {
             message.entry("content").or_insert_with(|| json!(""));
