@@ -2255,7 +2255,7 @@ export interface components {
              * @description The number of answers.
              */
             n?: number | null;
-            /** @description Whether an answer may have several calls. On by default, except where `tool_choice` is a function. */
+            /** @description Whether an answer may have several calls. On by default, unless a call is required. */
             parallel_tool_calls?: boolean | null;
             /** @description How much the model thinks, such as `low` or `high`; turns thinking on. */
             reasoning_effort?: string | null;
@@ -3670,6 +3670,11 @@ export interface components {
         /** @description A vector for each text. */
         OllamaEmbedAnswer: {
             embeddings: number[][];
+            /**
+             * Format: int64
+             * @description The part of it that was spent loading, or waiting, where the engine measures the rest.
+             */
+            load_duration?: number | null;
             model: string;
             /**
              * Format: int64

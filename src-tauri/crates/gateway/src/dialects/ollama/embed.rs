@@ -22,7 +22,10 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::{Duration, Instant}};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tierbar_core::{
     Code, Error, TierId,
     fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS},
