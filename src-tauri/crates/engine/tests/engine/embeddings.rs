@@ -144,7 +144,7 @@ async fn invalid_inputs_are_refused_with_the_reason() {
         (
             json!({"input": ["a", long]}),
             "context_length_exceeded",
-            "holds 64",
+            "length is 64 tokens",
         ),
     ] {
         let (status, answer) = worker.post(PATH, &request).await;

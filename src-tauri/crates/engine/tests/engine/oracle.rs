@@ -73,9 +73,11 @@ async fn qwen3_5_template_renders_as_llama_servers() {
 
 /// How many bytes are those that llama-server wrote, up to a place where both ways were nearly as good: it was recorded on
 /// another CPU, whose kernels round otherwise.
-fn same_bytes(choice: &Value, expected: &str) -> Result<usize, String> {
+fn same_bytes<'a>(choice: &'a Value, expected: &'a str) -> Result<usize, String> {
     const NEAR: f64 = 0.5;
-    let text = choice["text"].as_str().unwrap();
+    // Of a character that the limit cuts, llama-server leaves a mark.
+    let whole = |text: &'a str| text.trim_end_matches('\u{fffd}');
+    let (text, expected) = (whole(choice["text"].as_str().unwrap()), whole(expected));
     if text == expected {
         return Ok(expected.len());
     }
