@@ -322,7 +322,7 @@ common_chat_params render(const common_chat_templates * templates, const llama_v
     const bool generic = request.value("generic_tools", false);
     const bool offers = !inputs.tools.empty() && inputs.tool_choice != COMMON_CHAT_TOOL_CHOICE_NONE;
     const bool required = inputs.tool_choice == COMMON_CHAT_TOOL_CHOICE_REQUIRED;
-    const bool parallel = inputs.parallel_tool_calls;
+    const call_rules rules = {required, inputs.parallel_tool_calls, inputs.enable_thinking};
     if (generic) {
         inputs.tools.clear();
     }
@@ -330,9 +330,9 @@ common_chat_params render(const common_chat_templates * templates, const llama_v
     if (!offers) {
         return params;
     }
-    const bool native = !generic && (!required || (begin_at_call(params, request.at("tools"), parallel) && is_sound(vocab, params.grammar)));
+    const bool native = !generic && (!required || (begin_at_call(params, request.at("tools"), rules) && is_sound(vocab, params.grammar)));
     if (!native) {
-        use_generic_calls(params, request.at("tools"), required, parallel);
+        use_generic_calls(params, request.at("tools"), rules);
     }
     return params;
 }

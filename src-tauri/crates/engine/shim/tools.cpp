@@ -69,7 +69,7 @@ bool reads_calls(const common_chat_params & params) {
     return false;
 }
 
-bool begin_at_call(common_chat_params & params, const common_json & tools, bool parallel) {
+bool begin_at_call(common_chat_params & params, const common_json & tools, const call_rules & rules) {
     common_peg_arena arena = parser_of(params);
     const auto schemas = schemas_of(tools);
     size_t held = 0;
@@ -79,7 +79,8 @@ bool begin_at_call(common_chat_params & params, const common_json & tools, bool 
             // Each argument has a place of its own, where texts are held to nothing.
             return false;
         }
-        if (as_tag(parser, common_chat_peg_builder::CONTENT) != nullptr) {
+        const bool is_thought = as_tag(parser, common_chat_peg_builder::REASONING) != nullptr;
+        if (as_tag(parser, common_chat_peg_builder::CONTENT) != nullptr || (is_thought && !rules.thinks)) {
             parser = common_peg_space_parser{};
         } else if (auto * schema = std::get_if<common_peg_schema_parser>(&parser)) {
             // What is saved of a parser does not include the schemas.
@@ -93,7 +94,7 @@ bool begin_at_call(common_chat_params & params, const common_json & tools, bool 
         } else if (const auto * rule = std::get_if<common_peg_rule_parser>(&parser)) {
             // Some forms repeat calls whatever the request says.
             auto * calls = std::get_if<common_peg_repetition_parser>(&arena.get(rule->child));
-            if (!parallel && rule->trigger && calls != nullptr) {
+            if (!rules.parallel && rule->trigger && calls != nullptr) {
                 calls->max_count = 1;
             }
         }
@@ -107,7 +108,7 @@ bool begin_at_call(common_chat_params & params, const common_json & tools, bool 
     return true;
 }
 
-void use_generic_calls(common_chat_params & params, const common_json & tools, bool required, bool parallel) {
+void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules) {
     const std::string & start = params.thinking_start_tag;
     const auto & ends = params.thinking_end_tags;
     const common_peg_arena parser = build_chat_peg_parser([&](common_chat_peg_builder & p) {
@@ -117,7 +118,9 @@ void use_generic_calls(common_chat_params & params, const common_json & tools, b
             for (const auto & tag : ends) {
                 end |= p.literal(tag);
             }
-            thinking = p.optional(p.optspace(start) + p.reasoning(p.until_one_of(ends)) + end + p.space());
+            // Text that is not constrained yet is read, whether the model was to think or not.
+            auto thoughts = rules.thinks || !rules.required ? p.until_one_of(ends) : p.space();
+            thinking = p.optional(p.optspace(start) + p.reasoning(thoughts) + end + p.space());
         }
         auto functions = p.choice();
         for (size_t index = 0; index < tools.size(); index++) {
@@ -131,16 +134,16 @@ void use_generic_calls(common_chat_params & params, const common_json & tools, b
                                                               p.space() + arguments + p.space() + p.tool_close(p.literal("}"))));
         }
         auto call = p.rule("call", p.literal(CALL_START) + p.space() + functions + p.space() + p.literal(CALL_END));
-        auto calls = p.trigger_rule("calls", parallel ? call + p.zero_or_more(p.space() + call) : call);
-        auto answer = required ? p.space() + calls : p.optional(p.content(p.until(CALL_START))) + p.optional(calls + p.space());
+        auto calls = p.trigger_rule("calls", rules.parallel ? call + p.zero_or_more(p.space() + call) : call);
+        auto answer = rules.required ? p.space() + calls : p.optional(p.content(p.until(CALL_START))) + p.optional(calls + p.space());
         return (p.prefix(params.generation_prompt, start) << thinking) + answer + p.end();
     });
     params.format = COMMON_CHAT_FORMAT_PEG_NATIVE;
     params.parser = parser.save();
-    params.grammar = grammar_of(parser, !required);
-    params.grammar_lazy = !required;
+    params.grammar = grammar_of(parser, !rules.required);
+    params.grammar_lazy = !rules.required;
     params.grammar_triggers.clear();
-    if (!required) {
+    if (!rules.required) {
         params.grammar_triggers.push_back({COMMON_GRAMMAR_TRIGGER_TYPE_WORD, CALL_START});
     }
     // In some vocabularies these are control tokens.

@@ -7,9 +7,18 @@
 // Whether the parser of the answer reads calls.
 bool reads_calls(const common_chat_params & params);
 
-// Has the answer to a rendered request be a call, with nothing before it but thinking. `tools` are OpenAI's. Returns false,
-// and changes nothing, if the template's form does not hold arguments to their schema.
-bool begin_at_call(common_chat_params & params, const common_json & tools, bool parallel);
+struct call_rules {
+    // The answer is calls, with nothing before them but thinking.
+    bool required = false;
+    // The answer may have several calls.
+    bool parallel = false;
+    // The model was told to think. Before a required call it may not otherwise, as it may not come to an end.
+    bool thinks = false;
+};
 
-// Has the answer be text or calls as JSON between tags; with `required`, only calls.
-void use_generic_calls(common_chat_params & params, const common_json & tools, bool required, bool parallel);
+// Has the answer to a rendered request begin at its call. `tools` are OpenAI's. Returns false, and changes nothing, if the
+// template's form does not hold arguments to their schema.
+bool begin_at_call(common_chat_params & params, const common_json & tools, const call_rules & rules);
+
+// Has the answer be text or calls as JSON between tags.
+void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules);

@@ -111,15 +111,12 @@ fn a_forced_answer_is_calls_that_follow_their_schemas() {
             Some(QWEN_3) => ("<think>\n", "</think>"),
             _ => ("", "</think>"),
         };
+        // Told not to think, it may not.
+        let thought = format!("{opens}I should look.{closes}\n\n{one}");
+        assert!(!admits(json!({}), &thought), "{name:?}");
         if !generic {
             let thinks = json!({"enable_thinking": true});
-            assert!(
-                admits(
-                    thinks.clone(),
-                    &format!("{opens}I should look.{closes}\n\n{one}")
-                ),
-                "{name:?}"
-            );
+            assert!(admits(thinks.clone(), &thought), "{name:?}");
             assert!(
                 !admits(thinks, &format!("{opens}I should look.{closes}Sure.")),
                 "{name:?}"
