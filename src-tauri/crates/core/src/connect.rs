@@ -223,6 +223,12 @@ pub fn render(
             client.id
         ));
     }
+    if base.starts_with("https://") {
+        notes.push(
+            "The client must trust this server's certificate, `certificate.pem` in Tierbar's data folder, such as with SSL_CERT_FILE."
+                .to_owned(),
+        );
+    }
     ClientSettings {
         id: client.id.to_owned(),
         name: client.name.to_owned(),

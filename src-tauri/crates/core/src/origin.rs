@@ -1,7 +1,7 @@
 //! Origins of pages that call the API: what each is, and which may call without being allowed.
 
 use crate::status::RefusedOrigin;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The schemes of pages that only an installed program can show: apps of Electron, of Tauri and of VS Code's family.
 pub const PROGRAM_SCHEMES: [&str; 4] = ["app", "tauri", "vscode-file", "vscode-webview"];

@@ -175,7 +175,19 @@ fn a_named_tier_and_a_key_are_used() {
             .text
             .contains("ANTHROPIC_AUTH_TOKEN=tb-abc")
     );
+    server.url = "https://mac-mini.local:11435/".to_owned();
     let unknown = render(client, &server, Some("auto"), None);
+    assert!(
+        unknown.settings[0]
+            .text
+            .contains("=https://mac-mini.local:11435\n")
+    );
+    assert!(
+        unknown
+            .notes
+            .iter()
+            .any(|note| note.contains("certificate.pem"))
+    );
     assert_eq!(unknown.model, "auto");
     assert!(
         unknown
