@@ -9,6 +9,7 @@ mod catalog;
 mod command_line;
 mod commands;
 mod configuration;
+mod connect;
 mod contexts;
 mod conversations;
 mod embedder;
