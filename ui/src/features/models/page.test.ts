@@ -32,6 +32,7 @@ function host(request: Sent): Response | null {
   if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models });
   if (path === '/tierbar/v1/catalog')
     return Response.json({ version: '1', date: '2026-11-26', refreshed, models: catalog });
+  if (path === '/tierbar/v1/setup/answers') return Response.json({ answers: [] });
   if (path === '/tierbar/v1/config')
     return Response.json({ path: '/data/config.toml', config: configured() });
   if (path.startsWith('/tierbar/v1/downloads')) {
