@@ -161,7 +161,7 @@ async fn finish(
 ) -> Result<TierAnswer, Error> {
     if plan.installed.is_none() && !has_model(client, plan).await? {
         let to = args.folder(plan);
-        pull::follow(client, home, &plan.reference, &plan.tier, to).await?;
+        pull::follow(client, home, &plan.reference, to).await?;
     }
     let answering = async {
         in_use(client, plan).await?;
@@ -339,7 +339,7 @@ async fn in_use(client: &Client, plan: &TierPlan) -> Result<(), Error> {
     }
     let message = format!("{} did not get {} {}", plan.tier, plan.name, plan.quant);
     Err(Error::new(Code::Internal, message)
-        .hint("choose it for the tier in Settings > Models, and read the event log"))
+        .hint("`tierbar status` says why; or choose it for the tier in Settings > Models"))
 }
 
 /// Has the host ask the tier, and waits for its answer.
@@ -352,7 +352,7 @@ async fn ask(client: &Client, plan: &TierPlan) -> Result<TierAnswer, Error> {
         match answers.find(|answer| answer.tier == plan.tier) {
             Some(answer) if answer.is_over() => return Ok(answer),
             Some(_) => tokio::time::sleep(LOOK).await,
-            None => return Err(Error::new(Code::Cancelled, "stopped in another window")),
+            None => return Err(Error::new(Code::TierStopped, "stopped in another window")),
         }
     }
 }

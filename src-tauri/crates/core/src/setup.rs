@@ -148,7 +148,8 @@ pub struct TierPlan {
     pub replaces: Option<String>,
 }
 
-/// Returns the settings of a tier that gets a model by a set-up: what its plan was made for, without what was set for another model.
+/// Returns the settings of a tier that gets another model: what the model's verdict was computed for, without what was set for the
+/// model before it. The tier's profile stays, since it is about its use.
 #[must_use]
 pub fn settings_for(model: &str) -> serde_json::Value {
     serde_json::json!({
@@ -158,6 +159,10 @@ pub fn settings_for(model: &str) -> serde_json::Value {
         "gpu_layers": null,
         "experts_used": null,
         "draft_model": "",
+        "batch": null,
+        "paging": null,
+        "sampling": null,
+        "thinking": null,
     })
 }
 

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Code, Error, TierId,
+    Code, Error,
     download::{DownloadState, DownloadStatus, Include},
     fit::Verdict,
     units::file_size,
@@ -69,12 +69,12 @@ impl Args {
     }
 }
 
-/// Follows the download of a tier's model to the end, starting or resuming it if it has to be.
+/// Follows a download to the end, starting or resuming it if it has to be. It names no tier: which one gets the model was said when the
+/// download was queued, and another choice since then stands.
 pub(crate) async fn follow(
     client: &mut Client,
     home: Option<&PathBuf>,
     reference: &str,
-    tier: &TierId,
     to: Option<&PathBuf>,
 ) -> Result<(), Error> {
     let args = Args {
@@ -83,7 +83,7 @@ pub(crate) async fn follow(
         anyway: false,
         no_media: false,
         only_media: false,
-        tier: Some(tier.to_string()),
+        tier: None,
         to: to.cloned(),
     };
     let done = to_the_end(client, home, &args, true).await?;
@@ -215,7 +215,7 @@ async fn watch(
                     .hint("the partial file is kept; run the same command to try again"));
             }
             DownloadState::Paused => {
-                return Err(Error::new(Code::Cancelled, "the download is paused")
+                return Err(Error::new(Code::Paused, "the download is paused")
                     .hint("run the same command to resume"));
             }
             _ => {}
@@ -223,7 +223,7 @@ async fn watch(
         let id = download.id;
         let downloads = updates.next().await?;
         let Some(now) = downloads.into_iter().find(|download| download.id == id) else {
-            return Err(Error::new(Code::Cancelled, "the download was cancelled"));
+            return Err(Error::new(Code::NotFound, "the download was canceled"));
         };
         download = now;
     }

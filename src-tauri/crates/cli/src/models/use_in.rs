@@ -6,7 +6,7 @@ use crate::{
     output,
 };
 use serde_json::json;
-use tierbar_core::{Code, Error, ModelKind, TierId, fit::LibraryModel};
+use tierbar_core::{Code, Error, ModelKind, TierId, fit::LibraryModel, setup::settings_for};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -42,7 +42,7 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         })?,
     };
     let tier = TierId::new(tier).map_err(|reason| Error::new(Code::TierUnknown, reason))?;
-    let patch = json!({"tiers": {tier.as_str(): {"model": model.id}}});
+    let patch = json!({"tiers": {tier.as_str(): settings_for(model.id.as_str())}});
     client.patch(&admin(&["config"], &[]), &patch).await?;
     output::line(&format!("{tier} uses {}.", model.id));
     let kind_of_tier = kind.filter(|kind| *kind != ModelKind::Chat);

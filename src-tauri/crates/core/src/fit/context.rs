@@ -102,16 +102,20 @@ impl ContextChoice {
                 Choice::Auto => CACHES.to_vec(),
             },
         };
-        // As in a load, the model comes first, then its projector.
+        let alone = search(Beside::default());
+        let alone = alone.settings(self.profile, alone.best());
+        // As in a load, the model comes first, then its projector: neither is worth a context that is of no use.
         for part in beside.parts() {
             let with = search(part);
             let best = with.best();
             if best.placement == Placement::Resident.rank() {
-                return with.settings(self.profile, best);
+                let settings = with.settings(self.profile, best);
+                if settings.context >= alone.context.min(USEFUL) {
+                    return settings;
+                }
             }
         }
-        let alone = search(Beside::default());
-        alone.settings(self.profile, alone.best())
+        alone
     }
 
     /// Returns the plan of a load with these settings, of the model and of what there is room for beside it.

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 use tierbar_core::{
-    Error, TierId,
+    Code, Error, TierId,
     setup::{ANSWER_TOKENS, AnswerState, QUESTION, TierAnswer},
 };
 use tokio_util::sync::CancellationToken;
@@ -137,6 +137,17 @@ impl Jobs {
             .map(|seconds| tokens / seconds);
         answer.model = whole.source.model.map(|model| model.to_string());
         answer.answer = whole.text.trim().to_owned();
+        if let Some(wanted) = whole.source.stepped_down_from {
+            let other = answer.model.as_deref().unwrap_or("another model");
+            let message = format!("{other} answered in place of {wanted}, for want of memory");
+            return Err(Error::new(Code::OverBudget, message)
+                .hint("quit programs that use much memory, then ask again"));
+        }
+        if answer.answer.is_empty() {
+            let message = "the model's answer is empty";
+            return Err(Error::new(Code::TierFailed, message)
+                .hint("ask again; if it stays so, choose another model for the tier"));
+        }
         Ok(())
     }
 }
