@@ -44,21 +44,47 @@ async fn run(data: &Data, arguments: &[&str]) -> (Option<i32>, Value, String) {
     )
 }
 
-/// The catalog has the files of the stand-ins from then on.
-async fn refreshed(hub: &HubStandIn, ram: &str) -> Data {
-    let data = Data::empty("[tiers.fast]\n[tiers.primary]\n[tiers.heavy]\n")
+fn empty(hub: &HubStandIn, ram: &str) -> Data {
+    Data::empty("[tiers.fast]\n[tiers.primary]\n[tiers.heavy]\n")
         .with("HF_ENDPOINT", &hub.url())
-        .with("TIERBAR_SIMULATE_RAM", ram);
+        .with("TIERBAR_SIMULATE_RAM", ram)
+}
+
+/// The catalog has the files of the stand-ins from then on, of which all fit.
+async fn refresh(data: &Data) {
     let (code, _, stderr) = data.run(&["models", "refresh"]).await;
     assert_eq!(code, Some(0), "{stderr}");
+}
+
+async fn refreshed(hub: &HubStandIn, ram: &str) -> Data {
+    let data = empty(hub, ram);
+    refresh(&data).await;
     data
+}
+
+/// What docs/setup.md says is chosen for a Mac, each with its quant.
+fn documented(ram: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/setup.md");
+    let text = fs::read_to_string(path).unwrap();
+    let row = format!("| {} GB | ", ram.trim_end_matches("GiB"));
+    let rows = text.lines().filter_map(|line| line.strip_prefix(&row));
+    rows.map(|row| row.split(" | ").nth(1).unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
 async fn a_set_up_ends_with_three_tiers_that_answer() {
     let hub = hub().await;
     for ram in ["8GiB", "16GiB", "24GiB", "32GiB", "64GiB"] {
-        let data = refreshed(&hub, ram).await;
+        let data = empty(&hub, ram);
+        // By the published files' sizes.
+        let (code, plan, stderr) = run(&data, &["setup", "--dry-run", "--json"]).await;
+        assert_eq!(code, Some(0), "{ram}: {stderr}");
+        let tiers = plan["tiers"].as_array().unwrap().iter();
+        let word = |tier: &Value, name: &str| tier[name].as_str().unwrap().to_owned();
+        let chosen = tiers.map(|tier| word(tier, "name") + " " + &word(tier, "quant"));
+        assert_eq!(chosen.collect::<Vec<_>>(), documented(ram), "{ram}");
+        refresh(&data).await;
         let (code, done, stderr) = run(&data, &["setup", "--yes", "--json"]).await;
         assert_eq!(code, Some(0), "{ram}: {stderr}");
         let tiers = done["plan"]["tiers"].as_array().unwrap();
@@ -69,6 +95,7 @@ async fn a_set_up_ends_with_three_tiers_that_answer() {
                 answer["tokens_per_second"].as_f64() > Some(0.0),
                 "{ram}: {answer}"
             );
+            assert!(!word(answer, "answer").is_empty(), "{ram}: {answer}");
         }
         let config = fs::read_to_string(data.path().join("config.toml")).unwrap();
         for tier in tiers {

@@ -87,7 +87,7 @@ fn table() -> String {
                 one.tier,
                 one.entry.name,
                 one.quant.quant,
-                one.quant.size_bytes.map_or("–".to_owned(), file_size),
+                size(&one),
                 fit.placement.as_str(),
                 fit.context_tokens,
                 fit.kv_cache.as_str(),
@@ -96,4 +96,12 @@ fn table() -> String {
         }
     }
     text
+}
+
+/// As it is downloaded, with its projector.
+fn size(one: &Proposed<'_>) -> String {
+    let projector = one.entry.projector.as_ref();
+    let projector = projector.map_or(0, |projector| projector.size_bytes);
+    let model = one.quant.size_bytes;
+    model.map_or("–".to_owned(), |model| file_size(model + projector))
 }
