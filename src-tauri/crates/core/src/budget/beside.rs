@@ -55,6 +55,15 @@ impl<'a> Beside<'a> {
         (of(projector, draft), of(!projector, !draft))
     }
 
+    /// Returns all of it, and then each alone if there are two.
+    pub(crate) fn parts(self) -> impl Iterator<Item = Self> {
+        let of = |projector, draft| Self { projector, draft };
+        let alone = [of(self.projector, None), of(None, self.draft)];
+        let both = self.projector.is_some() && self.draft.is_some();
+        let all = std::iter::once(self).filter(|all| !all.is_empty());
+        all.chain(alone.into_iter().filter(move |_| both))
+    }
+
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.projector.is_none() && self.draft.is_none()

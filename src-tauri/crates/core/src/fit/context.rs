@@ -102,11 +102,13 @@ impl ContextChoice {
                 Choice::Auto => CACHES.to_vec(),
             },
         };
-        let with = search(beside);
-        let best = with.best();
-        // As in a load, the model comes first.
-        if beside.is_empty() || best.placement == Placement::Resident.rank() {
-            return with.settings(self.profile, best);
+        // As in a load, the model comes first, then its projector.
+        for part in beside.parts() {
+            let with = search(part);
+            let best = with.best();
+            if best.placement == Placement::Resident.rank() {
+                return with.settings(self.profile, best);
+            }
         }
         let alone = search(Beside::default());
         alone.settings(self.profile, alone.best())

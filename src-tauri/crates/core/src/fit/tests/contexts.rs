@@ -167,6 +167,28 @@ fn what_is_beside_is_counted_at_the_context_that_is_loaded() {
 }
 
 #[test]
+fn a_projector_has_room_where_a_draft_model_has_none() {
+    let (model, draft) = (accounts::qwen35_9b(QWEN_9B), accounts::qwen35_9b(QWEN_9B));
+    let machine = Machine::mac(16 * GIB);
+    let projector = Projector(GIB, 0);
+    let beside = Beside {
+        projector: Some(&projector),
+        draft: Some(&draft),
+    };
+    for profile in Profile::ALL {
+        let choice = ContextChoice {
+            profile,
+            ..ContextChoice::default()
+        };
+        let verdict = verdict_with(&model, beside, choice, &machine, &[]);
+        assert_eq!(line(&verdict, LineKind::Projector), GIB, "{profile:?}");
+        assert_eq!(line(&verdict, LineKind::DraftModel), 0, "{profile:?}");
+        let warning = verdict.warning.unwrap();
+        assert!(warning.contains("without its draft model"), "{warning}");
+    }
+}
+
+#[test]
 fn a_verdict_counts_the_tiers_batch_and_paging() {
     let model = accounts::qwen35_35b(QWEN_35B_4_BITS);
     let of = |batch, paging| {
