@@ -86,8 +86,13 @@ async fn windows(folder: &Path, theme: Option<&'static str>) {
         app.element("settings-tier-fast-context").await;
         save(&folder.join("settings-light.png"), &app.picture().await);
         app.click("settings-nav-models").await;
+        app.element("setup-start").await;
+        save(&folder.join("setup-light.png"), &app.picture().await);
         app.click("fit-chip").await;
         app.element("fit-details").await;
+        let details = "document.querySelector('[data-testid=fit-details]')";
+        let show = format!("{details}.scrollIntoView({{block: 'center'}})");
+        app.run(&show, Vec::new()).await;
         save(&folder.join("models-light.png"), &app.picture().await);
         app.click("settings-nav-monitor").await;
         app.element("memory-bar").await;

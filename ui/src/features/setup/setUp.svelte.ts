@@ -1,5 +1,12 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { FolderRoom, SetupPlan, TierAnswer, TierConfig, TierPlan } from '../../platform/openapi';
+import type {
+  FolderRoom,
+  Priority,
+  SetupPlan,
+  TierAnswer,
+  TierConfig,
+  TierPlan,
+} from '../../platform/openapi';
 
 /** What the plan was made for, without what was set for another model. */
 const FRESH: Partial<TierConfig> = {
@@ -9,6 +16,9 @@ const FRESH: Partial<TierConfig> = {
   experts_used: null,
   draft_model: '',
 };
+
+/** Of the downloads, in order of use. */
+const PRIORITIES: Priority[] = ['high', 'normal', 'low'];
 
 /** Where the page keeps that a set-up was started here and has not been closed. */
 const STARTED = 'tierbar-setup-started';
@@ -49,26 +59,37 @@ export class SetUp {
     }
   }
 
-  /** Assigns what is installed, and downloads the rest in order of use. */
+  /**
+   * Assigns what is installed, and downloads the rest in order of use. All is sent at once, so that the host goes on if the window
+   * closes now; the priority keeps the order.
+   */
   async start(tiers: TierPlan[]): Promise<void> {
     this.starting = true;
+    this.#keep(true);
     await this.#try(async () => {
-      for (const { tier, installed, reference } of tiers) {
-        if (installed === null) {
-          const folder = this.placed[tier]?.path;
-          await this.#api.post('/tierbar/v1/downloads', {
-            body: { reference, tier, ...(folder && { folder }) },
-          });
-        } else {
-          await this.#api.patch('/tierbar/v1/config', {
-            body: { tiers: { [tier]: { ...FRESH, model: installed } } },
-          });
-        }
-        this.#keep(true);
-      }
-      this.plan = await this.#api.get('/tierbar/v1/setup');
+      const missing = tiers.filter(({ installed }) => installed === null);
+      const begun = tiers.map((row) =>
+        row.installed === null
+          ? this.#download(row, missing.indexOf(row))
+          : this.#assign(row.tier, row.installed),
+      );
+      const failed = (await Promise.allSettled(begun)).find(({ status }) => status === 'rejected');
+      if (failed?.status === 'rejected') throw failed.reason;
     });
+    await this.load();
     this.starting = false;
+  }
+
+  #download({ tier, reference }: TierPlan, place: number): Promise<unknown> {
+    const folder = this.placed[tier]?.path;
+    const priority = PRIORITIES[place] ?? 'low';
+    return this.#api.post('/tierbar/v1/downloads', {
+      body: { reference, tier, priority, ...(folder && { folder }) },
+    });
+  }
+
+  #assign(tier: string, model: string): Promise<unknown> {
+    return this.#api.patch('/tierbar/v1/config', { body: { tiers: { [tier]: { ...FRESH, model } } } });
   }
 
   /** Has a tier's model go to this folder; to the models folder if it is empty. Resolves to whether it can. */

@@ -131,7 +131,7 @@ describe('the set-up', () => {
     await fireEvent.click(button);
     await until(() => network.sent('PATCH', '/tierbar/v1/config').length === 1);
     expect(network.sent('POST', '/tierbar/v1/downloads').map(({ body }) => body)).toEqual([
-      { reference: 'o/fast:Q4_K_M', tier: 'fast' },
+      { reference: 'o/fast:Q4_K_M', tier: 'fast', priority: 'high' },
     ]);
     expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({
       tiers: {
@@ -183,9 +183,12 @@ describe('the set-up', () => {
     await until(() => screen.queryByTestId('setup-lacks') === null);
     await fireEvent.click(screen.getByTestId('setup-start'));
     await until(() => network.sent('POST', '/tierbar/v1/downloads').length === 2);
-    expect(network.sent('POST', '/tierbar/v1/downloads').map(({ body }) => body.folder)).toEqual([
-      undefined,
-      '/outer/models',
+    const started = network
+      .sent('POST', '/tierbar/v1/downloads')
+      .map(({ body }) => [body.priority, body.folder]);
+    expect(started).toEqual([
+      ['high', undefined],
+      ['normal', '/outer/models'],
     ]);
     const both = disksOf(plan.tiers, OUTER, { fast: OUTER, primary: OUTER });
     expect(both.map(({ bytes, lacks }) => [bytes, lacks])).toEqual([[6_000_000_000, true]]);

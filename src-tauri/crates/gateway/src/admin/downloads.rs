@@ -8,7 +8,7 @@ use crate::{
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
-use tierbar_core::download::DownloadStatus;
+use tierbar_core::{Code, Error, download::DownloadStatus};
 use utoipa::ToSchema;
 
 /// All downloads.
@@ -46,7 +46,14 @@ pub(crate) async fn add(
     body: Body,
 ) -> Result<(StatusCode, Json<DownloadStatus>), Failure> {
     let pull: Pull = body::object(body).await?;
-    let (download, new) = admin.models.download(pull).await?;
+    // A task of its own: the hub is asked first, and a window that closes meanwhile still gets its download.
+    let started = tokio::spawn(async move { admin.models.download(pull).await }).await;
+    let (download, new) = started.map_err(|ended| {
+        Error::new(
+            Code::Internal,
+            format!("the download did not start: {ended}"),
+        )
+    })??;
     let status = if new {
         StatusCode::CREATED
     } else {
