@@ -323,7 +323,7 @@ async fn schemas_that_cannot_be_followed_are_refused_by_name() {
         // Their description alone is more than the context.
         assert_eq!(
             (status, &answer["error"]["code"]),
-            (400, &json!("context_exceeded")),
+            (400, &json!("context_length_exceeded")),
             "{answer}"
         );
         let contradiction = json!({"type": "object", "properties": {"a": {"type": "string", "minLength": 3, "maxLength": 2}}, "required": ["a"]});

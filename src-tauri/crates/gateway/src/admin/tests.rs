@@ -65,7 +65,7 @@ async fn invalid_input_is_refused_before_the_host_is_called() {
         ("GET", "log?before=-1", "", "before"),
         ("GET", "log?tier=F%20st", "", "cannot name a tier"),
         ("DELETE", "models/m?permanently=perhaps", "", "permanently"),
-        ("DELETE", "models/%FF", "", "no route matches"),
+        ("DELETE", "models/%FF", "", "not UTF-8"),
         ("POST", "models/import", "{}", "missing field `path`"),
         ("POST", "downloads", "", "missing field `reference`"),
         (

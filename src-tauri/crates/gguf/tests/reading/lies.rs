@@ -185,7 +185,7 @@ fn a_wrong_sampling_value_leaves_the_others() {
         .into_iter()
         .fold(sound(), |file, (key, number)| float(file, key, number))
         .pair("general.sampling.top_k", 5, &64_i32.to_le_bytes());
-    let sampling = read(&file.header()).unwrap().sampling;
+    let sampling = file.read().unwrap().sampling;
     assert_eq!(
         (sampling.temperature, sampling.top_p, sampling.min_p),
         (None, Some(0.95), None)

@@ -86,7 +86,7 @@ async fn what_a_context_does_not_hold_is_refused() {
     let refused = bench.post(PATH, request.to_string()).await;
     assert_eq!(refused.status(), 400);
     let error = json(refused).await["error"].take();
-    assert_eq!(error["code"], "context_exceeded");
+    assert_eq!(error["code"], "context_length_exceeded");
     assert_eq!(
         (&error["prompt_tokens"], &error["context_tokens"]),
         (&json!(5000), &json!(4096))
@@ -94,7 +94,7 @@ async fn what_a_context_does_not_hold_is_refused() {
     // The context holds no text beside a summary.
     bench.tiers(|tiers| tiers[0].context_tokens = 256);
     let refused = bench.post(PATH, request.to_string()).await;
-    assert_eq!(json(refused).await["error"]["code"], "context_exceeded");
+    assert_eq!(json(refused).await["error"]["code"], "context_length_exceeded");
 }
 
 #[tokio::test]
