@@ -154,6 +154,40 @@ async fn pages_of_installed_programs_may_use_models_only() {
 }
 
 #[tokio::test]
+async fn another_origins_page_has_no_saved_contexts() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let host = ("host", "localhost:11435");
+    let token = format!("Bearer {}", bench.token.as_str());
+    for origin in [
+        "app://obsidian.md",
+        "tauri://localhost",
+        "https://friend.example",
+    ] {
+        let page = [host, ("origin", origin)];
+        for (method, path) in [
+            ("GET", "/v1/context"),
+            ("POST", "/v1/context/save"),
+            ("POST", "/v1/context/load"),
+            ("POST", "/v1/context/delete"),
+        ] {
+            let request = Request::builder().method(method).uri(path);
+            let refused = bench.send(with(request, &page)).await;
+            assert_eq!(refused.status(), 403, "{method} {path} {origin}");
+            assert_eq!(refused.headers()["access-control-allow-origin"], origin);
+            let error = json(refused).await;
+            assert_eq!(error["error"]["code"], "forbidden");
+            assert!(error["error"]["hint"].as_str().unwrap().contains("token"));
+        }
+        // Our own window has such an origin too, and sends the token.
+        let owner = [host, ("origin", origin), ("authorization", &*token)];
+        assert_eq!(status(&bench, "/v1/context", &owner).await, 200, "{origin}");
+    }
+    let own = [host, ("origin", "http://localhost:11435")];
+    assert_eq!(status(&bench, "/v1/context", &own).await, 200);
+    assert_eq!(status(&bench, "/v1/context", &[host]).await, 200);
+}
+
+#[tokio::test]
 async fn a_session_is_of_no_use_to_another_origins_page() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let begun = bench.ask("POST", "/tierbar/v1/session", "").await;
