@@ -132,7 +132,6 @@ async fn pages_of_installed_programs_may_use_models_only() {
     let host = ("host", "localhost:11435");
     for program in [
         "app://obsidian.md",
-        "vscode-webview://1a2b",
         "vscode-file://vscode-app",
         "tauri://localhost",
     ] {
@@ -265,12 +264,30 @@ async fn a_local_page_is_refused_until_it_is_allowed() {
 }
 
 #[tokio::test]
+async fn an_editors_view_is_let_in_alone() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let view = |origin: &'static str| [("host", "localhost:11435"), ("origin", origin)];
+    let (mine, other) = ("vscode-webview://1a2b", "vscode-webview://3c4d");
+    assert_eq!(status(&bench, "/v1/models", &view(mine)).await, 403);
+    let list = json(bench.get("/tierbar/v1/origins").await).await;
+    assert_eq!(list["refused"][0]["origin"], mine);
+    let body = serde_json::json!({"origin": mine}).to_string();
+    bench.ask("POST", "/tierbar/v1/origins", body).await;
+    assert_eq!(status(&bench, "/v1/models", &view(mine)).await, 200);
+    assert_eq!(status(&bench, "/v1/models", &view(other)).await, 403);
+}
+
+#[tokio::test]
 async fn each_refused_page_is_told_how_to_be_let_in() {
     let bench = Bench::new("127.0.0.1:11435").await;
     for (origin, hint) in [
         (
             "http://192.168.1.5:8123",
             "run: tierbar origins allow http://192.168.1.5:8123",
+        ),
+        (
+            "vscode-webview://1a2b",
+            "run: tierbar origins allow vscode-webview://1a2b",
         ),
         ("https://evil.example", "if you trust this site"),
         ("null", "open it from a web server"),
