@@ -60,6 +60,28 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
 }
 
 #[tokio::test]
+async fn a_key_that_the_file_does_not_take_is_shown() {
+    let data = Data::empty(CONFIG);
+    let folder = data.path().join("home/.codex");
+    fs::create_dir_all(&folder).unwrap();
+    let data = data.with("CODEX_HOME", folder.to_str().unwrap());
+    let host = data.serve().await;
+    let (code, stdout, stderr) = data.run(&["connect", "codex", "--write", "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let key = stdout.split("export TIERBAR_API_KEY=").nth(1).unwrap();
+    let key = key.lines().next().unwrap();
+    assert_eq!(models(&host, "x-api-key", key).await, StatusCode::OK);
+    let written = fs::read_to_string(folder.join("config.toml")).unwrap();
+    assert!(written.contains("env_key") && !written.contains(key));
+    let undo = ["connect", "codex", "--undo", "--yes"];
+    assert_eq!(data.run(&undo).await.0, Some(0));
+    assert_eq!(
+        models(&host, "x-api-key", key).await,
+        StatusCode::UNAUTHORIZED
+    );
+}
+
+#[tokio::test]
 async fn a_local_page_is_let_in_by_a_command() {
     let data = Data::empty(&CONFIG.replace("true # always", "false"));
     let config = || fs::read_to_string(data.path().join("config.toml")).unwrap();
