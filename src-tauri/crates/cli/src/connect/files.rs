@@ -76,6 +76,21 @@ impl Target {
         })
     }
 
+    /// Looks whether the file is still as it was read, since its app may write it while the user is asked. Blocking.
+    ///
+    /// # Errors
+    /// `Conflict` if it is not; `Storage` if it cannot be read.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        if Self::read(self.path.clone())?.text == self.text {
+            return Ok(());
+        }
+        let message = format!(
+            "{} was changed meanwhile, so Tierbar left it as it is",
+            self.path.display()
+        );
+        Err(Error::new(Code::Conflict, message).hint("run the command again"))
+    }
+
     /// Replaces the file's text; without one, removes the file. Blocking.
     ///
     /// # Errors

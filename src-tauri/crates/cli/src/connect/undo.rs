@@ -41,6 +41,7 @@ pub(super) async fn run(
     }
     if text != target.text {
         confirm(args, &format!("\nChange {path}?"))?;
+        target.check_unchanged()?;
         target.write(text.as_deref())?;
     }
     let revoked = match &record.key {

@@ -98,6 +98,7 @@ pub(super) async fn run(
         ));
     }
     confirm(args, &format!("\nChange {}?", target.path.display()))?;
+    target.check_unchanged()?;
     let mut key = last.and_then(|last| last.key);
     let mut keyed = None;
     let edited = if needs_key {
