@@ -50,6 +50,8 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
     assert_eq!(code, Some(0), "{stdout}");
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["left"], serde_json::json!([]));
+    assert_eq!(report["backup"], Value::Null);
+    assert_eq!(report["revoked"], true);
     let words = |text: &str| text.split_whitespace().collect::<String>();
     assert_eq!(words(&read()), words(&before.replace("dark", "light")));
     assert_eq!(
@@ -57,6 +59,20 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
         StatusCode::UNAUTHORIZED
     );
     assert_eq!(data.run(&undo).await.0, Some(1));
+
+    // A setting of ours was changed: it stays, and so does the file as it was. Nothing runs that could revoke the key.
+    fs::write(&file, before).unwrap();
+    assert_eq!(data.run(&yes).await.0, Some(0));
+    fs::write(&file, read().replace(&host.url, "http://elsewhere")).unwrap();
+    host.kill().await;
+    let (code, stdout, _) = data.run(&undo).await;
+    assert_eq!(code, Some(0), "{stdout}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["left"].as_array().unwrap().len(), 1, "{report}");
+    let kept = fs::read_to_string(report["backup"].as_str().unwrap()).unwrap();
+    assert_eq!(kept, before);
+    assert_eq!(report["revoked"], false);
+    assert!(report["revoke_error"].is_string());
 }
 
 #[tokio::test]

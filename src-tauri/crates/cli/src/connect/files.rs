@@ -110,6 +110,13 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
         .hint("make the file and its folder writable, or free up space")
 }
 
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, &error)),
+        _ => Ok(()),
+    }
+}
+
 /// What was changed for a client, kept until it is undone.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -188,18 +195,21 @@ impl Records {
         whole_file::replace(&path, &text).map_err(|error| unwritable(&path, &error))
     }
 
+    /// Forgets the change. The file's text before it stays, for who may still need it.
+    ///
     /// # Errors
-    /// `Storage` if it cannot be removed.
+    /// `Storage` if the record cannot be removed.
+    pub(super) fn forget(&self) -> Result<(), Error> {
+        remove(&self.path())
+    }
+
+    /// Forgets the change, and the file's text before it.
+    ///
+    /// # Errors
+    /// `Storage` if they cannot be removed.
     pub(super) fn remove(&self) -> Result<(), Error> {
-        for path in [self.path(), self.backup()] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(unwritable(&path, &error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        self.forget()?;
+        remove(&self.backup())
     }
 }
 
