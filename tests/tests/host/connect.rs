@@ -32,6 +32,18 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
     );
     assert_eq!(read(), before);
 
+    let wrong = ["connect", "claude-code", "--tier", "heavvy"];
+    let (code, stdout, _) = data.run(&wrong).await;
+    assert_eq!(code, Some(0));
+    assert!(
+        stdout.contains("Warning: there is no tier, chain or model \"heavvy\": use one of auto"),
+        "{stdout}"
+    );
+    let (code, _, stderr) = data.run(&[&wrong[..], &["--write", "--yes"]].concat()).await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("\"heavvy\""), "{stderr}");
+    assert_eq!(read(), before);
+
     let yes = [&write[..], &["--yes"]].concat();
     assert_eq!(data.run(&yes).await.0, Some(0));
     let written = read();
