@@ -39,7 +39,9 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
         stdout.contains("Warning: there is no tier, chain or model \"heavvy\": use one of auto"),
         "{stdout}"
     );
-    let (code, _, stderr) = data.run(&[&wrong[..], &["--write", "--yes"]].concat()).await;
+    let (code, _, stderr) = data
+        .run(&[&wrong[..], &["--write", "--yes"]].concat())
+        .await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("\"heavvy\""), "{stderr}");
     assert_eq!(read(), before);

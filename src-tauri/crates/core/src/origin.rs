@@ -24,8 +24,7 @@ const LONGEST: usize = 255;
 pub enum OriginKind {
     /// A program that is installed here, and could call without naming an origin.
     Program,
-    /// A server on this machine or its network, a browser extension, or a view of an editor's. A website cannot choose such an
-    /// origin.
+    /// A server on this machine or its network, a browser extension, or an editor's view. A website cannot choose such an origin.
     Local,
     /// Any other site.
     Public,
