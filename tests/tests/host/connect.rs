@@ -32,6 +32,20 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
     );
     assert_eq!(read(), before);
 
+    let wrong = ["connect", "claude-code", "--tier", "heavvy"];
+    let (code, stdout, _) = data.run(&wrong).await;
+    assert_eq!(code, Some(0));
+    assert!(
+        stdout.contains("Warning: there is no tier, chain or model \"heavvy\": use one of auto"),
+        "{stdout}"
+    );
+    let (code, _, stderr) = data
+        .run(&[&wrong[..], &["--write", "--yes"]].concat())
+        .await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("\"heavvy\""), "{stderr}");
+    assert_eq!(read(), before);
+
     let yes = [&write[..], &["--yes"]].concat();
     assert_eq!(data.run(&yes).await.0, Some(0));
     let written = read();
@@ -50,6 +64,8 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
     assert_eq!(code, Some(0), "{stdout}");
     let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["left"], serde_json::json!([]));
+    assert_eq!(report["backup"], Value::Null);
+    assert_eq!(report["revoked"], true);
     let words = |text: &str| text.split_whitespace().collect::<String>();
     assert_eq!(words(&read()), words(&before.replace("dark", "light")));
     assert_eq!(
@@ -57,6 +73,42 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
         StatusCode::UNAUTHORIZED
     );
     assert_eq!(data.run(&undo).await.0, Some(1));
+
+    // A setting of ours was changed: it stays, and so does the file as it was. Nothing runs that could revoke the key.
+    fs::write(&file, before).unwrap();
+    assert_eq!(data.run(&yes).await.0, Some(0));
+    fs::write(&file, read().replace(&host.url, "http://elsewhere")).unwrap();
+    host.kill().await;
+    let (code, stdout, _) = data.run(&undo).await;
+    assert_eq!(code, Some(0), "{stdout}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["left"].as_array().unwrap().len(), 1, "{report}");
+    let kept = fs::read_to_string(report["backup"].as_str().unwrap()).unwrap();
+    assert_eq!(kept, before);
+    assert_eq!(report["revoked"], false);
+    assert!(report["revoke_error"].is_string());
+}
+
+#[tokio::test]
+async fn a_key_that_the_file_does_not_take_is_shown() {
+    let data = Data::empty(CONFIG);
+    let folder = data.path().join("home/.codex");
+    fs::create_dir_all(&folder).unwrap();
+    let data = data.with("CODEX_HOME", folder.to_str().unwrap());
+    let host = data.serve().await;
+    let (code, stdout, stderr) = data.run(&["connect", "codex", "--write", "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let key = stdout.split("export TIERBAR_API_KEY=").nth(1).unwrap();
+    let key = key.lines().next().unwrap();
+    assert_eq!(models(&host, "x-api-key", key).await, StatusCode::OK);
+    let written = fs::read_to_string(folder.join("config.toml")).unwrap();
+    assert!(written.contains("env_key") && !written.contains(key));
+    let undo = ["connect", "codex", "--undo", "--yes"];
+    assert_eq!(data.run(&undo).await.0, Some(0));
+    assert_eq!(
+        models(&host, "x-api-key", key).await,
+        StatusCode::UNAUTHORIZED
+    );
 }
 
 #[tokio::test]

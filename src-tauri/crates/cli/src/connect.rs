@@ -2,6 +2,7 @@
 
 mod edit;
 mod files;
+mod names;
 mod undo;
 mod write;
 
@@ -59,13 +60,23 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         return undo::run(home, client, &args).await;
     }
     let server = server(home.as_ref()).await?;
+    let known = match &args.tier {
+        Some(name) => names::check(home.as_ref(), &server, name).await,
+        None => Ok(()),
+    };
     if args.write {
+        known?;
         return write::run(home, client, &server, &args).await;
     }
-    let settings = ClientSettings {
+    let mut settings = ClientSettings {
         found: is_found(client),
         ..render(client, &server, args.tier.as_deref(), None)
     };
+    if let Err(unknown) = known {
+        let hint = unknown.hint.map(|hint| format!(": {hint}"));
+        let warning = unknown.message + &hint.unwrap_or_default();
+        settings.warnings.push(warning);
+    }
     if args.json {
         output::line(&json!(settings).to_string());
     } else if args.env {

@@ -3,8 +3,12 @@
 use crate::status::RefusedOrigin;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The schemes of pages that only an installed program can show: apps of Electron, of Tauri and of VS Code's family.
-pub const PROGRAM_SCHEMES: [&str; 4] = ["app", "tauri", "vscode-file", "vscode-webview"];
+/// The schemes of an installed program's own windows: apps of Electron, of Tauri and of VS Code's family.
+pub const PROGRAM_SCHEMES: [&str; 3] = ["app", "tauri", "vscode-file"];
+
+/// The scheme of the views of VS Code's extensions. They show what others wrote, such as a notebook's output or a preview,
+/// which could not call by itself. Each kind of view keeps a host of its own.
+const VIEW_SCHEME: &str = "vscode-webview";
 
 /// The schemes of browser extensions.
 const EXTENSION_SCHEMES: [&str; 3] = ["chrome-extension", "moz-extension", "safari-web-extension"];
@@ -20,7 +24,7 @@ const LONGEST: usize = 255;
 pub enum OriginKind {
     /// A program that is installed here, and could call without naming an origin.
     Program,
-    /// A server on this machine or its network, or a browser extension. A website cannot choose such an origin.
+    /// A server on this machine or its network, a browser extension, or an editor's view. A website cannot choose such an origin.
     Local,
     /// Any other site.
     Public,
@@ -36,6 +40,7 @@ pub fn kind(origin: &str) -> OriginKind {
     }
     match origin.split_once("://") {
         Some((scheme, _)) if PROGRAM_SCHEMES.contains(&scheme) => OriginKind::Program,
+        Some((VIEW_SCHEME, _)) => OriginKind::Local,
         Some((scheme, _)) if EXTENSION_SCHEMES.contains(&scheme) => OriginKind::Local,
         Some(("http" | "https", authority)) if is_local(authority) => OriginKind::Local,
         Some(("file", _)) | None => OriginKind::Opaque,
@@ -157,7 +162,6 @@ mod tests {
                 &[
                     "app://obsidian.md",
                     "tauri://localhost",
-                    "vscode-webview://1a2b3c4d",
                     "vscode-file://vscode-app",
                 ][..],
             ),
@@ -180,6 +184,7 @@ mod tests {
                     "http://homeassistant.local:8123",
                     "http://nas.home.arpa",
                     "chrome-extension://abcdefghijklmnop",
+                    "vscode-webview://1a2b3c4d",
                 ],
             ),
             (

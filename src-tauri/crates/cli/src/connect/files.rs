@@ -76,6 +76,21 @@ impl Target {
         })
     }
 
+    /// Looks whether the file is still as it was read, since its app may write it while the user is asked. Blocking.
+    ///
+    /// # Errors
+    /// `Conflict` if it is not; `Storage` if it cannot be read.
+    pub(super) fn check_unchanged(&self) -> Result<(), Error> {
+        if Self::read(self.path.clone())?.text == self.text {
+            return Ok(());
+        }
+        let message = format!(
+            "{} was changed meanwhile, so Tierbar left it as it is",
+            self.path.display()
+        );
+        Err(Error::new(Code::Conflict, message).hint("run the command again"))
+    }
+
     /// Replaces the file's text; without one, removes the file. Blocking.
     ///
     /// # Errors
@@ -93,6 +108,13 @@ fn unwritable(path: &Path, error: &io::Error) -> Error {
     let message = format!("{} cannot be written: {error}", path.display());
     Error::new(Code::Storage, message)
         .hint("make the file and its folder writable, or free up space")
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, &error)),
+        _ => Ok(()),
+    }
 }
 
 /// What was changed for a client, kept until it is undone.
@@ -173,18 +195,21 @@ impl Records {
         whole_file::replace(&path, &text).map_err(|error| unwritable(&path, &error))
     }
 
+    /// Forgets the change. The file's text before it stays, for who may still need it.
+    ///
     /// # Errors
-    /// `Storage` if it cannot be removed.
+    /// `Storage` if the record cannot be removed.
+    pub(super) fn forget(&self) -> Result<(), Error> {
+        remove(&self.path())
+    }
+
+    /// Forgets the change, and the file's text before it.
+    ///
+    /// # Errors
+    /// `Storage` if they cannot be removed.
     pub(super) fn remove(&self) -> Result<(), Error> {
-        for path in [self.path(), self.backup()] {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(unwritable(&path, &error));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        self.forget()?;
+        remove(&self.backup())
     }
 }
 

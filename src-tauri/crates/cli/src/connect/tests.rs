@@ -45,6 +45,22 @@ fn a_file_is_found_read_and_replaced() {
 }
 
 #[test]
+fn a_file_that_its_app_writes_meanwhile_is_left() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a.json");
+    let new = Target::read(path.clone()).unwrap();
+    new.check_unchanged().unwrap();
+    fs::write(&path, "{}").unwrap();
+    assert_eq!(new.check_unchanged().unwrap_err().code, Code::Conflict);
+    let read = Target::read(path.clone()).unwrap();
+    read.check_unchanged().unwrap();
+    fs::write(&path, "[]").unwrap();
+    assert_eq!(read.check_unchanged().unwrap_err().code, Code::Conflict);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(read.check_unchanged().unwrap_err().code, Code::Conflict);
+}
+
+#[test]
 fn a_link_stays_a_link_and_what_cannot_be_written_is_named() {
     let home = tempfile::tempdir().unwrap();
     let (real, link) = (home.path().join("real.json"), home.path().join("link.json"));
@@ -95,8 +111,10 @@ fn a_record_is_kept_for_its_owner_and_removed() {
     assert_eq!(records.read().unwrap().unwrap().after, "new");
     fs::write(home.join("connect/claude-code.json"), "{").unwrap();
     assert_eq!(records.read().unwrap_err().code, Code::Storage);
+    records.forget().unwrap();
+    assert!(records.read().unwrap().is_none() && records.backup().exists());
     records.remove().unwrap();
-    assert!(records.read().unwrap().is_none() && !records.backup().exists());
+    assert!(!records.backup().exists());
 }
 
 #[test]

@@ -41,16 +41,25 @@ pub(super) async fn run(
     }
     if text != target.text {
         confirm(args, &format!("\nChange {path}?"))?;
+        target.check_unchanged()?;
         target.write(text.as_deref())?;
     }
     let revoked = match &record.key {
         Some(key) => Some(revoke(home.as_ref(), key).await),
         None => None,
     };
-    records.remove()?;
+    // Whoever has to put the rest right by hand may want to see the file as it was.
+    let backup = (!left.is_empty() && record.before.is_some()).then(|| records.backup());
+    match backup {
+        Some(_) => records.forget()?,
+        None => records.remove()?,
+    }
     if args.json {
+        let error = revoked.as_ref().and_then(|revoked| revoked.as_ref().err());
         let report = json!({
             "client": client.id, "path": path, "changed": text != target.text, "diff": changes, "left": left,
+            "backup": backup, "revoked": revoked.as_ref().map(Result::is_ok),
+            "revoke_error": error.map(|error| &error.message),
         });
         output::line(&report.to_string());
         return Ok(());
@@ -66,6 +75,12 @@ pub(super) async fn run(
         (Some(_), Some(_)) => {
             output::line(&format!("The rest of Tierbar's settings is out of {path}."))
         }
+    }
+    if let Some(backup) = backup {
+        output::line(&format!(
+            "The file before Tierbar changed it is in {}.",
+            backup.display()
+        ));
     }
     if let Some(Err(error)) = revoked {
         output::error_line(&format!("its API key was not revoked: {}", error.message));

@@ -69,8 +69,15 @@ pub(super) async fn run(
     };
     let before = target.text.as_deref().unwrap_or_default();
     let preview = edit(shown)?;
+    // Some clients keep the key elsewhere than in their file.
+    let needs_key = server.key_required;
+    let is_key_in_file = shown.contains(SOME_KEY);
     if preview.text == before {
-        report(args, client, &target, "", None);
+        let had_key = last.is_some_and(|last| last.key.is_some());
+        report(args, client, &target, &Written::default());
+        if needs_key && !had_key && !args.json {
+            output::write(&outside(&settings));
+        }
         return Ok(());
     }
     let changes = diff(&target.path, before, &preview.text);
@@ -80,20 +87,25 @@ pub(super) async fn run(
         }
         output::write(&changes);
     }
-    let needs_key = shown.contains(SOME_KEY);
     if needs_key && !args.json {
+        let goes = match is_key_in_file {
+            true => format!("written in the place of {SOME_KEY}"),
+            false => "shown once the file is changed, with where to enter it".to_owned(),
+        };
         output::error_line(&format!(
-            "An API key named {} is created and written in the place of {SOME_KEY}.",
+            "An API key named {} is created and {goes}.",
             client.id
         ));
     }
     confirm(args, &format!("\nChange {}?", target.path.display()))?;
+    target.check_unchanged()?;
     let mut key = last.and_then(|last| last.key);
+    let mut keyed = None;
     let edited = if needs_key {
         let made = create_key(home.as_ref(), client, key.is_some()).await?;
         key = Some(client.id.to_owned());
-        let settings = with_key(Some(&made));
-        edit(fragment(&settings).map_or(shown, |(_, text)| text))?
+        let keyed = keyed.insert(with_key(Some(&made)));
+        edit(fragment(keyed).map_or(shown, |(_, text)| text))?
     } else {
         preview
     };
@@ -107,14 +119,39 @@ pub(super) async fn run(
         key,
     })?;
     target.write(Some(&edited.text))?;
-    let backup = base.is_some().then(|| records.backup());
-    report(args, client, &target, &changes, backup);
+    let written = Written {
+        changes: &changes,
+        backup: base.is_some().then(|| records.backup()),
+        // A key that the file does not have is shown here or never.
+        to_enter: keyed.as_ref().filter(|_| !is_key_in_file),
+    };
+    report(args, client, &target, &written);
     if !args.json {
-        for note in &settings.notes {
-            output::line(note);
-        }
+        output::write(&match written.to_enter {
+            Some(keyed) => outside(keyed),
+            None => notes(&keyed.as_ref().unwrap_or(&settings).notes),
+        });
     }
     Ok(())
+}
+
+/// Returns what is entered elsewhere than in the file.
+fn outside(settings: &ClientSettings) -> String {
+    let mut text = String::new();
+    for snippet in settings.settings.iter().filter(|one| one.form.is_none()) {
+        text += &format!("\nIn {}:\n\n", snippet.place);
+        for line in snippet.text.lines() {
+            text += &format!("  {line}\n");
+        }
+    }
+    if !text.is_empty() {
+        text += "\n";
+    }
+    text + &notes(&settings.notes)
+}
+
+fn notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("{note}\n")).collect()
 }
 
 /// Returns the file's text without what was written last.
@@ -160,23 +197,72 @@ async fn create_key(
     Ok(key)
 }
 
-fn report(args: &Args, client: &Client, target: &Target, changes: &str, backup: Option<PathBuf>) {
+/// What has become of a file.
+#[derive(Debug, Default)]
+struct Written<'a> {
+    /// Empty if the file had the settings already.
+    changes: &'a str,
+    backup: Option<PathBuf>,
+    /// The settings with a new API key that is not in the file.
+    to_enter: Option<&'a ClientSettings>,
+}
+
+fn report(args: &Args, client: &Client, target: &Target, written: &Written<'_>) {
     let path = target.path.display().to_string();
+    let changed = !written.changes.is_empty();
     if args.json {
-        let changed = !changes.is_empty();
+        let to_enter = written.to_enter.map(|settings| {
+            let elsewhere = settings.settings.iter().filter(|one| one.form.is_none());
+            json!({"settings": elsewhere.collect::<Vec<_>>(), "notes": settings.notes})
+        });
         let report = json!({
-            "client": client.id, "path": path, "changed": changed, "diff": changes, "backup": backup,
+            "client": client.id, "path": path, "changed": changed, "diff": written.changes, "backup": written.backup,
+            "to_enter": to_enter,
         });
         output::line(&report.to_string());
         return;
     }
-    if changes.is_empty() {
+    if !changed {
         output::line(&format!("{path} has these settings already."));
         return;
     }
-    output::line(&format!("\n{} uses Tierbar now.", client.name));
-    if let Some(backup) = backup {
+    match written.to_enter {
+        Some(_) => output::line(&format!(
+            "\n{} uses Tierbar once it has the API key below, which is shown only now.",
+            client.name
+        )),
+        None => output::line(&format!("\n{} uses Tierbar now.", client.name)),
+    }
+    if let Some(backup) = &written.backup {
         output::line(&format!("The file before is in {}.", backup.display()));
     }
     output::line(&format!("To undo it: tierbar connect {} --undo", client.id));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::connect::CLIENTS;
+
+    #[test]
+    fn a_key_that_a_file_does_not_take_is_shown_with_where_it_goes() {
+        let server = ClientServer {
+            url: "http://127.0.0.1:11435".to_owned(),
+            key_required: true,
+            tiers: Vec::new(),
+            embedder: None,
+        };
+        for client in CLIENTS.iter().filter(|client| has_file(client)) {
+            let settings = render(client, &server, None, Some("tb-made"));
+            let (_, text) = fragment(&settings).unwrap();
+            let is_shown = text.contains("tb-made") || outside(&settings).contains("tb-made");
+            assert!(is_shown, "{}", client.id);
+        }
+        let codex = CLIENTS.iter().find(|client| client.id == "codex").unwrap();
+        let shown = outside(&render(codex, &server, None, Some("tb-made")));
+        assert!(
+            shown.contains("  export TIERBAR_API_KEY=tb-made\n"),
+            "{shown}"
+        );
+    }
 }

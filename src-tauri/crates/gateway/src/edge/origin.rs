@@ -26,6 +26,10 @@ const PREFLIGHT_SECONDS: &str = "7200";
 #[derive(Debug, Clone, Copy)]
 pub struct OverTls;
 
+/// Marks a request of another origin's page that may call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OtherPage;
+
 /// A request that is refused.
 struct Refused {
     error: Error,
@@ -67,6 +71,7 @@ pub(crate) async fn same_site(
     } else {
         // A session belongs to our own page.
         request.headers_mut().remove(header::COOKIE);
+        request.extensions_mut().insert(OtherPage);
         next.run(request).await
     };
     let headers = response.headers_mut();

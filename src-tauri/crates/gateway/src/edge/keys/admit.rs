@@ -2,7 +2,10 @@
 
 use super::{Weight, secret};
 use crate::{
-    edge::{Edge, KEY_PREFIX, origin},
+    edge::{
+        Edge, KEY_PREFIX,
+        origin::{self, OtherPage},
+    },
     http::{body, error::Failure},
 };
 use axum::{
@@ -41,16 +44,14 @@ pub(crate) async fn admit(
         Err(error) => return Failure(error).into_response(),
     };
     let is_owner = sender == Sender::Owner;
-    request.extensions_mut().insert(sender);
     let path = request.uri().path().to_owned();
-    if key.is_some() && (edge.is_owners_path)(&path) {
-        let error = Error::new(
-            Code::Forbidden,
-            "an API key gives no access to saved contexts",
-        );
-        let error = error.hint("use the token, or call from this machine");
-        return Failure(error).into_response();
+    if (edge.is_owners_path)(&path) {
+        let of_another_page = request.extensions().get::<OtherPage>().is_some();
+        if let Err(error) = owns_contexts(&sender, of_another_page) {
+            return Failure(error).into_response();
+        }
     }
+    request.extensions_mut().insert(sender);
     // Lists cost nothing; a follower counts like a request.
     if request.method() != Method::POST && !(edge.is_held_path)(&path) {
         return next.run(request).await;
@@ -80,6 +81,23 @@ pub(crate) async fn admit(
     let request = Request::from_parts(head, body::whole(body));
     let response = admitted.answers(next.run(request)).await;
     response.map(|body| admitted.with(body))
+}
+
+/// # Errors
+/// `Forbidden` with an API key, and for another origin's page without the token: whoever wrote it is not the user.
+fn owns_contexts(sender: &Sender, of_another_page: bool) -> Result<(), Error> {
+    let (message, hint) = match sender {
+        Sender::Key(_) => (
+            "an API key gives no access to saved contexts",
+            "use the token, or call from this machine",
+        ),
+        Sender::Program if of_another_page => (
+            "pages of other apps and sites have no access to saved contexts",
+            "use the token, or call from a program on this machine",
+        ),
+        Sender::Program | Sender::Owner => return Ok(()),
+    };
+    Err(Error::new(Code::Forbidden, message).hint(hint))
 }
 
 /// Charges the requests of the owner's API for their memory, like all others.

@@ -132,7 +132,6 @@ async fn pages_of_installed_programs_may_use_models_only() {
     let host = ("host", "localhost:11435");
     for program in [
         "app://obsidian.md",
-        "vscode-webview://1a2b",
         "vscode-file://vscode-app",
         "tauri://localhost",
     ] {
@@ -151,6 +150,40 @@ async fn pages_of_installed_programs_may_use_models_only() {
         let preflight = with(preflight, &[&page[..], &asks].concat());
         assert_eq!(bench.send(preflight).await.status(), 204);
     }
+}
+
+#[tokio::test]
+async fn another_origins_page_has_no_saved_contexts() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let host = ("host", "localhost:11435");
+    let token = format!("Bearer {}", bench.token.as_str());
+    for origin in [
+        "app://obsidian.md",
+        "tauri://localhost",
+        "https://friend.example",
+    ] {
+        let page = [host, ("origin", origin)];
+        for (method, path) in [
+            ("GET", "/v1/context"),
+            ("POST", "/v1/context/save"),
+            ("POST", "/v1/context/load"),
+            ("POST", "/v1/context/delete"),
+        ] {
+            let request = Request::builder().method(method).uri(path);
+            let refused = bench.send(with(request, &page)).await;
+            assert_eq!(refused.status(), 403, "{method} {path} {origin}");
+            assert_eq!(refused.headers()["access-control-allow-origin"], origin);
+            let error = json(refused).await;
+            assert_eq!(error["error"]["code"], "forbidden");
+            assert!(error["error"]["hint"].as_str().unwrap().contains("token"));
+        }
+        // Our own window has such an origin too, and sends the token.
+        let owner = [host, ("origin", origin), ("authorization", &*token)];
+        assert_eq!(status(&bench, "/v1/context", &owner).await, 200, "{origin}");
+    }
+    let own = [host, ("origin", "http://localhost:11435")];
+    assert_eq!(status(&bench, "/v1/context", &own).await, 200);
+    assert_eq!(status(&bench, "/v1/context", &[host]).await, 200);
 }
 
 #[tokio::test]
@@ -231,12 +264,30 @@ async fn a_local_page_is_refused_until_it_is_allowed() {
 }
 
 #[tokio::test]
+async fn an_editors_view_is_let_in_alone() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let view = |origin: &'static str| [("host", "localhost:11435"), ("origin", origin)];
+    let (mine, other) = ("vscode-webview://1a2b", "vscode-webview://3c4d");
+    assert_eq!(status(&bench, "/v1/models", &view(mine)).await, 403);
+    let list = json(bench.get("/tierbar/v1/origins").await).await;
+    assert_eq!(list["refused"][0]["origin"], mine);
+    let body = serde_json::json!({"origin": mine}).to_string();
+    bench.ask("POST", "/tierbar/v1/origins", body).await;
+    assert_eq!(status(&bench, "/v1/models", &view(mine)).await, 200);
+    assert_eq!(status(&bench, "/v1/models", &view(other)).await, 403);
+}
+
+#[tokio::test]
 async fn each_refused_page_is_told_how_to_be_let_in() {
     let bench = Bench::new("127.0.0.1:11435").await;
     for (origin, hint) in [
         (
             "http://192.168.1.5:8123",
             "run: tierbar origins allow http://192.168.1.5:8123",
+        ),
+        (
+            "vscode-webview://1a2b",
+            "run: tierbar origins allow vscode-webview://1a2b",
         ),
         ("https://evil.example", "if you trust this site"),
         ("null", "open it from a web server"),
