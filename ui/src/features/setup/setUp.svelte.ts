@@ -1,21 +1,6 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type {
-  FolderRoom,
-  Priority,
-  SetupPlan,
-  TierAnswer,
-  TierConfig,
-  TierPlan,
-} from '../../platform/openapi';
-
-/** What the plan was made for, without what was set for another model. */
-const FRESH: Partial<TierConfig> = {
-  context: 'auto',
-  kv_cache: 'auto',
-  gpu_layers: null,
-  experts_used: null,
-  draft_model: '',
-};
+import type { FolderRoom, Priority, SetupPlan, TierAnswer, TierPlan } from '../../platform/openapi';
+import { modelPatch } from '../tiers/chosen';
 
 /** Of the downloads, in order of use. */
 const PRIORITIES: Priority[] = ['high', 'normal', 'low'];
@@ -89,7 +74,7 @@ export class SetUp {
   }
 
   #assign(tier: string, model: string): Promise<unknown> {
-    return this.#api.patch('/tierbar/v1/config', { body: { tiers: { [tier]: { ...FRESH, model } } } });
+    return this.#api.patch('/tierbar/v1/config', { body: { tiers: { [tier]: modelPatch(model) } } });
   }
 
   /** Has a tier's model go to this folder; to the models folder if it is empty. Resolves to whether it can. */

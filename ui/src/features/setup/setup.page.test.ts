@@ -142,6 +142,10 @@ describe('the set-up', () => {
           gpu_layers: null,
           experts_used: null,
           draft_model: '',
+          batch: null,
+          paging: null,
+          sampling: null,
+          thinking: null,
         },
       },
     });
