@@ -216,7 +216,13 @@ describe('the set-up', () => {
     });
     await screen.findByTestId('setup-stop');
     answers = [
-      answer('fast', { state: 'answered', answer: 'With text.', seconds: 3.2, tokens_per_second: 25 }),
+      answer('fast', {
+        state: 'answered',
+        model: 'a',
+        answer: 'With text.',
+        seconds: 3.2,
+        tokens_per_second: 25,
+      }),
       answer('primary', { state: 'failed', error: 'it does not fit; quit other programs' }),
     ];
     await until(() => screen.queryByTestId('setup-stop') === null);
@@ -227,6 +233,14 @@ describe('the set-up', () => {
     await until(() => screen.queryByText('Your Tiers Are Ready') === null);
     expect(localStorage.getItem('tierbar-setup-started')).toBeNull();
     expect(answers).toEqual([]);
+  });
+
+  it('says which model answered if it is not the one of the plan', async () => {
+    localStorage.setItem('tierbar-setup-started', 'true');
+    plan = { ...plan, tiers: [row('fast', { in_use: true, installed: 'a' })] };
+    answers = [answer('fast', { state: 'answered', model: 'smol', answer: 'With text.' })];
+    await open([tier('fast', 'a')]);
+    expect((await screen.findByTestId('setup-answer')).textContent).toContain('Answered by smol, not by a.');
   });
 
   it('is offered in the chat while only the starter model is here', () => {
