@@ -7,6 +7,7 @@ import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
 import { catalogModel, download, localModel, offered, refused } from '../../testing/models';
 import { Chats } from '../chat/chats.svelte';
 import Root from '../chat/Root.svelte';
+import { modelPatch } from '../tiers/chosen';
 
 let network: Network;
 let app: App;
@@ -77,7 +78,7 @@ describe('a first model', () => {
     models = [localModel('quick-Q4_K_M', { reference: 'o/quick:Q4_K_M' })];
     now(download('quick', { reference: 'o/quick:Q4_K_M', state: 'done' }));
     await until(() => patches().length === 1);
-    expect(patches()).toEqual([{ tiers: { primary: { model: 'quick-Q4_K_M' } } }]);
+    expect(patches()).toEqual([{ tiers: { primary: modelPatch('quick-Q4_K_M') } }]);
   });
 
   it('can be an installed one, but not one broken or too large', async () => {
@@ -92,7 +93,7 @@ describe('a first model', () => {
     expect(screen.queryByTestId('starter-get')).toBeNull();
     await fireEvent.click(use);
     await until(() => patches().length === 1);
-    expect(patches()).toEqual([{ tiers: { fast: { model: 'found' } } }]);
+    expect(patches()).toEqual([{ tiers: { fast: modelPatch('found') } }]);
   });
 
   it('shows why its download cannot start', async () => {

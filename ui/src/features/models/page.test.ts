@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
-import { configured } from '../../testing/config';
+import { configured, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
 import {
   account,
@@ -16,6 +16,7 @@ import {
   verdict,
 } from '../../testing/models';
 import Root from '../settings/Root.svelte';
+import { modelPatch } from '../tiers/chosen';
 
 let network: Network;
 let app: App;
@@ -269,9 +270,30 @@ describe('installed models', () => {
     expect(screen.getByTestId('use-primary').getAttribute('aria-checked')).toBe('true');
     await fireEvent.click(screen.getByTestId('use-fast'));
     await until(() => bodies('PATCH', '/tierbar/v1/config').length === 1);
-    expect(bodies('PATCH', '/tierbar/v1/config')).toEqual([{ tiers: { fast: { model: 'gemma' } } }]);
+    expect(bodies('PATCH', '/tierbar/v1/config')).toEqual([{ tiers: { fast: modelPatch('gemma') } }]);
     expect(screen.queryByRole('menu')).toBeNull();
     await until(() => local('gemma').textContent?.includes('fast'));
+  });
+
+  it('name what a tier loses by a new model, and bring it back', async () => {
+    const own = configured({ tiers: { fast: { ...TIER, model: 'smol', context: 4096, thinking: true } } });
+    models = [localModel('gemma')];
+    answer = ({ method, path, body }) => {
+      if (path !== '/tierbar/v1/config') return null;
+      if (method === 'PATCH')
+        models = [localModel('gemma', { tiers: body.tiers.fast.model === 'gemma' ? ['fast'] : [] })];
+      return Response.json({ path: '', config: own });
+    };
+    await open();
+    await fireEvent.click(within(local('gemma')).getByTestId('model-use'));
+    await fireEvent.click(screen.getByTestId('use-fast'));
+    const notice = await within(local('gemma')).findByTestId('reset-fast');
+    expect(notice.textContent).toContain('these settings are back to their defaults: Context, Think first.');
+    await fireEvent.click(screen.getByTestId('reset-undo-fast'));
+    await until(() => screen.queryByTestId('reset-fast') === null);
+    expect(bodies('PATCH', '/tierbar/v1/config')[1]).toEqual({
+      tiers: { fast: { ...modelPatch('smol'), context: 4096, thinking: true } },
+    });
   });
 
   it('show why a tier cannot use them', async () => {
@@ -306,7 +328,7 @@ describe('installed models', () => {
     await fireEvent.click(button());
     await until(() => bodies('PATCH', '/tierbar/v1/config').length === 2);
     expect(bodies('PATCH', '/tierbar/v1/config')).toEqual([
-      { tiers: { [tier]: { model: 'nomic' } } },
+      { tiers: { [tier]: modelPatch('nomic') } },
       { tiers: { [tier]: { model: '' } } },
     ]);
   });

@@ -6,13 +6,14 @@ import type {
   PolicyConfig,
   TierConfig,
 } from '../../platform/openapi';
+import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/chosen';
 
 /** The changed part of the configuration; `null` removes a tier. */
 export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy'>> & {
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;
-  tiers?: Record<string, Partial<TierConfig> | null>;
+  tiers?: Record<string, TierPatch | null>;
 };
 
 export interface FieldState {
@@ -30,6 +31,8 @@ export class ConfigStore {
   problem = $state.raw<ApiError | null>(null);
   /** The outcome of the last change of each field, by the field's key. */
   fields = $state<Record<string, FieldState | undefined>>({});
+  /** How a tier was before it got another model here, which reset settings of it, until another change. */
+  replaced = $state.raw<Record<string, TierConfig | undefined>>({});
   #api: Api;
 
   constructor(api: Api) {
@@ -62,12 +65,31 @@ export class ConfigStore {
       this.fields[field] = { state: 'refused', error: asApiError(cause) };
       return false;
     }
+    for (const tier of Object.keys(patch.tiers ?? {})) this.#replace(tier, undefined);
     const saved: FieldState = { state: 'saved', error: null };
     this.fields[field] = saved;
     setTimeout(() => {
       if (this.fields[field]?.state === 'saved') this.fields[field] = undefined;
     }, SAVED_SHOWN_MS);
     return true;
+  }
+
+  /** Gives a tier this model, without what was set for another one. Resolves to whether it was saved. */
+  async chooseModel(tier: string, model: string): Promise<boolean> {
+    const before = this.config?.tiers[tier];
+    const saved = await this.save(`${tier}.model`, { tiers: { [tier]: modelPatch(model) } });
+    if (saved && model !== '' && before && ownSettings(before).length > 0) this.#replace(tier, before);
+    return saved;
+  }
+
+  /** Gives a tier back the model that it had, and what was set for it. Resolves to whether it was saved. */
+  async undoModel(tier: string): Promise<boolean> {
+    const before = this.replaced[tier];
+    return before !== undefined && this.save(`${tier}.model`, { tiers: { [tier]: undoPatch(before) } });
+  }
+
+  #replace(tier: string, before: TierConfig | undefined): void {
+    this.replaced = { ...this.replaced, [tier]: before };
   }
 }
 

@@ -6,6 +6,7 @@ import type { Config, TierConfig } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, POLICY, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { modelPatch } from '../tiers/chosen';
 import Root from './Root.svelte';
 
 let network: Network;
@@ -87,7 +88,9 @@ function answer({ method, path, body }: Sent): Response | null {
       else
         config.tiers[id] = {
           ...(config.tiers[id] ?? TIER),
-          ...tier,
+          ...Object.fromEntries(
+            Object.entries(tier).map(([key, value]) => [key, value ?? TIER[key as keyof TierConfig]]),
+          ),
         };
     }
   }
@@ -386,7 +389,35 @@ describe('tier settings', () => {
     expect(screen.getByText('The file ends too early.')).toBeTruthy();
     await fireEvent.change(select, { target: { value: 'gemma' } });
     await until(() => patches().length === 1);
-    expect(patches()).toEqual([{ tiers: { fast: { model: 'gemma' } } }]);
+    expect(patches()).toEqual([{ tiers: { fast: modelPatch('gemma') } }]);
+    expect(screen.queryByTestId('reset-fast')).toBeNull();
+  });
+
+  it('reset what was set for another model, and bring it back', async () => {
+    Object.assign(config.tiers.fast as object, {
+      context: 4096,
+      batch: 1024,
+      sampling: { temperature: 0.2 },
+    });
+    await open('#tiers');
+    const select = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-model');
+    await fireEvent.change(select, { target: { value: 'gemma' } });
+    const notice = await screen.findByTestId('reset-fast');
+    expect(notice.textContent).toContain('back to their defaults: Context, Batch size, Sampling.');
+    expect(screen.getByTestId<HTMLInputElement>('settings-tier-fast-context').value).toBe('');
+    await fireEvent.click(screen.getByTestId('reset-undo-fast'));
+    await until(() => screen.queryByTestId('reset-fast') === null);
+    expect(patches()[1]).toEqual({
+      tiers: {
+        fast: {
+          ...modelPatch('smol.gguf'),
+          context: 4096,
+          batch: 1024,
+          sampling: { temperature: 0.2 },
+        },
+      },
+    });
+    await until(() => select.value === 'smol');
   });
 
   it('show a configured model that was not found', async () => {

@@ -1,26 +1,11 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type {
-  FolderRoom,
-  Priority,
-  SetupPlan,
-  TierAnswer,
-  TierConfig,
-  TierPlan,
-} from '../../platform/openapi';
-
-/** What the plan was made for, without what was set for another model. */
-const FRESH: Partial<TierConfig> = {
-  context: 'auto',
-  kv_cache: 'auto',
-  gpu_layers: null,
-  experts_used: null,
-  draft_model: '',
-};
+import type { FolderRoom, Priority, SetupPlan, TierAnswer, TierPlan } from '../../platform/openapi';
+import { modelPatch } from '../tiers/chosen';
 
 /** Of the downloads, in order of use. */
 const PRIORITIES: Priority[] = ['high', 'normal', 'low'];
 
-/** Where the page keeps that a set-up was started here and has not been closed. */
+/** Where the page keeps that a set-up was started here and has not been closed: the tiers that are still to be asked. */
 const STARTED = 'tierbar-setup-started';
 
 /** Owns the plan of a set-up as this page sees it, and carries it out. The host goes on without this page. */
@@ -33,7 +18,9 @@ export class SetUp {
   /** While models are being assigned and their downloads started. */
   starting = $state(false);
   /** Whether tiers that are done are shown: after a set-up, until the user closes it. */
-  started = $state(isStarted());
+  started = $state(unasked() !== null);
+  /** The tiers of a set-up that are to be asked, once all of them have their models. */
+  unasked = $state.raw<string[]>(unasked() ?? []);
   /** How the tiers have answered, in the order in which they are asked. */
   answers = $state.raw<TierAnswer[]>([]);
   /** Where models go that do not go to the models folder, by tier. */
@@ -65,7 +52,7 @@ export class SetUp {
    */
   async start(tiers: TierPlan[]): Promise<void> {
     this.starting = true;
-    this.#keep(true);
+    this.#keep([...this.unasked, ...tiers.map(({ tier }) => tier)]);
     await this.#try(async () => {
       const missing = tiers.filter(({ installed }) => installed === null);
       const begun = tiers.map((row) =>
@@ -73,8 +60,10 @@ export class SetUp {
           ? this.#download(row, missing.indexOf(row))
           : this.#assign(row.tier, row.installed),
       );
-      const failed = (await Promise.allSettled(begun)).find(({ status }) => status === 'rejected');
-      if (failed?.status === 'rejected') throw failed.reason;
+      const outcomes = await Promise.allSettled(begun);
+      const failed = tiers.filter((_, at) => outcomes[at]?.status === 'rejected').map(({ tier }) => tier);
+      this.#keep(this.unasked.filter((tier) => !failed.includes(tier)));
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
     });
     await this.load();
     this.starting = false;
@@ -89,7 +78,7 @@ export class SetUp {
   }
 
   #assign(tier: string, model: string): Promise<unknown> {
-    return this.#api.patch('/tierbar/v1/config', { body: { tiers: { [tier]: { ...FRESH, model } } } });
+    return this.#api.patch('/tierbar/v1/config', { body: { tiers: { [tier]: modelPatch(model) } } });
   }
 
   /** Has a tier's model go to this folder; to the models folder if it is empty. Resolves to whether it can. */
@@ -117,14 +106,24 @@ export class SetUp {
     }
   }
 
+  /** Asks these tiers at the end of a set-up, unless another page has. */
+  async askAtEnd(tiers: string[]): Promise<void> {
+    const left = unasked() ?? tiers;
+    this.#keep([]);
+    const still = tiers.filter((tier) => left.includes(tier));
+    if (still.length > 0) await this.ask(still);
+  }
+
   /** Has the host ask these tiers, one after another. */
   async ask(tiers: string[]): Promise<void> {
+    if (this.started) this.#keep(this.unasked.filter((tier) => !tiers.includes(tier)));
     await this.#try(async () => {
       this.answers = (await this.#api.post('/tierbar/v1/setup/answers', { body: { tiers } })).answers;
     });
   }
 
   async stopAsking(): Promise<void> {
+    if (this.started) this.#keep([]);
     await this.#try(async () => {
       await this.#api.delete('/tierbar/v1/setup/answers');
       this.answers = [];
@@ -134,13 +133,15 @@ export class SetUp {
   /** Puts away what is done. */
   async close(): Promise<void> {
     await this.stopAsking();
-    this.#keep(false);
+    this.#keep(null);
   }
 
-  #keep(started: boolean): void {
-    this.started = started;
+  /** Keeps that a set-up was started, with the tiers to ask; `null` if it is closed. */
+  #keep(tiers: string[] | null): void {
+    this.started = tiers !== null;
+    this.unasked = [...new Set(tiers ?? [])];
     try {
-      if (started) localStorage.setItem(STARTED, 'true');
+      if (tiers) localStorage.setItem(STARTED, JSON.stringify(this.unasked));
       else localStorage.removeItem(STARTED);
     } catch {
       // Without storage, it holds for this page.
@@ -157,10 +158,13 @@ export class SetUp {
   }
 }
 
-function isStarted(): boolean {
+/** Returns the tiers that a set-up is still to ask; `null` without one that was started here, or without storage. */
+function unasked(): string[] | null {
   try {
-    return localStorage.getItem(STARTED) !== null;
+    const kept: unknown = JSON.parse(localStorage.getItem(STARTED) ?? 'null');
+    if (kept === null) return null;
+    return Array.isArray(kept) ? kept.filter((tier) => typeof tier === 'string') : [];
   } catch {
-    return false;
+    return null;
   }
 }

@@ -142,6 +142,10 @@ describe('the set-up', () => {
           gpu_layers: null,
           experts_used: null,
           draft_model: '',
+          batch: null,
+          paging: null,
+          sampling: null,
+          thinking: null,
         },
       },
     });
@@ -212,7 +216,13 @@ describe('the set-up', () => {
     });
     await screen.findByTestId('setup-stop');
     answers = [
-      answer('fast', { state: 'answered', answer: 'With text.', seconds: 3.2, tokens_per_second: 25 }),
+      answer('fast', {
+        state: 'answered',
+        model: 'a',
+        answer: 'With text.',
+        seconds: 3.2,
+        tokens_per_second: 25,
+      }),
       answer('primary', { state: 'failed', error: 'it does not fit; quit other programs' }),
     ];
     await until(() => screen.queryByTestId('setup-stop') === null);
@@ -223,6 +233,70 @@ describe('the set-up', () => {
     await until(() => screen.queryByText('Your Tiers Are Ready') === null);
     expect(localStorage.getItem('tierbar-setup-started')).toBeNull();
     expect(answers).toEqual([]);
+  });
+
+  it('asks its tiers by itself once all have their models, and only once', async () => {
+    const asks = () => network.sent('POST', '/tierbar/v1/setup/answers').map(({ body }) => body);
+    plan = { ...plan, tiers: [row('fast'), row('primary'), row('heavy', { replaces: 'own' })] };
+    await open([tier('fast', null), tier('primary', null), tier('heavy', 'own')]);
+    await fireEvent.click(await screen.findByTestId('setup-start'));
+    await until(() => network.sent('POST', '/tierbar/v1/downloads').length === 2);
+    const downloads = [
+      download('a', { reference: 'o/fast:Q4_K_M' }),
+      download('b', { reference: 'o/primary:Q4_K_M' }),
+    ];
+    network.eventStreams[0]?.event('change', { downloads });
+    await screen.findByTestId('setup-will-ask');
+
+    const [fast, primary] = [
+      { in_use: true, installed: 'a' },
+      { in_use: true, installed: 'b' },
+    ];
+    const arrive = (...tiers: TierPlan[]) => {
+      plan = { ...plan, tiers: [...tiers, row('heavy', { replaces: 'own' })] };
+      network.eventStreams[0]?.event('change', {
+        models_revision: network.sent('GET', '/tierbar/v1/setup').length + 9,
+      });
+    };
+    arrive(row('fast', fast), row('primary'));
+    await screen.findByTestId('setup-ask');
+    expect(asks()).toEqual([]);
+    arrive(row('fast', fast), row('primary', primary));
+    await until(() => asks().length === 1);
+    expect(asks()).toEqual([{ tiers: ['fast', 'primary'] }]);
+    expect((await screen.findByTestId('setup-asking')).textContent).toContain('one model after another');
+
+    await fireEvent.click(screen.getByTestId('setup-stop'));
+    await screen.findByTestId('setup-ask');
+    const seen = network.sent('GET', '/tierbar/v1/setup').length;
+    arrive(row('fast', fast), row('primary', primary));
+    await until(() => network.sent('GET', '/tierbar/v1/setup').length > seen);
+    expect(asks()).toHaveLength(1);
+    expect(localStorage.getItem('tierbar-setup-started')).toBe('[]');
+  });
+
+  it('asks at the end of a set-up that a closed window started', async () => {
+    localStorage.setItem('tierbar-setup-started', '["fast"]');
+    plan = {
+      ...plan,
+      tiers: [
+        row('fast', { in_use: true, installed: 'a' }),
+        row('primary', { in_use: true, installed: 'b' }),
+      ],
+    };
+    await open([tier('fast', 'a'), tier('primary', 'b')]);
+    await screen.findByTestId('setup-stop');
+    expect(network.sent('POST', '/tierbar/v1/setup/answers').map(({ body }) => body)).toEqual([
+      { tiers: ['fast'] },
+    ]);
+  });
+
+  it('says which model answered if it is not the one of the plan', async () => {
+    localStorage.setItem('tierbar-setup-started', 'true');
+    plan = { ...plan, tiers: [row('fast', { in_use: true, installed: 'a' })] };
+    answers = [answer('fast', { state: 'answered', model: 'smol', answer: 'With text.' })];
+    await open([tier('fast', 'a')]);
+    expect((await screen.findByTestId('setup-answer')).textContent).toContain('Answered by smol, not by a.');
   });
 
   it('is offered in the chat while only the starter model is here', () => {
