@@ -766,8 +766,16 @@ impl Options {
         let Some(format) = &self.response_format else {
             return Ok(self.json_schema.clone());
         };
+        if format.is_null() {
+            return Ok(self.json_schema.clone());
+        }
         let schema = match format.get("type").and_then(Value::as_str) {
-            None | Some("text") => return Ok(self.json_schema.clone()),
+            // Who sends this asks for some form: free text would be a surprise.
+            None => {
+                return Err(bad("`response_format` is not an object with a `type`")
+                    .hint("send {\"type\": \"json_object\"}, or {\"type\": \"json_schema\", \"json_schema\": {\"name\": …, \"schema\": …}}"));
+            }
+            Some("text") => return Ok(self.json_schema.clone()),
             Some("json_object") => format.get("schema").or(self.json_schema.as_ref()),
             Some("json_schema") => format
                 .pointer("/json_schema/schema")
@@ -1122,5 +1130,28 @@ mod tests {
         }
         let any = options(json!({"response_format": {"type": "json_object"}}));
         assert_eq!(any.schema().unwrap(), Some(json!({"type": "object"})));
+    }
+
+    #[test]
+    fn a_malformed_format_is_refused_by_name() {
+        for free in [json!(null), json!({"type": "text"})] {
+            let read = options(json!({"response_format": free})).schema();
+            assert_eq!(read.unwrap(), None);
+        }
+        for malformed in [
+            json!("json_object"),
+            json!({}),
+            json!({"type": null}),
+            json!({"json_schema": {"schema": {}}}),
+            json!(["json_object"]),
+            json!(true),
+            json!({"type": "xml"}),
+        ] {
+            let error = options(json!({"response_format": malformed.clone()}))
+                .schema()
+                .unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{malformed}");
+            assert!(error.message.contains("`response_format"), "{error}");
+        }
     }
 }
