@@ -177,7 +177,7 @@ impl ChatRequest {
 
     /// Whether the answer's call is to have OpenAI's older form.
     pub(crate) fn wants_function_call(&self) -> bool {
-        self.functions.is_some() && self.tools.is_none()
+        self.functions.is_some() && self.tools.as_ref().is_none_or(Vec::is_empty)
     }
 
     /// What the chat template is rendered from. `calls_tools`: the template has a place for tools.
@@ -325,15 +325,29 @@ impl ChatRequest {
     }
 
     fn offers(&self) -> Result<Tools, Error> {
-        match (&self.tools, &self.functions) {
-            (None, Some(functions)) if !functions.is_null() => {
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let older = [
+            ("functions", &self.functions),
+            ("function_call", &self.function_call),
+        ];
+        let given = |value: &Option<Value>| value.as_ref().is_some_and(|value| !value.is_null());
+        let beside = older.into_iter().find(|(_, value)| given(value));
+        match (beside, &self.functions) {
+            (Some((name, _)), _) if !tools.is_empty() => {
+                Err(bad(format!("`{name}` cannot be combined with `tools`"))
+                    .hint("use `tools` and `tool_choice` alone: the older fields stand for them"))
+            }
+            (Some(_), Some(functions)) if !functions.is_null() => {
                 let (tools, choice) = functions::tools(functions, self.function_call.as_ref())?;
-                Tools::read(&tools, choice.as_ref(), Some(false))
+                let choice = choice.as_ref().or(self.tool_choice.as_ref());
+                Tools::read(&tools, choice, Some(false))
             }
-            (tools, _) => {
-                let tools = tools.as_deref().unwrap_or_default();
-                Tools::read(tools, self.tool_choice.as_ref(), self.parallel_tool_calls)
-            }
+            // A choice that asks for no call says nothing where there is none to make.
+            (Some((_, Some(choice))), _) if choice != "none" && choice != "auto" => Err(bad(
+                "`function_call` names a function, but there are no `functions`",
+            )
+            .hint("send the function in `tools`, and choose it with `tool_choice`")),
+            _ => Tools::read(tools, self.tool_choice.as_ref(), self.parallel_tool_calls),
         }
     }
 }
@@ -977,8 +991,8 @@ mod tests {
 
     /// What the table says of a field is what this type makes of it.
     fn check_tables<T: std::fmt::Debug + serde::de::DeserializeOwned>(tables: &[&Table]) {
-        // The gateway reads the first two, and `functions` stand for `tools`.
-        const ELSEWHERE: [&str; 4] = ["model", "keep_alive", "functions", "function_call"];
+        // The gateway reads these.
+        const ELSEWHERE: [&str; 2] = ["model", "keep_alive"];
         let plain = read::<T>(None);
         for field in tables.iter().flat_map(|table| table.fields) {
             let name = field.name;
@@ -1019,6 +1033,64 @@ mod tests {
         assert!(error.message.contains("`add_generation_prompt`"), "{error}");
         let input = input(json!({"verbosity": "low"})).unwrap();
         assert_eq!(input["chat_template_kwargs"]["verbosity"], "low");
+    }
+
+    #[test]
+    fn older_tools_are_read_or_refused_by_name() {
+        let offers = |fields: Value| {
+            let mut request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+            let request_fields = request.as_object_mut().unwrap();
+            request_fields.extend(fields.as_object().unwrap().clone());
+            let request: ChatRequest = serde_json::from_value(request).unwrap();
+            let tools = request.offers()?;
+            Ok::<_, Error>((
+                tools.offered.len(),
+                tools.choice,
+                request.wants_function_call(),
+            ))
+        };
+        let functions = json!([{"name": "look"}]);
+        let tools = json!([{"type": "function", "function": {"name": "look"}}]);
+        for (fields, expected) in [
+            (json!({"functions": functions}), (1, "auto", true)),
+            (
+                json!({"functions": functions, "tools": []}),
+                (1, "auto", true),
+            ),
+            (
+                json!({"functions": functions, "function_call": {"name": "look"}}),
+                (1, "required", true),
+            ),
+            (
+                json!({"functions": functions, "tool_choice": "none"}),
+                (1, "none", true),
+            ),
+            (
+                json!({"tools": tools, "functions": null, "function_call": null}),
+                (1, "auto", false),
+            ),
+            (json!({"function_call": "none"}), (0, "auto", false)),
+        ] {
+            assert_eq!(offers(fields.clone()).unwrap(), expected, "{fields}");
+        }
+        for (fields, named) in [
+            (
+                json!({"tools": tools, "function_call": "auto"}),
+                "`function_call`",
+            ),
+            (
+                json!({"tools": tools, "functions": functions}),
+                "`functions`",
+            ),
+            (
+                json!({"function_call": {"name": "look"}}),
+                "`function_call`",
+            ),
+        ] {
+            let error = offers(fields).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest);
+            assert!(error.message.contains(named), "{error}");
+        }
     }
 
     #[test]
