@@ -280,7 +280,12 @@ pub const CHAT_ADDITIONS: Table = Table {
             "leave it out: thoughts arrive as `reasoning_content`",
         ),
         refused("thinking_forced_open", "true", NOTHING, "use `think`"),
-        harmless("parse_tool_calls", "true", "calls are always read"),
+        refused(
+            "parse_tool_calls",
+            "false",
+            &["null", "true"],
+            "leave it out, and set `tool_choice` to none for an answer without calls",
+        ),
     ],
 };
 
