@@ -543,6 +543,17 @@ impl Options {
     /// The fewest tokens of an answer.
     pub(crate) fn min_tokens(&self) -> Result<usize, Error> {
         let min = self.min_tokens.unwrap_or(0);
+        let (grammar, schema) = match min {
+            0 => (None, None),
+            _ => self.rules()?,
+        };
+        // Once its form is complete, no token but the end fits.
+        if grammar.is_some() || schema.is_some() {
+            return Err(bad(
+                "`min_tokens` cannot be combined with a grammar or JSON schema, which says where the answer ends",
+            )
+            .hint("leave out `min_tokens`, and let the form ask for more"));
+        }
         match self.max_tokens()? {
             Some(max) if min > max => Err(bad(format!(
                 "`min_tokens` is {min}, more than the {max} of `max_tokens`"
@@ -1116,6 +1127,20 @@ mod tests {
         let both = |min: usize| options(json!({"min_tokens": min, "max_tokens": 4})).min_tokens();
         assert_eq!(both(4).unwrap(), 4);
         assert!(both(5).unwrap_err().message.contains("`min_tokens`"));
+        for form in [
+            json!({"min_tokens": 2, "guided_choice": ["a"]}),
+            json!({"min_tokens": 2, "grammar": "root ::= \"a\""}),
+            json!({"min_tokens": 2, "response_format": {"type": "json_object"}}),
+        ] {
+            let error = options(form).min_tokens().unwrap_err();
+            assert!(error.message.contains("`min_tokens`"), "{error}");
+        }
+        for free in [
+            json!({"min_tokens": 0, "guided_choice": ["a"]}),
+            json!({"min_tokens": 0, "response_format": {"type": "text"}}),
+        ] {
+            assert_eq!(options(free).min_tokens().unwrap(), 0);
+        }
         let stops = |ids: Value| options(json!({"stop_token_ids": ids})).stop_tokens(10);
         assert_eq!(stops(json!([9])).unwrap(), [9]);
         for unknown in [10, -1] {

@@ -96,7 +96,11 @@ pub const GENERATION_ADDITIONS: Table = Table {
         harmless("guided_decoding_backend", r#""xgrammar""#, "there is one"),
         // Where it ends.
         honored("n_predict", "9", "as `max_tokens`"),
-        honored("min_tokens", "2", ""),
+        honored(
+            "min_tokens",
+            "2",
+            "stop strings count behind them; with a grammar or a schema `400`",
+        ),
         honored("stop_token_ids", "[7]", ""),
         honored("ignore_eos", "true", ""),
         refused("n_indent", "4", NOTHING, "use `stop`"),

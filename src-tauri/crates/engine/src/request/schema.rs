@@ -47,12 +47,12 @@ const NAMED: [&str; 5] = [
 
 /// What a field of an object in a schema is. `in_names`: the object's fields are names.
 fn place(key: &str, in_names: bool) -> Place {
-    match in_names {
-        true => Place::Schema,
-        false if DATA.contains(&key) => Place::Data,
-        false if NAMED.contains(&key) => Place::Names,
-        false if key == "$ref" => Place::Reference,
-        false => Place::Schema,
+    match key {
+        _ if in_names => Place::Schema,
+        "$ref" => Place::Reference,
+        key if DATA.contains(&key) => Place::Data,
+        key if NAMED.contains(&key) => Place::Names,
+        _ => Place::Schema,
     }
 }
 
