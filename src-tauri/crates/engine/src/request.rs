@@ -201,6 +201,11 @@ impl ChatRequest {
                 "`tools` cannot be combined with a grammar or JSON schema",
             ));
         }
+        if tools.choice == "required" && self.options.min_tokens()? > 0 {
+            return Err(bad(
+                "`min_tokens` cannot be combined with a call that is required: it says where the answer ends",
+            ));
+        }
         let mut kwargs = self.chat_template_kwargs.clone().unwrap_or_default();
         if let Some(effort) = self.effort() {
             kwargs
