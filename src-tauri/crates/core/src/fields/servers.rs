@@ -59,7 +59,7 @@ pub const GENERATION_ADDITIONS: Table = Table {
         honored(
             "guided_regex",
             r#""[0-9]+""#,
-            "matched as a whole; without look-around, back-references and word boundaries, which are `400`",
+            "matched as a whole; `\\w`, `\\d` and `\\s` mean ASCII; without look-around, back-references, word boundaries and classes of more than 300 ranges, which are `400`",
         ),
         honored("guided_choice", r#"["a", "b"]"#, ""),
         honored("guided_grammar", r#""root ::= \"a\"""#, "GBNF"),
