@@ -53,6 +53,9 @@ pub(crate) struct ChatRequest {
     /// Ollama's: a flag, or an effort.
     #[serde(default)]
     think: Option<Value>,
+    /// OpenRouter's form of these, and of `thinking_budget_tokens`.
+    #[serde(default)]
+    reasoning: Option<Reasoning>,
     /// How long the answer is, for templates that know it.
     #[serde(default)]
     verbosity: Option<String>,
@@ -67,6 +70,15 @@ pub(crate) struct ChatRequest {
     add_generation_prompt: Option<bool>,
     #[serde(flatten)]
     pub(crate) options: Options,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, expecting = "`reasoning` as an object")]
+struct Reasoning {
+    effort: Option<String>,
+    enabled: Option<bool>,
+    max_tokens: Option<i32>,
+    exclude: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -194,6 +206,11 @@ impl ChatRequest {
                     .hint("set `continue_final_message` to true, or leave both out"),
             );
         }
+        let reasoning = self.reasoning.as_ref();
+        if reasoning.and_then(|reasoning| reasoning.exclude) == Some(true) {
+            return Err(bad("`reasoning.exclude` is not supported")
+                .hint("leave it out, and leave `reasoning_content` unread"));
+        }
         let tools = self.offers()?;
         let (grammar, schema) = self.options.rules()?;
         if tools.may_be_called() && (grammar.is_some() || schema.is_some()) {
@@ -286,7 +303,7 @@ impl ChatRequest {
 
     /// How the answer is constrained, given its rendered prompt; empty for not at all.
     pub(crate) fn constraint(&self, prompt: &Prompt) -> Result<String, Error> {
-        let budget = self.thinking_budget_tokens.unwrap_or(-1).max(-1);
+        let budget = self.thinking_budget().unwrap_or(-1).max(-1);
         let own = self.options.grammar()?;
         if prompt.grammar.is_empty() && own.is_none() && budget < 0 {
             return Ok(String::new());
@@ -320,13 +337,24 @@ impl ChatRequest {
         let named = self.chat_template_kwargs.as_ref();
         let named = named.and_then(|kwargs| kwargs.get("enable_thinking")?.as_bool());
         let flag = self.think.as_ref().and_then(Value::as_bool);
+        let enabled = self.reasoning.as_ref().and_then(|own| own.enabled);
         let effort = self.effort().map(|effort| effort != "none");
-        named.or(flag).or(effort)
+        // Who limits thoughts in OpenRouter's form asks for some.
+        let most = self.reasoning.as_ref().and_then(|own| own.max_tokens);
+        let limited = most.map(|most| most != 0);
+        named.or(flag).or(enabled).or(effort).or(limited)
+    }
+
+    fn thinking_budget(&self) -> Option<i32> {
+        let other = self.reasoning.as_ref().and_then(|own| own.max_tokens);
+        self.thinking_budget_tokens.or(other)
     }
 
     fn effort(&self) -> Option<&str> {
         let ollamas = self.think.as_ref().and_then(Value::as_str);
-        self.reasoning_effort.as_deref().or(ollamas)
+        let other = self.reasoning.as_ref();
+        let other = other.and_then(|own| own.effort.as_deref());
+        self.reasoning_effort.as_deref().or(other).or(ollamas)
     }
 
     fn offers(&self) -> Result<Tools, Error> {
@@ -1049,6 +1077,37 @@ mod tests {
         assert!(error.message.contains("`add_generation_prompt`"), "{error}");
         let input = input(json!({"verbosity": "low"})).unwrap();
         assert_eq!(input["chat_template_kwargs"]["verbosity"], "low");
+    }
+
+    #[test]
+    fn reasoning_is_read_in_openrouters_form() {
+        let request = |reasoning: Value| -> ChatRequest {
+            let user = json!({"role": "user", "content": "Hi"});
+            serde_json::from_value(json!({"messages": [user], "reasoning": reasoning})).unwrap()
+        };
+        for (reasoning, thinks, effort, budget) in [
+            (json!(null), false, None, None),
+            (json!({}), false, None, None),
+            (json!({"effort": "high"}), true, Some("high"), None),
+            (json!({"effort": "none"}), false, Some("none"), None),
+            (json!({"enabled": true}), true, None, None),
+            (
+                json!({"enabled": false, "effort": "low"}),
+                false,
+                Some("low"),
+                None,
+            ),
+            (json!({"max_tokens": 9}), true, None, Some(9)),
+            (json!({"max_tokens": 0}), false, None, Some(0)),
+        ] {
+            let request = request(reasoning.clone());
+            assert_eq!(request.thinks(), thinks, "{reasoning}");
+            assert_eq!(request.effort(), effort, "{reasoning}");
+            assert_eq!(request.thinking_budget(), budget, "{reasoning}");
+        }
+        let hidden = request(json!({"exclude": true})).template_input(true);
+        let error = hidden.unwrap_err();
+        assert!(error.message.contains("`reasoning.exclude`"), "{error}");
     }
 
     #[test]

@@ -227,6 +227,11 @@ pub const CHAT_ADDITIONS: Table = Table {
     fields: &[
         honored("keep_alive", r#""5m""#, "Ollama's"),
         honored("think", "true", "Ollama's"),
+        honored(
+            "reasoning",
+            r#"{"effort": "high"}"#,
+            "OpenRouter's: `effort`, `enabled` and `max_tokens`; `exclude` is `400`",
+        ),
         honored("thinking_budget_tokens", "9", ""),
         honored("chat_template_kwargs", r#"{"enable_thinking": true}"#, ""),
         honored("continue_final_message", "true", ""),
