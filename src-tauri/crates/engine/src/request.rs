@@ -53,6 +53,9 @@ pub(crate) struct ChatRequest {
     /// Ollama's: a flag, or an effort.
     #[serde(default)]
     think: Option<Value>,
+    /// OpenRouter's form of these, and of `thinking_budget_tokens`.
+    #[serde(default)]
+    reasoning: Option<Reasoning>,
     /// How long the answer is, for templates that know it.
     #[serde(default)]
     verbosity: Option<String>,
@@ -67,6 +70,15 @@ pub(crate) struct ChatRequest {
     add_generation_prompt: Option<bool>,
     #[serde(flatten)]
     pub(crate) options: Options,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, expecting = "`reasoning` as an object")]
+struct Reasoning {
+    effort: Option<String>,
+    enabled: Option<bool>,
+    max_tokens: Option<i32>,
+    exclude: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -177,7 +189,7 @@ impl ChatRequest {
 
     /// Whether the answer's call is to have OpenAI's older form.
     pub(crate) fn wants_function_call(&self) -> bool {
-        self.functions.is_some() && self.tools.is_none()
+        self.functions.is_some() && self.tools.as_ref().is_none_or(Vec::is_empty)
     }
 
     /// What the chat template is rendered from. `calls_tools`: the template has a place for tools.
@@ -194,11 +206,21 @@ impl ChatRequest {
                     .hint("set `continue_final_message` to true, or leave both out"),
             );
         }
+        let reasoning = self.reasoning.as_ref();
+        if reasoning.and_then(|reasoning| reasoning.exclude) == Some(true) {
+            return Err(bad("`reasoning.exclude` is not supported")
+                .hint("leave it out, and leave `reasoning_content` unread"));
+        }
         let tools = self.offers()?;
         let (grammar, schema) = self.options.rules()?;
         if tools.may_be_called() && (grammar.is_some() || schema.is_some()) {
             return Err(bad(
                 "`tools` cannot be combined with a grammar or JSON schema",
+            ));
+        }
+        if tools.choice == "required" && self.options.min_tokens()? > 0 {
+            return Err(bad(
+                "`min_tokens` cannot be combined with a call that is required: it says where the answer ends",
             ));
         }
         let mut kwargs = self.chat_template_kwargs.clone().unwrap_or_default();
@@ -281,7 +303,7 @@ impl ChatRequest {
 
     /// How the answer is constrained, given its rendered prompt; empty for not at all.
     pub(crate) fn constraint(&self, prompt: &Prompt) -> Result<String, Error> {
-        let budget = self.thinking_budget_tokens.unwrap_or(-1).max(-1);
+        let budget = self.thinking_budget().unwrap_or(-1).max(-1);
         let own = self.options.grammar()?;
         if prompt.grammar.is_empty() && own.is_none() && budget < 0 {
             return Ok(String::new());
@@ -315,25 +337,50 @@ impl ChatRequest {
         let named = self.chat_template_kwargs.as_ref();
         let named = named.and_then(|kwargs| kwargs.get("enable_thinking")?.as_bool());
         let flag = self.think.as_ref().and_then(Value::as_bool);
+        let enabled = self.reasoning.as_ref().and_then(|own| own.enabled);
         let effort = self.effort().map(|effort| effort != "none");
-        named.or(flag).or(effort)
+        // Who limits thoughts in OpenRouter's form asks for some.
+        let most = self.reasoning.as_ref().and_then(|own| own.max_tokens);
+        let limited = most.map(|most| most != 0);
+        named.or(flag).or(enabled).or(effort).or(limited)
+    }
+
+    fn thinking_budget(&self) -> Option<i32> {
+        let other = self.reasoning.as_ref().and_then(|own| own.max_tokens);
+        self.thinking_budget_tokens.or(other)
     }
 
     fn effort(&self) -> Option<&str> {
         let ollamas = self.think.as_ref().and_then(Value::as_str);
-        self.reasoning_effort.as_deref().or(ollamas)
+        let other = self.reasoning.as_ref();
+        let other = other.and_then(|own| own.effort.as_deref());
+        self.reasoning_effort.as_deref().or(other).or(ollamas)
     }
 
     fn offers(&self) -> Result<Tools, Error> {
-        match (&self.tools, &self.functions) {
-            (None, Some(functions)) if !functions.is_null() => {
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let older = [
+            ("functions", &self.functions),
+            ("function_call", &self.function_call),
+        ];
+        let given = |value: &Option<Value>| value.as_ref().is_some_and(|value| !value.is_null());
+        let beside = older.into_iter().find(|(_, value)| given(value));
+        match (beside, &self.functions) {
+            (Some((name, _)), _) if !tools.is_empty() => {
+                Err(bad(format!("`{name}` cannot be combined with `tools`"))
+                    .hint("use `tools` and `tool_choice` alone: the older fields stand for them"))
+            }
+            (Some(_), Some(functions)) if !functions.is_null() => {
                 let (tools, choice) = functions::tools(functions, self.function_call.as_ref())?;
-                Tools::read(&tools, choice.as_ref(), Some(false))
+                let choice = choice.as_ref().or(self.tool_choice.as_ref());
+                Tools::read(&tools, choice, Some(false))
             }
-            (tools, _) => {
-                let tools = tools.as_deref().unwrap_or_default();
-                Tools::read(tools, self.tool_choice.as_ref(), self.parallel_tool_calls)
-            }
+            // A choice that asks for no call says nothing where there is none to make.
+            (Some((_, Some(choice))), _) if choice != "none" && choice != "auto" => Err(bad(
+                "`function_call` names a function, but there are no `functions`",
+            )
+            .hint("send the function in `tools`, and choose it with `tool_choice`")),
+            _ => Tools::read(tools, self.tool_choice.as_ref(), self.parallel_tool_calls),
         }
     }
 }
@@ -529,6 +576,17 @@ impl Options {
     /// The fewest tokens of an answer.
     pub(crate) fn min_tokens(&self) -> Result<usize, Error> {
         let min = self.min_tokens.unwrap_or(0);
+        let (grammar, schema) = match min {
+            0 => (None, None),
+            _ => self.rules()?,
+        };
+        // Once its form is complete, no token but the end fits.
+        if grammar.is_some() || schema.is_some() {
+            return Err(bad(
+                "`min_tokens` cannot be combined with a grammar or JSON schema, which says where the answer ends",
+            )
+            .hint("leave out `min_tokens`, and let the form ask for more"));
+        }
         match self.max_tokens()? {
             Some(max) if min > max => Err(bad(format!(
                 "`min_tokens` is {min}, more than the {max} of `max_tokens`"
@@ -766,8 +824,16 @@ impl Options {
         let Some(format) = &self.response_format else {
             return Ok(self.json_schema.clone());
         };
+        if format.is_null() {
+            return Ok(self.json_schema.clone());
+        }
         let schema = match format.get("type").and_then(Value::as_str) {
-            None | Some("text") => return Ok(self.json_schema.clone()),
+            // Who sends this asks for some form: free text would be a surprise.
+            None => {
+                return Err(bad("`response_format` is not an object with a `type`")
+                    .hint("send {\"type\": \"json_object\"}, or {\"type\": \"json_schema\", \"json_schema\": {\"name\": …, \"schema\": …}}"));
+            }
+            Some("text") => return Ok(self.json_schema.clone()),
             Some("json_object") => format.get("schema").or(self.json_schema.as_ref()),
             Some("json_schema") => format
                 .pointer("/json_schema/schema")
@@ -969,8 +1035,8 @@ mod tests {
 
     /// What the table says of a field is what this type makes of it.
     fn check_tables<T: std::fmt::Debug + serde::de::DeserializeOwned>(tables: &[&Table]) {
-        // The gateway reads the first two, and `functions` stand for `tools`.
-        const ELSEWHERE: [&str; 4] = ["model", "keep_alive", "functions", "function_call"];
+        // The gateway reads these.
+        const ELSEWHERE: [&str; 2] = ["model", "keep_alive"];
         let plain = read::<T>(None);
         for field in tables.iter().flat_map(|table| table.fields) {
             let name = field.name;
@@ -1014,6 +1080,95 @@ mod tests {
     }
 
     #[test]
+    fn reasoning_is_read_in_openrouters_form() {
+        let request = |reasoning: Value| -> ChatRequest {
+            let user = json!({"role": "user", "content": "Hi"});
+            serde_json::from_value(json!({"messages": [user], "reasoning": reasoning})).unwrap()
+        };
+        for (reasoning, thinks, effort, budget) in [
+            (json!(null), false, None, None),
+            (json!({}), false, None, None),
+            (json!({"effort": "high"}), true, Some("high"), None),
+            (json!({"effort": "none"}), false, Some("none"), None),
+            (json!({"enabled": true}), true, None, None),
+            (
+                json!({"enabled": false, "effort": "low"}),
+                false,
+                Some("low"),
+                None,
+            ),
+            (json!({"max_tokens": 9}), true, None, Some(9)),
+            (json!({"max_tokens": 0}), false, None, Some(0)),
+        ] {
+            let request = request(reasoning.clone());
+            assert_eq!(request.thinks(), thinks, "{reasoning}");
+            assert_eq!(request.effort(), effort, "{reasoning}");
+            assert_eq!(request.thinking_budget(), budget, "{reasoning}");
+        }
+        let hidden = request(json!({"exclude": true})).template_input(true);
+        let error = hidden.unwrap_err();
+        assert!(error.message.contains("`reasoning.exclude`"), "{error}");
+    }
+
+    #[test]
+    fn older_tools_are_read_or_refused_by_name() {
+        let offers = |fields: Value| {
+            let mut request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+            let request_fields = request.as_object_mut().unwrap();
+            request_fields.extend(fields.as_object().unwrap().clone());
+            let request: ChatRequest = serde_json::from_value(request).unwrap();
+            let tools = request.offers()?;
+            Ok::<_, Error>((
+                tools.offered.len(),
+                tools.choice,
+                request.wants_function_call(),
+            ))
+        };
+        let functions = json!([{"name": "look"}]);
+        let tools = json!([{"type": "function", "function": {"name": "look"}}]);
+        for (fields, expected) in [
+            (json!({"functions": functions}), (1, "auto", true)),
+            (
+                json!({"functions": functions, "tools": []}),
+                (1, "auto", true),
+            ),
+            (
+                json!({"functions": functions, "function_call": {"name": "look"}}),
+                (1, "required", true),
+            ),
+            (
+                json!({"functions": functions, "tool_choice": "none"}),
+                (1, "none", true),
+            ),
+            (
+                json!({"tools": tools, "functions": null, "function_call": null}),
+                (1, "auto", false),
+            ),
+            (json!({"function_call": "none"}), (0, "auto", false)),
+        ] {
+            assert_eq!(offers(fields.clone()).unwrap(), expected, "{fields}");
+        }
+        for (fields, named) in [
+            (
+                json!({"tools": tools, "function_call": "auto"}),
+                "`function_call`",
+            ),
+            (
+                json!({"tools": tools, "functions": functions}),
+                "`functions`",
+            ),
+            (
+                json!({"function_call": {"name": "look"}}),
+                "`function_call`",
+            ),
+        ] {
+            let error = offers(fields).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest);
+            assert!(error.message.contains(named), "{error}");
+        }
+    }
+
+    #[test]
     fn biases_are_an_object_or_pairs() {
         let never = f32::NEG_INFINITY;
         for (value, expected) in [
@@ -1036,6 +1191,20 @@ mod tests {
         let both = |min: usize| options(json!({"min_tokens": min, "max_tokens": 4})).min_tokens();
         assert_eq!(both(4).unwrap(), 4);
         assert!(both(5).unwrap_err().message.contains("`min_tokens`"));
+        for form in [
+            json!({"min_tokens": 2, "guided_choice": ["a"]}),
+            json!({"min_tokens": 2, "grammar": "root ::= \"a\""}),
+            json!({"min_tokens": 2, "response_format": {"type": "json_object"}}),
+        ] {
+            let error = options(form).min_tokens().unwrap_err();
+            assert!(error.message.contains("`min_tokens`"), "{error}");
+        }
+        for free in [
+            json!({"min_tokens": 0, "guided_choice": ["a"]}),
+            json!({"min_tokens": 0, "response_format": {"type": "text"}}),
+        ] {
+            assert_eq!(options(free).min_tokens().unwrap(), 0);
+        }
         let stops = |ids: Value| options(json!({"stop_token_ids": ids})).stop_tokens(10);
         assert_eq!(stops(json!([9])).unwrap(), [9]);
         for unknown in [10, -1] {
@@ -1122,5 +1291,28 @@ mod tests {
         }
         let any = options(json!({"response_format": {"type": "json_object"}}));
         assert_eq!(any.schema().unwrap(), Some(json!({"type": "object"})));
+    }
+
+    #[test]
+    fn a_malformed_format_is_refused_by_name() {
+        for free in [json!(null), json!({"type": "text"})] {
+            let read = options(json!({"response_format": free})).schema();
+            assert_eq!(read.unwrap(), None);
+        }
+        for malformed in [
+            json!("json_object"),
+            json!({}),
+            json!({"type": null}),
+            json!({"json_schema": {"schema": {}}}),
+            json!(["json_object"]),
+            json!(true),
+            json!({"type": "xml"}),
+        ] {
+            let error = options(json!({"response_format": malformed.clone()}))
+                .schema()
+                .unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{malformed}");
+            assert!(error.message.contains("`response_format"), "{error}");
+        }
     }
 }

@@ -26,13 +26,26 @@ impl TextStream {
         }
     }
 
-    /// Takes a token's bytes.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Released {
+    /// Takes the bytes of a token that no stop string may end with, nor begin in.
+    pub(crate) fn push_past_stops(&mut self, bytes: &[u8]) -> Released {
+        self.hold(bytes);
+        Released {
+            text: std::mem::take(&mut self.held),
+            stopped: None,
+        }
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
         self.partial.extend_from_slice(bytes);
         let complete = complete_prefix(&self.partial);
         self.held
             .push_str(&String::from_utf8_lossy(&self.partial[..complete]));
         self.partial.drain(..complete);
+    }
+
+    /// Takes a token's bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Released {
+        self.hold(bytes);
         if let Some((at, stop)) = self
             .stops
             .iter()
@@ -107,6 +120,22 @@ mod tests {
         }
         text.push_str(&stream.finish());
         (text, false)
+    }
+
+    #[test]
+    fn a_stop_string_may_be_passed_over() {
+        let mut stream = TextStream::new(vec!["END".to_owned()]);
+        assert_eq!(stream.push_past_stops(b"aEND").text, "aEND");
+        assert_eq!(stream.push_past_stops(b" E").text, " E");
+        assert_eq!(
+            stream
+                .push_past_stops("€".as_bytes().get(..1).unwrap())
+                .text,
+            ""
+        );
+        let released = stream.push("€".as_bytes().get(1..).unwrap());
+        assert_eq!((&*released.text, released.stopped), ("€", None));
+        assert_eq!(stream.push(b"bEND").stopped.as_deref(), Some("END"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub const MESSAGES: Table = Table {
         honored(
             "tools",
             r#"[{"name": "look", "input_schema": {"type": "object"}}]"#,
-            "those with an `input_schema`; Anthropic's servers run the others, which are left out",
+            "those with an `input_schema`; those that Anthropic's servers run are left out, others are `400`",
         ),
         honored("top_k", "3", ""),
         honored("top_p", "0.5", ""),

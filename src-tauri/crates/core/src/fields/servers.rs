@@ -59,7 +59,7 @@ pub const GENERATION_ADDITIONS: Table = Table {
         honored(
             "guided_regex",
             r#""[0-9]+""#,
-            "matched as a whole; without look-around, back-references and word boundaries, which are `400`",
+            "matched as a whole; `\\w`, `\\d` and `\\s` mean ASCII; without look-around, back-references, word boundaries and classes of more than 300 ranges, which are `400`",
         ),
         honored("guided_choice", r#"["a", "b"]"#, ""),
         honored("guided_grammar", r#""root ::= \"a\"""#, "GBNF"),
@@ -96,7 +96,11 @@ pub const GENERATION_ADDITIONS: Table = Table {
         harmless("guided_decoding_backend", r#""xgrammar""#, "there is one"),
         // Where it ends.
         honored("n_predict", "9", "as `max_tokens`"),
-        honored("min_tokens", "2", ""),
+        honored(
+            "min_tokens",
+            "2",
+            "stop strings count behind them; with a grammar or a schema `400`",
+        ),
         honored("stop_token_ids", "[7]", ""),
         honored("ignore_eos", "true", ""),
         refused("n_indent", "4", NOTHING, "use `stop`"),
@@ -223,6 +227,11 @@ pub const CHAT_ADDITIONS: Table = Table {
     fields: &[
         honored("keep_alive", r#""5m""#, "Ollama's"),
         honored("think", "true", "Ollama's"),
+        honored(
+            "reasoning",
+            r#"{"effort": "high"}"#,
+            "OpenRouter's: `effort`, `enabled` and `max_tokens`; `exclude` is `400`",
+        ),
         honored("thinking_budget_tokens", "9", ""),
         honored("chat_template_kwargs", r#"{"enable_thinking": true}"#, ""),
         honored("continue_final_message", "true", ""),
@@ -280,7 +289,12 @@ pub const CHAT_ADDITIONS: Table = Table {
             "leave it out: thoughts arrive as `reasoning_content`",
         ),
         refused("thinking_forced_open", "true", NOTHING, "use `think`"),
-        harmless("parse_tool_calls", "true", "calls are always read"),
+        refused(
+            "parse_tool_calls",
+            "false",
+            &["null", "true"],
+            "leave it out, and set `tool_choice` to none for an answer without calls",
+        ),
     ],
 };
 

@@ -68,7 +68,7 @@ pub(crate) struct Answering {
     pub(crate) log_probabilities: Option<usize>,
     /// The same for the tokens of the prompt. It is read anew for that, since the cache holds no logits.
     pub(crate) prompt_probabilities: Option<usize>,
-    /// No token that ends the answer is chosen before so many.
+    /// No token that ends the answer is chosen before so many, and no stop string is looked for in them.
     pub(crate) min_tokens: usize,
     /// Tokens that end the answer besides the model's own.
     pub(crate) stop_tokens: Vec<Token>,

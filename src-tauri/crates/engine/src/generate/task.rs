@@ -263,7 +263,7 @@ impl Task {
             sampler.sample(logits)?
         };
         let shown = shown.contains(&token);
-        let (ignore_eos, top) = (*ignore_eos, *log_probabilities);
+        let (ignore_eos, top, fewest) = (*ignore_eos, *log_probabilities, *min_tokens);
         let stops = stop_tokens.contains(&token);
         // As vLLM and OpenAI do: who asks for a whole text's probabilities counts its last token too.
         let reports_end = prompt_probabilities.is_some();
@@ -279,7 +279,11 @@ impl Task {
         }
         let mut bytes = Vec::new();
         self.model.append_piece(token, shown, &mut bytes);
-        let released = self.text.push(&bytes);
+        // As in vLLM: a stop string is only looked for behind the tokens that the answer must have.
+        let released = match self.predicted > fewest {
+            true => self.text.push(&bytes),
+            false => self.text.push_past_stops(&bytes),
+        };
         self.send(released.text);
         if released.stopped.is_some() {
             self.stop = released.stopped;

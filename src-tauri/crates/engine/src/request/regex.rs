@@ -1,32 +1,88 @@
 //! A regular expression as a grammar in GBNF that allows only texts that match it as a whole.
 
 use regex_syntax::{
-    ParserBuilder,
-    hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look},
+    ast::{
+        Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet,
+        ClassSetItem, parse::ParserBuilder,
+    },
+    hir::{Class, ClassUnicode, Hir, HirKind, Look, translate::Translator},
 };
 use std::fmt::Write as _;
 
 /// llama.cpp's limit.
 const MOST_REPEATS: u32 = 2000;
 const DEEPEST: u32 = 50;
-/// A larger class, such as all letters of all scripts, is cut to ASCII: what matches then matches the whole class too.
-const MOST_RANGES: usize = 16;
+/// llama.cpp holds the characters of each token against all of them. All letters of all scripts are more; no script alone is.
+const MOST_RANGES: usize = 300;
 
 /// # Errors
 /// What of the pattern cannot be followed.
 pub(super) fn grammar(pattern: &str) -> Result<String, String> {
-    let parsed = ParserBuilder::new()
+    let tree = ParserBuilder::new()
         .nest_limit(DEEPEST)
         .build()
         .parse(pattern);
-    let parsed = parsed.map_err(|error| match error {
-        regex_syntax::Error::Parse(error) => error.kind().to_string(),
-        regex_syntax::Error::Translate(error) => error.kind().to_string(),
-        other => other.to_string(),
-    })?;
+    let mut tree = tree.map_err(|error| error.kind().to_string())?;
+    narrow(&mut tree);
+    let parsed = Translator::new().translate(pattern, &tree);
+    let parsed = parsed.map_err(|error| error.kind().to_string())?;
     let mut grammar = "root ::= ".to_owned();
     write(&parsed, true, true, &mut grammar)?;
     Ok(grammar)
+}
+
+/// Has `\w`, `\d` and `\s` mean ASCII: in all scripts, they have hundreds of ranges, and who writes `\d` means a digit from 0 to 9.
+fn narrow(tree: &mut Ast) {
+    match tree {
+        Ast::ClassPerl(class) => {
+            let narrowed = ClassBracketed {
+                span: class.span,
+                negated: false,
+                kind: ClassSet::Item(ClassSetItem::Ascii(ascii(class))),
+            };
+            *tree = Ast::ClassBracketed(Box::new(narrowed));
+        }
+        Ast::ClassBracketed(class) => narrow_set(&mut class.kind),
+        Ast::Repetition(repetition) => narrow(&mut repetition.ast),
+        Ast::Group(group) => narrow(&mut group.ast),
+        Ast::Alternation(alternation) => alternation.asts.iter_mut().for_each(narrow),
+        Ast::Concat(concat) => concat.asts.iter_mut().for_each(narrow),
+        _ => {}
+    }
+}
+
+fn narrow_set(set: &mut ClassSet) {
+    match set {
+        ClassSet::Item(item) => narrow_item(item),
+        ClassSet::BinaryOp(both) => {
+            narrow_set(&mut both.lhs);
+            narrow_set(&mut both.rhs);
+        }
+    }
+}
+
+fn narrow_item(item: &mut ClassSetItem) {
+    match item {
+        ClassSetItem::Perl(class) => {
+            let narrowed = ascii(class);
+            *item = ClassSetItem::Ascii(narrowed);
+        }
+        ClassSetItem::Bracketed(class) => narrow_set(&mut class.kind),
+        ClassSetItem::Union(union) => union.items.iter_mut().for_each(narrow_item),
+        _ => {}
+    }
+}
+
+fn ascii(class: &ClassPerl) -> ClassAscii {
+    ClassAscii {
+        span: class.span,
+        kind: match class.kind {
+            ClassPerlKind::Digit => ClassAsciiKind::Digit,
+            ClassPerlKind::Space => ClassAsciiKind::Space,
+            ClassPerlKind::Word => ClassAsciiKind::Word,
+        },
+        negated: class.negated,
+    }
 }
 
 /// A text as a literal.
@@ -113,15 +169,13 @@ fn write(hir: &Hir, begins: bool, ends: bool, out: &mut String) -> Result<(), St
 }
 
 fn write_class(class: &ClassUnicode, out: &mut String) -> Result<(), String> {
-    let mut class = class.clone();
-    if class.ranges().len() > MOST_RANGES {
-        let mut ascii = class.clone();
-        ascii.intersect(&ClassUnicode::new([ClassUnicodeRange::new('\0', '\x7f')]));
-        if !ascii.ranges().is_empty() {
-            class = ascii;
-        }
+    let count = class.ranges().len();
+    if count > MOST_RANGES {
+        return Err(format!(
+            "it has a class of {count} ranges of characters, and the limit is {MOST_RANGES}: name scripts, such as \\p{{Latin}}"
+        ));
     }
-    if class.ranges().is_empty() {
+    if count == 0 {
         return Err("it has a class without a character".to_owned());
     }
     out.push('[');
@@ -167,6 +221,8 @@ mod tests {
             (r"^\d{3}-\d{4}$", r#""" ([0-9]){3,3} "-" ([0-9]){4,4} """#),
             (r"(?:yes|no)!?", r#"("yes" | "no") ("!")?"#),
             (r"\w+", "([0-9A-Z\\x5Fa-z])+"),
+            (r"[\d_]", "[0-9\\x5F]"),
+            (r"\D", r"[\x01-\x2F\x3A-\U0010FFFF]"),
             (r"[^a]*?", r"([\x01-\x60b-\U0010FFFF])*"),
             (r"x{2,}(y|é)", r#"("x"){2,} ([y\u00E9])"#),
             (r#"a"\\"#, r#""a\"\\""#),
@@ -177,6 +233,15 @@ mod tests {
                 Ok(&*format!("root ::= {expected}")),
                 "{pattern}"
             );
+        }
+    }
+
+    #[test]
+    fn a_class_of_many_ranges_is_whole() {
+        let letters = "[aceàâæçéèêëîïôœùûüÿāēīōūăĕĭŏŭąęįų]";
+        for pattern in [letters, r"\p{Latin}"] {
+            let grammar = grammar(pattern).unwrap();
+            assert!(grammar.matches("\\u").count() > 16, "{grammar}");
         }
     }
 
@@ -192,6 +257,7 @@ mod tests {
             "a{3000}",
             "(^a)*",
             r"(a$|b)c",
+            r"\p{L}",
         ] {
             assert!(grammar(pattern).is_err(), "{pattern}");
         }

@@ -84,6 +84,12 @@ async fn an_answer_has_at_least_so_many_tokens() {
         answer["usage"]["completion_tokens"], 6,
         "five, and the end: {answer}"
     );
+    let stops = json!({"stop": [" ", "e", "a"], "min_tokens": 5});
+    let (_, answer) = chat(&worker, stops).await;
+    assert!(
+        answer["usage"]["completion_tokens"].as_u64().unwrap() > 5,
+        "no stop string before: {answer}"
+    );
 }
 
 #[tokio::test]

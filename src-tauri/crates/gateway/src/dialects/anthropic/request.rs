@@ -130,7 +130,10 @@ impl MessageFields {
         put("model", self.model.map(Value::from));
         put("max_tokens", self.max_tokens);
         put("stop", self.stop_sequences);
-        let functions = self.tools.as_deref().and_then(tools::functions);
+        let functions = match &self.tools {
+            Some(tools) => tools::functions(tools)?,
+            None => None,
+        };
         if let Some(choice) = &self.tool_choice {
             let made = choice.openai()?;
             choice.check(functions.as_ref())?;

@@ -56,12 +56,30 @@ impl Choice {
     }
 }
 
+/// What the types of tools begin with that the client runs, but whose schemas only Anthropic's models know. A date follows.
+const UNDESCRIBED: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
+
 /// The tools that the client runs. Those that Anthropic's servers would run have no schema, and nobody here to run them: they
 /// are not offered to the model.
-pub(super) fn functions(tools: &[Value]) -> Option<Value> {
+///
+/// # Errors
+/// `BadRequest` for a tool that the client runs without an `input_schema`: left out, an agent would wait for calls in vain.
+pub(super) fn functions(tools: &[Value]) -> Result<Option<Value>, Error> {
+    let described = |tool: &&Value| tool.get("input_schema").is_some();
+    if let Some(tool) = tools
+        .iter()
+        .find(|tool| !described(tool) && is_clients(tool))
+    {
+        let named = ["type", "name"].map(|key| tool.get(key).and_then(Value::as_str));
+        let shown = named.into_iter().flatten().next().unwrap_or("custom");
+        let shown: String = shown.chars().take(40).collect();
+        let message = format!("the tool \"{shown}\" in `tools` has no `input_schema`");
+        return Err(Error::new(Code::BadRequest, message)
+            .hint("send it with a `name`, a `description` and an `input_schema`, as a tool of your own: no model here knows Anthropic's tools"));
+    }
     let offered: Vec<_> = tools
         .iter()
-        .filter(|tool| tool.get("input_schema").is_some())
+        .filter(described)
         .map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool["name"],
@@ -70,7 +88,19 @@ pub(super) fn functions(tools: &[Value]) -> Option<Value> {
             }})
         })
         .collect();
-    (!offered.is_empty()).then(|| offered.into())
+    Ok((!offered.is_empty()).then(|| offered.into()))
+}
+
+/// Whether the client runs this tool, by its type. Its own tools may have none.
+fn is_clients(tool: &Value) -> bool {
+    let Some(kind) = tool.get("type").and_then(Value::as_str) else {
+        return true;
+    };
+    kind == "custom"
+        || UNDESCRIBED.iter().any(|prefix| {
+            let date = kind.strip_prefix(prefix);
+            date.is_some_and(|date| date.starts_with(|first: char| first.is_ascii_digit()))
+        })
 }
 
 #[cfg(test)]
@@ -84,10 +114,39 @@ mod tests {
         let function =
             json!({"name": "look", "description": "Looks.", "parameters": {"type": "object"}});
         assert_eq!(
-            functions(&[own, servers.clone()]),
+            functions(&[own, servers.clone()]).unwrap(),
             Some(json!([{"type": "function", "function": function}]))
         );
-        assert_eq!(functions(&[servers]), None);
+        assert_eq!(functions(&[servers]).unwrap(), None);
+        for kind in [
+            "web_fetch_20250910",
+            "code_execution_20250825",
+            "tool_search_tool_regex_20251119",
+        ] {
+            let servers = json!({"type": kind, "name": "a"});
+            assert_eq!(functions(&[servers]).unwrap(), None, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_clients_tool_without_a_schema_is_refused_by_its_type() {
+        for kind in [
+            "bash_20250124",
+            "text_editor_20250728",
+            "computer_20250124",
+            "memory_20250818",
+            "custom",
+        ] {
+            let mut tool = json!({"type": kind, "name": "a"});
+            let error = functions(&[tool.clone()]).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest);
+            assert!(error.message.contains(kind), "{error}");
+            assert!(error.hint.unwrap().contains("`input_schema`"));
+            tool["input_schema"] = json!({"type": "object"});
+            assert!(functions(&[tool]).unwrap().is_some(), "{kind}");
+        }
+        let error = functions(&[json!({"name": "look"})]).unwrap_err();
+        assert!(error.message.contains("\"look\""), "{error}");
     }
 
     #[test]

@@ -26,13 +26,14 @@ impl Form {
     ) -> Result<Self, Error> {
         let mut format = format.unwrap_or_default();
         let prescribed = match format["type"].as_str() {
-            None | Some("text") => schema,
+            None if format.is_null() => schema,
+            Some("text") => schema,
             Some("json_schema") => Some(format["json_schema"]["schema"].take()),
             Some("json_object") => match format["schema"].take() {
                 Value::Null => return Ok(Self::Json),
                 schema => Some(schema),
             },
-            Some(_) => {
+            None | Some(_) => {
                 return Err(Error::new(
                     Code::BadRequest,
                     "`response_format` must be text, json_object or json_schema",
