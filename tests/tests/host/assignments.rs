@@ -72,11 +72,11 @@ async fn a_tier_gets_its_model_once_the_configuration_is_valid() {
         })
         .await
     };
-    data.configure("[tiers.fast]\ncontext = \"wide\"\n");
-    notice("config.toml line 2").await;
+    data.configure("[tiers.fast]\n[tiers.primary]\ncontext = \"wide\"\n");
+    notice("config.toml line 3").await;
     pull(&host, json!({"reference": FIRST, "tier": "fast"})).await;
     let waiting = notice("first-Q8_0 is downloaded, and fast gets it once").await;
-    assert!(waiting.contains("config.toml line 2"), "{waiting}");
+    assert!(waiting.contains("config.toml line 3"), "{waiting}");
     assert_eq!(pending(&data)[FIRST]["tier"], "fast");
     data.configure(CONFIG);
     until("the tier's model", async || {

@@ -202,7 +202,7 @@ impl Excerpt {
                 Role::Assistant => "Assistant",
                 Role::System => continue,
             };
-            text += &entry(who, &message.text());
+            add_entry(&mut text, who, &message.text());
         }
         Some(text)
     }
@@ -293,10 +293,10 @@ impl Excerpt {
     }
 }
 
-/// Returns an entry of the text from which a model summarizes a conversation.
-#[must_use]
-pub fn entry(who: &str, text: &str) -> String {
-    format!("{who}: {text}\n\n")
+/// Adds an entry to the text from which a model summarizes a conversation.
+pub fn add_entry(text: &mut String, who: &str, said: &str) {
+    // No copy of what may be megabytes.
+    text.extend([who, ": ", said, "\n\n"]);
 }
 
 /// Returns the first entry of such a text, if what came before was summarized already.

@@ -118,7 +118,7 @@ async fn invalid_inputs_are_refused_with_the_reason() {
     let long = "word ".repeat(100);
     for (request, code, part) in [
         (json!({}), "bad_request", "input"),
-        (json!({"input": []}), "bad_request", "empty"),
+        (json!({"input": []}), "bad_request", "0 texts"),
         (json!({"input": ""}), "bad_request", "text 0"),
         (json!({"input": ["a", ""]}), "bad_request", "text 1"),
         (json!({"input": [[]]}), "bad_request", "text 0"),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use tierbar_core::{
     Error,
-    chat::context::{earlier, entry},
+    chat::context::{add_entry, earlier},
 };
 
 /// Tells our summaries from those of other servers, which only they can read. What follows is the text in base64: the client has it
@@ -89,11 +89,11 @@ impl Window {
             "" | "message" => self.message(place, item)?,
             "function_call" => {
                 let call = format!("{}({})", text(place, item, "name")?, arguments(item));
-                self.text += &entry("Assistant calls", &call);
+                add_entry(&mut self.text, "Assistant calls", &call);
             }
             RESULT => {
                 let (texts, media) = divided(parts(place, "output", &item["output"])?);
-                self.text += &entry("Result", &texts);
+                add_entry(&mut self.text, "Result", &texts);
                 if !media.is_empty() {
                     let output = item["output"].as_array().map_or(&[][..], Vec::as_slice);
                     let shown = output.iter().filter(|part| kind(part) != "input_text");
@@ -119,7 +119,7 @@ impl Window {
             }
         };
         if !texts.is_empty() {
-            self.text += &entry(who, &texts);
+            add_entry(&mut self.text, who, &texts);
         }
         Ok(())
     }

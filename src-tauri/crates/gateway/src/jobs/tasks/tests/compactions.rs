@@ -94,7 +94,10 @@ async fn what_a_context_does_not_hold_is_refused() {
     // The context holds no text beside a summary.
     bench.tiers(|tiers| tiers[0].context_tokens = 256);
     let refused = bench.post(PATH, request.to_string()).await;
-    assert_eq!(json(refused).await["error"]["code"], "context_length_exceeded");
+    assert_eq!(
+        json(refused).await["error"]["code"],
+        "context_length_exceeded"
+    );
 }
 
 #[tokio::test]
