@@ -24,7 +24,8 @@ describe('the HTTP client', () => {
   });
 
   it('passes on the API’s message, hint and code', async () => {
-    network.override = () => refusal(400, 'context_length_exceeded', '5,000 tokens do not fit 4,096', 'Shorten it.');
+    network.override = () =>
+      refusal(400, 'context_length_exceeded', '5,000 tokens do not fit 4,096', 'Shorten it.');
     const error = await caught(new Api(async () => ({ url: '' })).get('/health'));
     expect(error).toBeInstanceOf(ApiError);
     expect(error).toMatchObject({ code: 'context_length_exceeded', status: 400, hint: 'Shorten it.' });
