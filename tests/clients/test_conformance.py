@@ -27,15 +27,6 @@ CLIENTS = [
     Here("LiteLLM: OpenAI", "litellm_.py", "openai"),
     Here("LiteLLM: Anthropic", "litellm_.py", "anthropic"),
 ]
-# Cells that fail still: a call that is required is not forced, and no program recognizes the overflow.
-RED = {
-    "openai_chat": ("forced", "overflow"),
-    "openai_responses": ("forced", "overflow"),
-    "anthropic": ("forced",),
-    "ollama": ("overflow",),
-    "litellm-openai": ("forced", "overflow"),
-    "litellm-anthropic": ("forced", "structured"),
-}
 
 
 class Conformance(unittest.TestCase):
@@ -52,11 +43,7 @@ class Conformance(unittest.TestCase):
             row = try_client(client, self.serving, self.log, CELLS)
             for cell in CELLS:
                 with self.subTest(client.name, cell=cell):
-                    why = row.cells[cell]
-                    if cell in RED.get(client.id, ()):
-                        self.assertTrue(why, "this is not red: remove it from RED")
-                    else:
-                        self.assertFalse(why, row.requests.get(cell))
+                    self.assertFalse(row.cells[cell], row.requests.get(cell))
 
 
 if __name__ == "__main__":
