@@ -244,12 +244,14 @@ class Responses(unittest.TestCase):
         told = "We agreed to launch on Tuesday, and to notify support first. "
         conversation = [
             {"role": "developer", "content": "You are terse."},
-            {"role": "user", "content": told * 40},
+            {"role": "user", "content": told * 100},
             {"role": "assistant", "content": "Understood."},
             {"role": "user", "content": "When do we launch?"},
         ]
         before = self.client.responses.input_tokens.count(model="fast", input=conversation).input_tokens
-        compacted = self.client.responses.compact(model="fast", input=conversation)
+        # The package's types have no instructions among what is kept, though it sends them back.
+        with openai.OpenAI(**self.settings) as client:
+            compacted = client.responses.compact(model="fast", input=conversation)
         self.assertEqual(compacted.object, "response.compaction")
         self.assertGreater(compacted.usage.output_tokens, 0)
         window = [item.to_dict() for item in compacted.output]
