@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "conformance"))
 
 from clients import CELLS, Client, try_client  # noqa: E402
-from serving import Serving  # noqa: E402
+from hosts import Serving  # noqa: E402
 
 
 class Here(Client):

@@ -143,7 +143,7 @@ class Ollama(unittest.TestCase):
         self.assertEqual("".join(part.response for part in parts), raw.response)
 
     def test_unsupported_fields_are_refused_not_ignored(self):
-        self.assertIn("insert", self.refused(400, lambda: self.client.generate("fast", "def f(", suffix="return x")))
+        self.assertIn("suffix", self.refused(400, lambda: self.client.generate("fast", "def f(", suffix="return x")))
         self.assertIn("template", self.refused(400, lambda: self.client.generate("fast", "Hi", template="{{ .Prompt }}")))
         image = [{"role": "user", "content": "What is this?", "images": [png()]}]
         self.assertIn("takes text, and the request has images", self.refused(400, lambda: self.chat(image)))

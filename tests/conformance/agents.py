@@ -10,7 +10,7 @@ from pathlib import Path
 import installed
 from clients import Row
 from recorder import Recorder
-from serving import PLAIN, TOOLS
+from hosts import PLAIN, TOOLS
 
 CELLS = {"text": "a question", "tools": "tools", "compacts": "compacts at an overflow", "unknown": "unknown model"}
 SECONDS = 240
