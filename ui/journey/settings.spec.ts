@@ -47,7 +47,7 @@ test('settings keep the comments of the file, and a refusal shows at its field',
   await expect(lookup).toHaveAttribute('aria-checked', 'true');
   await draft.selectOption('SmolLM2-135M-Instruct.Q4_1');
   await expect(lookup).toHaveAttribute('aria-checked', 'false');
-  expect(await host.config()).toContain('lookup = false\ndraft_model = "SmolLM2-135M-Instruct.Q4_1"');
+  expect(await host.config()).toContain('draft_model = "SmolLM2-135M-Instruct.Q4_1"\nlookup = false');
   await lookup.click();
   await expect(draft).toHaveValue('');
 
