@@ -12,15 +12,18 @@ import template
 from host import Host, program, starter
 
 EMBEDDER = "all-MiniLM-L6-v2.F32.gguf"
-# Tiers of the same weights: with a template that knows tools, and with one that does not.
+# Tiers of the same weights: with a template that knows tools, and with one that does not. Each answers a question always alike:
+# by chance, a model this small would at times call again where a cell asks for words.
 TOOLS, PLAIN = "fast", "primary"
 CONFIG = """\
 [tiers.fast]
 model = "{tools}"
 context = 2048
+sampling = {{ temperature = 0.0 }}
 [tiers.primary]
 model = "{plain}"
 context = 2048
+sampling = {{ temperature = 0.0 }}
 [tiers.embedder]
 model = "{embedder}"
 context = 512
