@@ -108,13 +108,22 @@ impl Field {
         let Effect::Refused { unless, instead } = self.effect else {
             return Ok(());
         };
-        let asks_for_nothing = |allowed: &&str| same(value, &self::value(allowed));
-        if unless.iter().any(asks_for_nothing) {
+        if is_among(value, unless) {
             return Ok(());
         }
         let name = self.name;
         Err(Error::new(Code::BadRequest, format!("`{name}` is not supported")).hint(instead))
     }
+}
+
+/// Returns whether a field with this value asks for nothing, whatever the field.
+#[must_use]
+pub fn is_nothing(value: &Value) -> bool {
+    is_among(value, NOTHING)
+}
+
+fn is_among(value: &Value, values: &[&str]) -> bool {
+    values.iter().any(|one| same(value, &self::value(one)))
 }
 
 /// Numbers are the same whether or not they are written as fractions.

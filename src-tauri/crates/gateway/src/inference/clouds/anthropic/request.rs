@@ -10,12 +10,34 @@ use super::{
 use crate::http::body;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, fields};
 
 /// There is no request without a bound; every model takes this one.
 const MAX_TOKENS: u64 = 4096;
 
-/// What is known on both sides. The rest is left out: Anthropic's servers refuse what they do not know.
+/// What says how the answer must be, and has no equivalent there.
+const REFUSED: [&str; 17] = [
+    "allowed_token_ids",
+    "audio",
+    "bad_words",
+    "echo",
+    "function_call",
+    "grammar",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "ignore_eos",
+    "logit_bias",
+    "logprobs",
+    "min_tokens",
+    "prompt_logprobs",
+    "stop_token_ids",
+    "structured_outputs",
+];
+
+/// What is known on both sides. The rest only shapes how tokens are drawn, and is left out: Anthropic's servers refuse what they do
+/// not know.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Chat {
@@ -37,9 +59,9 @@ struct Chat {
     functions: Option<Value>,
     response_format: Option<Value>,
     json_schema: Option<Value>,
-    grammar: Option<String>,
     n: Option<u64>,
     reasoning_effort: Option<String>,
+    reasoning: Option<Reasoning>,
     think: Option<Value>,
     thinking_budget_tokens: Option<i64>,
     chat_template_kwargs: Option<Value>,
@@ -49,6 +71,16 @@ struct Chat {
 #[serde(default)]
 struct StreamOptions {
     include_usage: Option<bool>,
+}
+
+/// OpenRouter's form, as our own engine reads it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, expecting = "`reasoning` as an object")]
+struct Reasoning {
+    effort: Option<String>,
+    enabled: Option<bool>,
+    max_tokens: Option<i64>,
+    exclude: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,6 +95,7 @@ enum Stop {
 /// # Errors
 /// `BadRequest` for what cannot be asked there.
 pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error> {
+    check_fields(&chat)?;
     let chat: Chat = body::of_value(chat.into())?;
     let usage = chat.stream_options.as_ref();
     let usage = usage.and_then(|options| options.include_usage) == Some(true);
@@ -75,10 +108,25 @@ pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error
 /// As [`message`].
 pub(super) fn count(chat: Map<String, Value>) -> Result<Vec<u8>, Error> {
     const COUNTED: [&str; 5] = ["model", "messages", "system", "tools", "tool_choice"];
+    check_fields(&chat)?;
     let chat: Chat = body::of_value(chat.into())?;
     let mut request = chat.into_request()?;
     request.retain(|key, _| COUNTED.contains(&key.as_str()));
     Ok(written(request))
+}
+
+/// # Errors
+/// `BadRequest` naming the first field that asks for what cannot be had there.
+fn check_fields(chat: &Map<String, Value>) -> Result<(), Error> {
+    let asked = |name: &&&str| {
+        chat.get(**name)
+            .is_some_and(|value| !fields::is_nothing(value))
+    };
+    let Some(name) = REFUSED.iter().find(asked) else {
+        return Ok(());
+    };
+    let wrong = format!("a tier with Anthropic's dialect does not support `{name}`");
+    Err(Error::new(Code::BadRequest, wrong).hint("leave it out, or name a local tier"))
 }
 
 fn written(request: Map<String, Value>) -> Vec<u8> {
@@ -146,27 +194,21 @@ impl Chat {
 
     /// What would change the answer's meaning if it were left out.
     fn check(&self) -> Result<(), Error> {
-        let wrong = if self.messages.is_empty() {
-            return Err(Error::new(Code::BadRequest, "`messages` is empty"));
+        let bad = |what: &str| Error::new(Code::BadRequest, what);
+        if self.messages.is_empty() {
+            Err(bad("`messages` is empty"))
         } else if self.n.is_some_and(|n| n > 1) {
-            "a tier with Anthropic's dialect gives one answer: `n` must be 1"
-        } else if self
-            .grammar
-            .as_ref()
-            .is_some_and(|grammar| !grammar.is_empty())
-        {
-            "a tier with Anthropic's dialect does not support `grammar`"
+            let wrong = "a tier with Anthropic's dialect gives one answer: `n` must be 1";
+            Err(bad(wrong).hint("leave it out, or name a local tier"))
         } else if self.functions.is_some() {
-            return Err(Error::new(
-                Code::BadRequest,
-                "a tier with Anthropic's dialect does not support `functions`",
-            )
-            .hint("send them as `tools`"));
+            let wrong = "a tier with Anthropic's dialect does not support `functions`";
+            Err(bad(wrong).hint("send them as `tools`"))
+        } else if self.reasoning.as_ref().and_then(|own| own.exclude) == Some(true) {
+            let wrong = "`reasoning.exclude` is not supported";
+            Err(bad(wrong).hint("leave it out, and leave `reasoning_content` unread"))
         } else {
-            return Ok(());
-        };
-        Err(Error::new(Code::BadRequest, wrong)
-            .hint("leave it out, or name a local tier; both support a JSON schema"))
+            Ok(())
+        }
     }
 
     fn most(&self) -> Option<u64> {
@@ -182,12 +224,17 @@ impl Chat {
         let named = self.chat_template_kwargs.as_ref();
         let named = named.and_then(|kwargs| kwargs["enable_thinking"].as_bool());
         let think = self.think.as_ref();
+        let other = self.reasoning.as_ref();
         let effort = self.reasoning_effort.as_deref();
+        let effort = effort.or_else(|| other?.effort.as_deref());
         let effort = effort.or_else(|| think?.as_str());
         let flag = think.and_then(Value::as_bool);
-        let budget = self.thinking_budget_tokens;
+        let flag = flag.or_else(|| other?.enabled);
+        let limited = other.and_then(|own| own.max_tokens);
+        let budget = self.thinking_budget_tokens.or(limited);
         let budget = budget.and_then(|most| u64::try_from(most).ok());
         let thinks = named.or(flag).or(effort.map(|effort| effort != "none"));
+        let thinks = thinks.or(limited.map(|most| most != 0));
         ThinkingRequest {
             thinks: if budget == Some(0) {
                 Some(false)
@@ -237,7 +284,7 @@ mod tests {
             json!({
                 "stream": true, "stream_options": {"include_usage": true}, "max_completion_tokens": 9, "max_tokens": null,
                 "stop": ["END", "\n"], "temperature": 1.7, "top_p": 0.9, "top_k": 3, "seed": 1, "cache_prompt": true,
-                "logprobs": true, "user": "me", "min_p": 0.1,
+                "logprobs": false, "logit_bias": {}, "user": "me", "min_p": 0.1,
                 "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "string"}}},
             }),
         );
@@ -265,6 +312,19 @@ mod tests {
         assert_eq!(adaptive.get("temperature"), None);
         assert_eq!(adaptive["output_config"]["effort"], "low");
         assert_eq!(adaptive["max_tokens"], 4096 + 2048);
+        let openrouters = json!({"reasoning": {"effort": "low"}});
+        let openais = json!({"reasoning_effort": "low"});
+        assert_eq!(
+            with("claude-opus-4-6", &openrouters),
+            with("claude-opus-4-6", &openais)
+        );
+        for (reasoning, budget) in [
+            (json!({"max_tokens": 3000}), 3000),
+            (json!({"enabled": true}), 8192),
+        ] {
+            let request = with("claude-haiku-4-5", &json!({"reasoning": reasoning}));
+            assert_eq!(request["thinking"]["budget_tokens"], budget);
+        }
         let kept = json!({"temperature": 0.5, "think": true, "thinking_budget_tokens": 0});
         assert_eq!(with("claude-haiku-4-5", &kept)["temperature"], 0.5);
     }
@@ -287,6 +347,13 @@ mod tests {
         for (more, says) in [
             (json!({"n": 2}), "`n`"),
             (json!({"grammar": "root ::= \"x\""}), "`grammar`"),
+            (json!({"logprobs": true}), "`logprobs`"),
+            (json!({"guided_choice": ["a", "b"]}), "`guided_choice`"),
+            (json!({"min_tokens": 4}), "`min_tokens`"),
+            (
+                json!({"reasoning": {"exclude": true}}),
+                "`reasoning.exclude`",
+            ),
             (json!({"messages": []}), "`messages`"),
             (json!({"temperature": "hot"}), "expected f64"),
         ] {
