@@ -43,6 +43,7 @@ pub mod tune;
 pub mod units;
 pub mod volume;
 pub mod worker;
+pub mod wrong_field;
 
 pub use code::{Code, Error};
 pub use config::Config;

@@ -15,7 +15,7 @@ use guided::{Guided, Rule};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling};
+use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling, wrong_field};
 use tools::Tools;
 
 const LONGEST_GRAMMAR: usize = 64 << 10;
@@ -166,6 +166,11 @@ enum LogProbabilities {
 enum Stop {
     One(String),
     Many(Vec<String>),
+}
+
+/// Returns what is wrong with a field that both kinds of request share, if one is.
+pub(crate) fn wrong_option(body: &[u8]) -> Option<String> {
+    wrong_field::describe::<Options>(body).or_else(|| wrong_field::describe::<Guided>(body))
 }
 
 impl ChatRequest {

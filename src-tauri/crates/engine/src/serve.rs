@@ -15,7 +15,7 @@ use crate::{
     llama::{AnswerParser, ChatTemplate, Interrupt, Model, Pooling, Sampler, Token},
     media::Reader as MediaReader,
     pause::Pause,
-    request::{CompletionRequest, Options},
+    request::{self, CompletionRequest, Options},
     saved_contexts::SavedContexts,
     saved_state,
     swap::{Swap, Swapping},
@@ -37,7 +37,7 @@ use std::{
     sync::{Arc, mpsc},
     time::Duration,
 };
-use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory};
+use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory, wrong_field};
 use tierbar_paging::Cost;
 
 /// The most log probabilities of prompts in one answer, of a few tens of bytes each.
@@ -490,10 +490,10 @@ impl Engine {
 
 fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| {
-        Error::new(
-            Code::BadRequest,
-            format!("the request body is invalid: {error}"),
-        )
+        let field = wrong_field::describe::<T>(body).or_else(|| request::wrong_option(body));
+        let wrong = field.unwrap_or_else(|| error.to_string());
+        let message = format!("the request body is invalid: {wrong}");
+        Error::new(Code::BadRequest, message)
     })
 }
 

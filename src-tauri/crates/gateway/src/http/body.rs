@@ -6,7 +6,10 @@ use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
-use tierbar_core::{Code, Error};
+use tierbar_core::{
+    Code, Error,
+    wrong_field::{self, describe},
+};
 use tokio::time::{Instant, timeout};
 
 /// Enough for a prompt of any local model's context, with images. Two copies of it leave room for its values in
@@ -215,7 +218,10 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     check_values(values_memory(bytes))?;
     // A derived struct would accept an array of its fields in order.
     match bytes.trim_ascii_start().first() {
-        Some(b'{') => serde_json::from_slice(bytes).map_err(not_json),
+        Some(b'{') => serde_json::from_slice(bytes).map_err(|error| match describe::<T>(bytes) {
+            Some(wrong) => invalid(&wrong),
+            None => not_json(error),
+        }),
         None => Err(Error::new(
             Code::BadRequest,
             "the body is empty; send a JSON object",
@@ -235,16 +241,21 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
 /// # Errors
 /// `BadRequest` if a field is of the wrong type.
 pub(crate) fn of_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    serde_json::from_value(value).map_err(not_json)
+    wrong_field::read(value).map_err(|wrong| invalid(&wrong))
 }
 
 fn not_json(error: serde_json::Error) -> Error {
-    let what = if error.is_data() {
-        "the request is not valid"
-    } else {
-        "the body is not JSON"
-    };
-    Error::new(Code::BadRequest, format!("{what}: {error}"))
+    if error.is_data() {
+        return invalid(&error.to_string());
+    }
+    Error::new(Code::BadRequest, format!("the body is not JSON: {error}"))
+}
+
+fn invalid(wrong: &str) -> Error {
+    Error::new(
+        Code::BadRequest,
+        format!("the request is not valid: {wrong}"),
+    )
 }
 
 /// Returns a body of complete bytes.

@@ -157,7 +157,8 @@ impl<'de> Deserialize<'de> for Read {
                 let (mut object, mut routing) = (Map::new(), RoutingFields::default());
                 while let Some(name) = fields.next_key::<String>()? {
                     let value: Value = fields.next_value()?;
-                    let wrong = A::Error::custom::<serde_json::Error>;
+                    let wrong =
+                        |error: serde_json::Error| A::Error::custom(format!("`{name}`: {error}"));
                     let decides = match name.as_str() {
                         "model" => {
                             routing.model = Option::deserialize(&value).map_err(wrong)?;
@@ -216,10 +217,13 @@ mod tests {
     #[test]
     fn a_field_of_the_wrong_type_or_that_comes_twice_is_refused() {
         for (body, message) in [
-            (r#"{"model": 5}"#, "the request is not valid: invalid type"),
+            (
+                r#"{"model": 5}"#,
+                "the request is not valid: `model`: invalid type",
+            ),
             (
                 r#"{"stream": "yes"}"#,
-                "the request is not valid: invalid type",
+                "the request is not valid: `stream`: invalid type",
             ),
             (r#"{"keep_alive": []}"#, "the request is not valid: "),
             (
