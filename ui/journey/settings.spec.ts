@@ -11,6 +11,7 @@ test('settings keep the comments of the file, and a refusal shows at its field',
   const opened = chat.waitForEvent('popup');
   await chat.getByTestId('open-settings').click();
   const settings = await opened;
+  await settings.getByTestId('settings-nav-access').click();
   await expect(settings.getByTestId('settings-listen')).toHaveValue('127.0.0.1:11435');
   await settings.getByTestId('settings-nav-tiers').click();
   await expect(settings.getByTestId('settings-tier-fast-state')).toHaveText('Ready');

@@ -1,15 +1,21 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type {
+  ChainConfig,
   Config,
   DownloadsConfig,
   LibraryConfig,
   PolicyConfig,
+  ServerConfig,
   TierConfig,
 } from '../../platform/openapi';
 import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/chosen';
 
-/** The changed part of the configuration; `null` removes a tier. */
-export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy'>> & {
+/** The changed part of the configuration; `null` removes a tier or chain. */
+export type ConfigPatch = Partial<
+  Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains'>
+> & {
+  server?: Partial<ServerConfig>;
+  chains?: Record<string, Partial<ChainConfig> | null>;
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;

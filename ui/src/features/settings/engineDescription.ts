@@ -1,4 +1,4 @@
-/** Describes engines other than Tierbar's own. They are set in the configuration file only. */
+/** Describes engines other than Tierbar's own. */
 import type { Engine } from '../../platform/openapi';
 
 export interface EngineDescription {
@@ -17,7 +17,7 @@ export function describeEngine(engine: Engine): EngineDescription | null {
     return {
       label: 'Endpoint',
       value: engine.endpoint,
-      help: 'A server that runs the model. Change it in config.toml.',
+      help: 'A server that runs the model. Its key and prices are under Cloud.',
       loads: false,
     };
   }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../platform/openapi';
+import { isBeyondLoopback } from '../access/listen';
 import { findModel } from '../models/models';
 import { tierOrder } from './config.svelte';
-import { isBeyondLoopback } from './listen';
 
 describe('settings', () => {
   it.each(['127.0.0.1:11435', 'localhost:80', '[::1]:11435', '127.1.2.3:1'])(
