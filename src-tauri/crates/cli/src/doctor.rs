@@ -25,9 +25,12 @@ pub(crate) async fn run(home: Option<PathBuf>) -> Result<(), Error> {
         .count()
     {
         0 => Ok(()),
-        1 => Err(Error::new(Code::NotFound, "one thing needs your attention")),
+        1 => Err(Error::new(
+            Code::TierFailed,
+            "one thing needs your attention",
+        )),
         several => Err(Error::new(
-            Code::NotFound,
+            Code::TierFailed,
             format!("{several} things need your attention"),
         )),
     }

@@ -3,11 +3,13 @@
 mod bench;
 mod chat;
 mod client;
+mod confirm;
 mod connect;
 mod costs;
 mod diagnose;
 mod doctor;
 mod downloads;
+mod exit;
 mod experts;
 mod key;
 mod log;
@@ -31,6 +33,7 @@ mod tier;
 mod tune;
 
 use clap::{Parser, Subcommand};
+use exit::Exit;
 use std::{path::PathBuf, process::ExitCode};
 use tierbar_core::Error;
 
@@ -38,7 +41,8 @@ use tierbar_core::Error;
 #[command(
     name = "tierbar",
     version,
-    about = "Run private local models in three tiers behind one API"
+    about = "Run private local models in three tiers behind one API",
+    after_help = Exit::list()
 )]
 struct Args {
     /// Data folder [default: $TIERBAR_HOME, or the usual folder for application data]
@@ -122,17 +126,17 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => {
             output::error_line(&format!("the async runtime did not start: {error}"));
-            return ExitCode::FAILURE;
+            return Exit::Failed.into();
         }
     };
     let outcome = runtime.block_on(run(args));
     // A pending read from the terminal cannot be interrupted and must not delay the exit.
     runtime.shutdown_background();
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::Done.into(),
         Err(error) => {
             output::error(&error);
-            ExitCode::FAILURE
+            Exit::of(error.code).into()
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Output for people: results to stdout, everything else to stderr. A closed stdout ends the program quietly.
 
+use serde_json::Value;
 use std::{
     borrow::Cow,
     io::{self, IsTerminal, Write},
@@ -28,6 +29,11 @@ pub(crate) fn write(text: &str) {
 
 pub(crate) fn line(text: &str) {
     write(&format!("{text}\n"));
+}
+
+/// Writes an object for a script, on one line.
+pub(crate) fn json(object: &Value) {
+    line(&object.to_string());
 }
 
 /// Writes a line to stderr.

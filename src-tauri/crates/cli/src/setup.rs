@@ -2,6 +2,7 @@
 
 use crate::{
     client::{Client, admin, read},
+    confirm::confirm,
     models::pull,
     output,
 };
@@ -9,7 +10,6 @@ use serde::Deserialize;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
-    io::{BufRead, IsTerminal},
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -115,8 +115,9 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         return Err(Error::new(Code::Storage, lack));
     }
     let is_done = plan.tiers.iter().all(|tier| tier.in_use);
-    if !args.yes && !is_done && !agreed(args)? {
-        return Err(Error::new(Code::Cancelled, "nothing was changed"));
+    if !args.yes && !is_done {
+        let hint = "add --yes to download, or --dry-run to see the plan alone";
+        confirm("\nSet up these models?", hint, args.json).await?;
     }
     // All are queued first, in order of use: with a running host, they go on if this command is interrupted.
     let mut outcomes = Vec::new();
@@ -288,21 +289,6 @@ fn of_tier(tier: &TierPlan) -> String {
         text += &format!(", {} expected", output::speeds(speed));
     }
     text + "\n"
-}
-
-fn agreed(args: &Args) -> Result<bool, Error> {
-    if args.json || !std::io::stdin().is_terminal() {
-        let message = match args.json {
-            true => "with --json, nobody is asked",
-            false => "there is no terminal to ask on",
-        };
-        return Err(Error::new(Code::BadRequest, message)
-            .hint("add --yes to download, or --dry-run to see the plan alone"));
-    }
-    output::prompt("\nSet up these models? [y/N] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Assigns an installed model to its tier, or queues its download, after which it is assigned.

@@ -11,6 +11,7 @@ use tierbar_core::{
     Code, Error, Modality,
     budget::Placement,
     fit::{Keeper, LibraryModel},
+    nearest::suggest,
     units::file_size,
 };
 
@@ -30,6 +31,31 @@ pub(super) struct ModelList {
 
 pub(super) async fn all(client: &Client) -> Result<ModelList, Error> {
     read(client.get("/tierbar/v1/models").await?)
+}
+
+/// Finds a model on this machine by its ID, the name of its file or its path.
+///
+/// # Errors
+/// `ModelMissing` with the nearest ID; those of the host.
+pub(super) async fn find(client: &Client, name: &str) -> Result<LibraryModel, Error> {
+    let wanted = super::absolute_if_path(name);
+    let id = wanted.strip_suffix(".gguf").unwrap_or(&wanted);
+    let mut models = all(client).await?.models;
+    let is_wanted = |model: &LibraryModel| model.id.as_str() == id || model.path == wanted;
+    if let Some(at) = models.iter().position(is_wanted) {
+        return Ok(models.swap_remove(at));
+    }
+    let ids = models.iter().map(|model| model.id.as_str());
+    let hint = suggest(
+        id,
+        ids,
+        "run `tierbar models` for the list, or `tierbar models pull`",
+    );
+    Err(Error::new(
+        Code::ModelMissing,
+        format!("there is no model \"{wanted}\""),
+    )
+    .hint(hint))
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {

@@ -211,7 +211,7 @@ async fn watch(
                 let reason = download
                     .reason
                     .unwrap_or_else(|| "the download failed".to_owned());
-                return Err(Error::new(Code::Unreachable, reason)
+                return Err(Error::new(Code::Corrupt, reason)
                     .hint("the partial file is kept; run the same command to try again"));
             }
             DownloadState::Paused => {

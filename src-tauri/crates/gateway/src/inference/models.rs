@@ -23,7 +23,7 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
         format!("{id} is installed, but no tier uses it"),
     );
     let hint =
-        format!("choose it for a tier in Settings > Models, or run `tierbar models use {id} TIER`");
+        format!("choose it for a tier in Settings > Models, or run `tierbar tier use TIER {id}`");
     let rendered = rendered.hint(hint);
     Error {
         details: error.details,

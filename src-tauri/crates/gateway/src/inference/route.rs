@@ -183,13 +183,13 @@ fn is(tier: &TierStatus, name: &str) -> bool {
 fn no_reranker(what: &str) -> Error {
     Error::new(Code::BadRequest, what).hint(
         "download a reranking model, such as gpustack/bge-reranker-v2-m3-GGUF, then choose Use as Reranker in Settings > Models, \
-         or run `tierbar models use MODEL`",
+         or run `tierbar tier use reranker MODEL`",
     )
 }
 
 fn no_model() -> Error {
     Error::new(Code::ModelMissing, "no tier has a model yet")
-        .hint("choose a model for a tier in Settings, or set its model in config.toml")
+        .hint("choose a model in Settings > Models, or run `tierbar setup`, or `tierbar tier use fast MODEL`")
 }
 
 pub(crate) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
