@@ -18,8 +18,8 @@ pub(crate) async fn confirm(question: &str, hint: &str, as_json: bool) -> Result
         let message = format!("nothing was changed: this needs a yes, and {why}");
         return Err(Error::new(Code::Forbidden, message).hint(hint));
     }
-    match ask(&format!("{question} [y/N] ")).await?.as_str() {
-        "y" | "Y" | "yes" | "Yes" => Ok(()),
+    match ask(&format!("{question} [y/N] ")).await?.as_deref() {
+        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
         _ => Err(Error::new(Code::Forbidden, "nothing was changed")),
     }
 }
@@ -29,21 +29,19 @@ pub(crate) fn can_ask() -> bool {
     stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks a question and returns the answer without the space around it; it is empty at the end of the input.
+/// Asks a question and returns the answer without the space around it; `None` at the end of the input.
 ///
 /// # Errors
 /// `Cancelled` after Ctrl-C.
-pub(crate) async fn ask(question: &str) -> Result<String, Error> {
+pub(crate) async fn ask(question: &str) -> Result<Option<String>, Error> {
     output::prompt(question);
     let read = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
-        stdin().read_line(&mut answer).map(|_| answer)
+        let read = stdin().read_line(&mut answer);
+        matches!(read, Ok(1..)).then(|| answer.trim().to_owned())
     });
     tokio::select! {
-        answer = read => {
-            let answer = answer.ok().and_then(Result::ok).unwrap_or_default();
-            Ok(answer.trim().to_owned())
-        }
+        answer = read => Ok(answer.ok().flatten()),
         _ = tokio::signal::ctrl_c() => {
             output::error_line("");
             Err(Error::new(Code::Cancelled, "interrupted"))

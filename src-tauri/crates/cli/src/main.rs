@@ -84,9 +84,8 @@ enum Command {
     /// Manage browsers that are signed in
     #[command(subcommand)]
     Sessions(sessions::Command),
-    /// Load or unload a tier
-    #[command(subcommand)]
-    Tier(tier::Command),
+    /// Choose a tier's model, load it or unload it
+    Tier(tier::Args),
     /// Refuse new requests and unload idle models
     Pause(pause::Args),
     /// Accept requests again after a pause
@@ -157,7 +156,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Origins(args) => origins::run(home, args).await,
         Command::Key(command) => key::run(home, command).await,
         Command::Sessions(command) => sessions::run(home, command).await,
-        Command::Tier(command) => tier::run(home, command).await,
+        Command::Tier(args) => tier::run(home, args).await,
         Command::Pause(args) => pause::pause(home, &args).await,
         Command::Resume => pause::resume(home).await,
         Command::Chat(args) => chat::run(home, args).await,

@@ -1,5 +1,6 @@
 //! `tierbar models`: lists, downloads, checks and deletes models.
 
+mod choose_tier;
 mod fit;
 mod list;
 pub(crate) mod pull;
@@ -7,7 +8,7 @@ mod refresh;
 mod remove;
 mod search;
 mod show;
-mod use_in;
+pub(crate) mod use_in;
 mod verify;
 
 use crate::client::Client;
@@ -36,7 +37,7 @@ enum Command {
         /// Folder, or a file in it [default: list the models of other apps]
         path: Option<PathBuf>,
     },
-    /// Use a model in a tier
+    /// Use a model in a tier; as `tierbar tier use`
     Use(use_in::Args),
     /// Move a model to the Trash
     Rm(remove::Args),

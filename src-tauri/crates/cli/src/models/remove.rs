@@ -9,7 +9,6 @@ use crate::{
 use tierbar_core::{Error, fit::LibraryModel, units::file_size};
 
 #[derive(Debug, clap::Args)]
-#[group(id = "rm")]
 pub(crate) struct Args {
     /// Model ID
     #[arg(value_name = "MODEL")]
