@@ -128,8 +128,11 @@ async fn a_paused_download_is_managed_without_a_host() {
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     let left: Vec<_> = left.iter().filter(|name| *name != ".tierbar").collect();
     assert!(left.is_empty(), "{left:?}");
-    let (_, stdout, _) = data.run(&["downloads"]).await;
-    assert_eq!(stdout, "There are no downloads.\n");
+    let (_, stdout, stderr) = data.run(&["downloads"]).await;
+    assert_eq!(stdout, "");
+    assert!(stderr.starts_with("There are no downloads."), "{stderr}");
+    let (_, stdout, _) = data.run(&["downloads", "--json"]).await;
+    assert_eq!(stdout, "{\"downloads\":[]}\n");
 }
 
 #[tokio::test]

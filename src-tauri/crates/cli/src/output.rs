@@ -36,6 +36,15 @@ pub(crate) fn json(object: &Value) {
     line(&object.to_string());
 }
 
+/// Writes what was done: an object for a script, or else a sentence.
+pub(crate) fn done(as_json: bool, object: &Value, sentence: &str) {
+    if as_json {
+        json(object);
+    } else {
+        line(sentence);
+    }
+}
+
 /// Writes a line to stderr.
 pub(crate) fn error_line(text: &str) {
     let mut stderr = io::stderr().lock();

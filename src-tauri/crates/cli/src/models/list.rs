@@ -66,8 +66,10 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     }
     let ModelList { models_dir, models } = all(client).await?;
     if models.is_empty() {
-        output::line(&format!("There are no models in {models_dir}."));
-        output::line("  Run `tierbar models pull gemma-4-e4b`, or put a .gguf file in the folder.");
+        output::error_line(&format!("There are no models in {models_dir}."));
+        output::error_line(
+            "  Run `tierbar models pull gemma-4-e4b`, or put a .gguf file in the folder.",
+        );
         return Ok(());
     }
     output::write(&text(&models_dir, &models));
@@ -75,19 +77,23 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
 }
 
 /// Prints the models of other apps on this machine.
-pub(super) async fn of_other_apps(client: &Client) -> Result<(), Error> {
+pub(super) async fn of_other_apps(client: &Client, as_json: bool) -> Result<(), Error> {
     let mut models = all(client).await?.models;
     models.retain(|model| place(model.keeper).is_some());
+    if as_json {
+        output::json(&json!({"models": models}));
+        return Ok(());
+    }
     if models.is_empty() {
-        output::line("Found no models in LM Studio, Ollama or the Hugging Face cache.");
-        output::line("  Run `tierbar models import FOLDER` to add another folder.");
+        output::error_line("Found no models in LM Studio, Ollama or the Hugging Face cache.");
+        output::error_line("  To add another folder: tierbar models import FOLDER");
         return Ok(());
     }
     output::write(&text("Used in place; never copied or changed:", &models));
     Ok(())
 }
 
-pub(super) async fn import(client: &Client, path: &Path) -> Result<(), Error> {
+pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Result<(), Error> {
     let path = std::path::absolute(path)
         .map_err(|error| Error::new(Code::BadRequest, format!("{}: {error}", path.display())))?;
     let Some(path) = path.to_str() else {
@@ -101,9 +107,13 @@ pub(super) async fn import(client: &Client, path: &Path) -> Result<(), Error> {
     let body = client
         .post(&admin(&["models", "import"], &[]), &json!({"path": path}))
         .await?;
+    if as_json {
+        output::json(&body);
+        return Ok(());
+    }
     let Imported { models } = read(body)?;
     if models.is_empty() {
-        output::line("The folder has no models yet. Tierbar adds them when they appear.");
+        output::error_line("The folder has no models yet. Tierbar adds them when they appear.");
         return Ok(());
     }
     output::write(&text("Used in place; never copied or changed:", &models));
