@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use tierbar_core::{
     Code, Error,
     connect::{CLIENTS, Client, ClientServer, ClientSettings, SnippetKind, find, render},
+    nearest::nearest,
 };
 use tierbar_host::clients;
 
@@ -89,11 +90,12 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 fn unknown(id: &str) -> Error {
-    let near = CLIENTS
+    let named = CLIENTS
         .iter()
         .find(|client| client.id.contains(id) || client.name.eq_ignore_ascii_case(id));
-    let hint = match near {
-        Some(client) => format!("did you mean {}? `tierbar connect` lists all", client.id),
+    let near = named.map(|client| client.id);
+    let hint = match near.or_else(|| nearest(id, CLIENTS.iter().map(|client| client.id))) {
+        Some(near) => format!("did you mean {near}? `tierbar connect` lists all"),
         None => {
             "`tierbar connect` lists all; any other OpenAI client takes the settings of `openai`"
                 .to_owned()

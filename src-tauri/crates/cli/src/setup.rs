@@ -16,6 +16,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
+    nearest::suggest,
     setup::{AnswerState, FolderRoom, SetupPlan, TierAnswer, TierPlan, settings_for},
     units::file_size,
 };
@@ -187,7 +188,11 @@ fn choose(plan: &mut SetupPlan, args: &Args) -> Result<(), Error> {
             Code::TierUnknown,
             format!("no model is proposed for \"{unknown}\""),
         )
-        .hint(format!("name {}", names.join(", "))));
+        .hint(suggest(
+            unknown,
+            names.iter().copied(),
+            format!("name {}", names.join(", ")),
+        )));
     }
     let named = |tier: &TierPlan| args.tiers.iter().any(|name| name == tier.tier.as_str());
     for tier in &plan.tiers {
