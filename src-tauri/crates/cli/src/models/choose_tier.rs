@@ -6,13 +6,20 @@ use crate::{
     confirm::{ask, can_ask},
     output,
 };
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 use tierbar_core::{
     Code, Error, TierId,
     download::DownloadStatus,
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
+
+/// The host gives the model to its tier right after the download, unless config.toml is invalid.
+const ASSIGNED_WITHIN: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Asks for a tier on a terminal, and prints the command for it elsewhere. A model that a tier uses, or that none can use, is left.
 pub(super) async fn offer(
@@ -63,6 +70,25 @@ pub(super) async fn offer(
             outcome => return outcome,
         }
     }
+}
+
+/// Waits until the tier that was named for the download has the model, so that the next command can use it.
+pub(super) async fn wait(client: &Client, done: &DownloadStatus, tier: &str) {
+    let begun = Instant::now();
+    while begun.elapsed() < ASSIGNED_WITHIN {
+        let Ok(list) = list::all(client).await else {
+            return;
+        };
+        let mut own = list.models.iter().filter(|model| is_of(model, done));
+        if own.any(|model| model.tiers.iter().any(|of| of.as_str() == tier)) {
+            output::error_line(&format!("{tier} uses it."));
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    output::error_line(&format!(
+        "{tier} does not use it yet; `tierbar status` says why"
+    ));
 }
 
 /// Returns whether the download has brought this model, or a part of it.

@@ -107,9 +107,13 @@ pub(super) async fn run(
     } else {
         output::line(&format!("Downloaded and verified {}.", done.file));
     }
-    match (&args.tier, args.only_media) {
-        (None, false) => choose_tier::offer(client, &done, !args.json).await,
-        _ => Ok(()),
+    match &args.tier {
+        _ if args.only_media => Ok(()),
+        Some(tier) => {
+            choose_tier::wait(client, &done, tier).await;
+            Ok(())
+        }
+        None => choose_tier::offer(client, &done, !args.json).await,
     }
 }
 
