@@ -33,7 +33,7 @@ class Models(unittest.TestCase):
             with self.assertRaises(openai.NotFoundError) as refusal:
                 self.client.responses.create(input="Hi", model=name)
             self.assertIn(f"{OTHER} is installed, but no tier uses it", refusal.exception.message)
-            self.assertIn("tierbar models use", refusal.exception.body["hint"])
+            self.assertIn("tierbar tier use", refusal.exception.body["hint"])
             self.assertIn("fast", refusal.exception.body["available"])
 
 

@@ -134,7 +134,7 @@ fn the_core_is_pure() {
     let depends = &dependencies(false)["tierbar-core"];
     for name in depends {
         assert!(
-            ["serde", "serde_json", "thiserror", "utoipa"].contains(&name.as_str()),
+            ["serde", "serde_json", "strsim", "thiserror", "utoipa"].contains(&name.as_str()),
             "{name}"
         );
     }

@@ -59,7 +59,7 @@ async fn a_service_is_installed_shown_and_removed() {
     assert!(told.contains("No service is installed"), "{told}");
     // Nobody has agreed.
     let (code, _, stderr) = data.run(&["service", "install"]).await;
-    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(code, Some(5), "{stderr}");
     assert!(stderr.contains("--yes") && !unit.exists(), "{stderr}");
 
     let (code, told, stderr) = data.run(&["service", "install", "--yes"]).await;
@@ -78,7 +78,7 @@ async fn a_service_is_installed_shown_and_removed() {
     let (code, _, stderr) = data
         .run(&["service", "install", "--before-login", "--yes"])
         .await;
-    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(code, Some(5), "{stderr}");
     assert!(stderr.contains("is already installed"), "{stderr}");
     // Installed again, it is the same service with another process.
     let (code, _, stderr) = data.run(&["service", "install", "--yes"]).await;

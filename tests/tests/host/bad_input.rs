@@ -204,7 +204,7 @@ async fn a_taken_port_is_reported_with_its_program() {
     let host = data.serve().await;
     let address = host.url.strip_prefix("http://").unwrap();
     let (code, stdout, stderr) = other.run(&["serve", "--listen", address]).await;
-    assert_eq!((code, &*stdout), (Some(1), ""));
+    assert_eq!((code, &*stdout), (Some(7), ""));
     assert!(
         stderr.contains(&format!("is taken by tierbar (pid {})", host.pid())),
         "{stderr}"
@@ -219,7 +219,7 @@ async fn a_second_host_on_the_same_folder_is_refused() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let (code, stdout, stderr) = data.run(&["serve", "--listen", "127.0.0.1:0"]).await;
-    assert_eq!((code, &*stdout), (Some(1), ""));
+    assert_eq!((code, &*stdout), (Some(7), ""));
     assert!(
         stderr.contains(&format!("pid {}, {}", host.pid(), host.url)),
         "{stderr}"

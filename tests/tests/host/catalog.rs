@@ -86,7 +86,7 @@ async fn an_update_without_any_repository_changes_nothing() {
     let hub = hub(&[(GATED, "a-Q4_0.gguf")]).await;
     let data = Data::empty("").with("HF_ENDPOINT", &hub.url());
     let (code, _, stderr) = data.run(&["models", "refresh"]).await;
-    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(code, Some(4), "{stderr}");
     assert!(stderr.contains("has no repository"), "{stderr}");
     assert!(!data.path().join("catalog.json").exists());
 }

@@ -85,7 +85,7 @@ async fn an_interrupted_pull_that_has_not_begun_ends_at_once() {
     .await;
     interrupt(&pull).await;
     let (code, stderr) = ended(pull).await;
-    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(code, Some(130), "{stderr}");
     assert!(stderr.contains("before the download started"), "{stderr}");
 }
 
@@ -121,15 +121,18 @@ async fn a_paused_download_is_managed_without_a_host() {
     let id = stdout.split_whitespace().next().unwrap();
     // The host would end with the command.
     let (code, _, stderr) = data.run(&["downloads", "resume", id]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert!(stderr.contains("tierbar serve"), "{stderr}");
     assert_eq!(data.run(&["downloads", "cancel", id]).await.0, Some(0));
     let left = fs::read_dir(data.models()).unwrap().flatten();
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     let left: Vec<_> = left.iter().filter(|name| *name != ".tierbar").collect();
     assert!(left.is_empty(), "{left:?}");
-    let (_, stdout, _) = data.run(&["downloads"]).await;
-    assert_eq!(stdout, "There are no downloads.\n");
+    let (_, stdout, stderr) = data.run(&["downloads"]).await;
+    assert_eq!(stdout, "");
+    assert!(stderr.starts_with("There are no downloads."), "{stderr}");
+    let (_, stdout, _) = data.run(&["downloads", "--json"]).await;
+    assert_eq!(stdout, "{\"downloads\":[]}\n");
 }
 
 #[tokio::test]
@@ -160,7 +163,7 @@ async fn a_path_is_relative_to_the_shells_folder() {
 async fn a_problem_with_the_named_model_is_printed_once() {
     let data = Data::new("");
     let (code, _, stderr) = data.run(&["models", "verify", "gone"]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(4));
     assert_eq!(stderr.matches("error:").count(), 1, "{stderr}");
     assert!(stderr.contains("there is no model \"gone\""), "{stderr}");
 }

@@ -18,7 +18,7 @@ async fn chat_once_works_without_a_host_and_leaves_no_process() {
     assert_eq!(code, Some(0), "{stderr}");
     assert!(!answer.trim().is_empty(), "{stderr}");
     let (code, _, stderr) = data.run(&["status"]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(3));
     assert!(stderr.contains("tierbar serve"), "{stderr}");
     data.serve().await;
 }
@@ -112,16 +112,16 @@ async fn errors_go_to_stderr_with_a_hint_and_an_exit_code() {
     let data = Data::new("[tiers.fast]\n");
     let _host = data.serve().await;
     for (arguments, code, part) in [
-        (&["tier", "start", "turbo"][..], 1, "the tiers are fast"),
-        (&["tier", "start", "fast"], 1, "[tiers.fast]"),
+        (&["tier", "start", "turbo"][..], 4, "the tiers are fast"),
+        (&["tier", "start", "fast"], 4, "[tiers.fast]"),
         (
             &["chat", "--tier", "fast", "--once", "Hi"],
-            1,
+            4,
             "[tiers.fast]",
         ),
         (
             &["chat", "--tier", "turbo", "--once", "Hi"],
-            1,
+            4,
             "use one of: auto, fast",
         ),
         (&["tier", "restart", "fast"], 2, "unrecognized subcommand"),

@@ -125,7 +125,7 @@ async fn a_patch_keeps_comments_and_applies_to_the_next_request() {
 async fn an_invalid_file_stops_the_start_and_names_the_line() {
     let data = Data::new("# one\n[tiers.fast]\nkv_cache = \"f15\"\n");
     let (code, stdout, stderr) = data.run(&["serve", "--listen", "127.0.0.1:0"]).await;
-    assert_eq!((code, &*stdout), (Some(1), ""));
+    assert_eq!((code, &*stdout), (Some(2), ""));
     assert!(
         stderr.contains("config.toml line 3: tiers.fast.kv_cache"),
         "{stderr}"

@@ -16,7 +16,7 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
     let read = || fs::read_to_string(&file).unwrap();
     let write = ["connect", "claude-code", "--write"];
     let (code, _, stderr) = data.run(&write).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(4));
     assert!(stderr.contains(".claude does not exist"), "{stderr}");
 
     fs::create_dir(&folder).unwrap();
@@ -24,7 +24,7 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
     fs::write(&file, before).unwrap();
     let host = data.serve().await;
     let (code, stdout, stderr) = data.run(&write).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(5));
     assert!(stdout.contains("+    \"ANTHROPIC_BASE_URL\""), "{stdout}");
     assert!(
         stderr.contains("there is no terminal to ask on"),
@@ -36,13 +36,14 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
     let (code, stdout, _) = data.run(&wrong).await;
     assert_eq!(code, Some(0));
     assert!(
-        stdout.contains("Warning: there is no tier, chain or model \"heavvy\": use one of auto"),
+        stdout.contains("Warning: there is no tier, chain or model \"heavvy\": ")
+            && stdout.contains("use one of auto"),
         "{stdout}"
     );
     let (code, _, stderr) = data
         .run(&[&wrong[..], &["--write", "--yes"]].concat())
         .await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(4));
     assert!(stderr.contains("\"heavvy\""), "{stderr}");
     assert_eq!(read(), before);
 
@@ -72,7 +73,7 @@ async fn an_apps_file_is_changed_on_consent_and_restored() {
         models(&host, "x-api-key", &key).await,
         StatusCode::UNAUTHORIZED
     );
-    assert_eq!(data.run(&undo).await.0, Some(1));
+    assert_eq!(data.run(&undo).await.0, Some(4));
 
     // A setting of ours was changed: it stays, and so does the file as it was. Nothing runs that could revoke the key.
     fs::write(&file, before).unwrap();

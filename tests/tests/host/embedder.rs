@@ -41,7 +41,7 @@ async fn embedding_reranking_and_chatting_in_turn_swap_nothing() {
     assert_eq!(status, 400);
     let text = |field: &str| error["error"][field].as_str().unwrap().to_owned();
     assert_eq!(text("message"), "no tier has a reranking model");
-    assert!(text("hint").contains("tierbar models use"), "{error}");
+    assert!(text("hint").contains("tierbar tier use"), "{error}");
 
     for (model, tier) in [("all-MiniLM-L6-v2.F32", "embedder"), (RERANKER, "reranker")] {
         let (code, text, errors) = data.run(&["models", "use", model]).await;

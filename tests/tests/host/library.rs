@@ -114,7 +114,7 @@ async fn a_deleted_model_is_trashed_unless_in_use() {
 
     copied(&data.models());
     let (code, _, stderr) = data.run(&["models", "rm", ID]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(5));
     assert!(stderr.contains("--yes"), "{stderr}");
     let (code, stdout, stderr) = data.run(&["models", "rm", ID, "--yes"]).await;
     assert_eq!(code, Some(0), "{stderr}");

@@ -419,7 +419,7 @@ async fn bench_and_tune_work_with_and_without_a_host() {
         "{shown}"
     );
     let (code, _, stderr) = data.run(&["tune", "--runs", "1"]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(stderr.contains("`runs` is 1"), "{stderr}");
 
     let arguments = ["bench", "--depths", "0", "--answer", "1500", "--runs", "50"];
@@ -440,7 +440,7 @@ async fn bench_and_tune_work_with_and_without_a_host() {
             .success()
     );
     let code = within("its end", child.wait()).await.unwrap().code();
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(130));
     host.tier_when("fast", |tier| tier.state == TierState::Ready)
         .await;
 }

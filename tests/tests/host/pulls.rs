@@ -79,7 +79,7 @@ async fn a_pull_without_a_host_prints_the_verdict_and_verifies() {
     );
     assert!(is_whole(&data, SMOLLM2));
     // Nothing is left running.
-    assert_eq!(data.run(&["status"]).await.0, Some(1));
+    assert_eq!(data.run(&["status"]).await.0, Some(3));
 
     // An installed model is not downloaded again.
     let before = hub.sent();
@@ -262,7 +262,7 @@ async fn an_interrupted_pull_is_paused_and_can_be_resumed() {
         .await
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(output.status.code(), Some(130), "{stderr}");
     assert!(
         stderr.contains("paused") && stderr.contains("the same command"),
         "{stderr}"
@@ -372,7 +372,7 @@ async fn a_model_that_cannot_run_here_needs_force() {
     let hub = hub().await;
     let data = of(&hub).with("TIERBAR_SIMULATE_RAM", "3GiB");
     let (code, _, stderr) = data.run(&["models", "pull", Q4_1]).await;
-    assert_eq!(code, Some(1), "{stderr}");
+    assert_eq!(code, Some(6), "{stderr}");
     assert!(stderr.contains("--anyway"), "{stderr}");
     assert!(!data.models().join(SMOLLM2).exists());
     let host = data.serve().await;

@@ -259,6 +259,6 @@ async fn a_job_waits_until_a_tier_can_answer_it() {
     let (code, _, _) = data.run(&["queue", "cancel", id]).await;
     assert_eq!(code, Some(0));
     let (code, _, error) = data.run(&["queue", "show", id]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(4));
     assert!(error.contains("no queued request"), "{error}");
 }

@@ -38,7 +38,7 @@ async fn a_gated_models_token_reaches_only_the_hub() {
         .with("HF_ENDPOINT", &hub.url())
         .with("RUST_LOG", "trace");
     let (code, _, stderr) = data.run(&["models", "pull", GATED]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(5));
     assert!(
         stderr.contains("license") && stderr.contains("hugging-face"),
         "{stderr}"

@@ -250,7 +250,7 @@ async fn a_set_up_without_a_network_shows_its_plan_alone() {
         assert!(stdout.contains(expected), "{stdout}");
     }
     let (code, _, stderr) = data.run(&["setup"]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(5));
     assert!(stderr.contains("--yes"), "{stderr}");
     let (code, _, stderr) = data.run(&["setup", "--yes"]).await;
     assert_eq!(code, Some(1));

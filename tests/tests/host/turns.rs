@@ -416,7 +416,7 @@ async fn a_piped_question_that_is_refused_fails_the_command() {
     let output = within("the command", child.wait_with_output()).await;
     let output = output.unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.contains("use one of: auto, fast"), "{stderr}");
 }
 

@@ -59,7 +59,7 @@ impl Client {
     /// Connects to the running host.
     pub(crate) fn running(home: Option<&PathBuf>) -> Result<Self, Error> {
         let running = tierbar_host::running(home.map(PathBuf::as_path)).ok_or_else(|| {
-            Error::new(Code::NotFound, "Tierbar is not running")
+            Error::new(Code::ShuttingDown, "Tierbar is not running")
                 .hint("open the app or run `tierbar serve`")
         })?;
         Ok(Self::new(running.url, running.token, running.pid, None))

@@ -12,13 +12,11 @@ use crate::{
 };
 use serde::Deserialize;
 use serde_json::json;
-use std::{
-    io::{BufRead, IsTerminal},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 use tierbar_core::{
     Code, Error,
     connect::{CLIENTS, Client, ClientServer, ClientSettings, SnippetKind, find, render},
+    nearest::nearest,
 };
 use tierbar_host::clients;
 
@@ -92,11 +90,12 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 fn unknown(id: &str) -> Error {
-    let near = CLIENTS
+    let named = CLIENTS
         .iter()
         .find(|client| client.id.contains(id) || client.name.eq_ignore_ascii_case(id));
-    let hint = match near {
-        Some(client) => format!("did you mean {}? `tierbar connect` lists all", client.id),
+    let near = named.map(|client| client.id);
+    let hint = match near.or_else(|| nearest(id, CLIENTS.iter().map(|client| client.id))) {
+        Some(near) => format!("did you mean {near}? `tierbar connect` lists all"),
         None => {
             "`tierbar connect` lists all; any other OpenAI client takes the settings of `openai`"
                 .to_owned()
@@ -210,27 +209,11 @@ fn environment(settings: &ClientSettings) -> Result<String, Error> {
 }
 
 /// Asks before a file is changed.
-///
-/// # Errors
-/// `BadRequest` if nobody can be asked, `Cancelled` after a no.
-fn confirm(args: &Args, question: &str) -> Result<(), Error> {
+async fn confirm(args: &Args, question: &str) -> Result<(), Error> {
     if args.yes {
         return Ok(());
     }
-    if args.json || !std::io::stdin().is_terminal() {
-        let message = match args.json {
-            true => "with --json, nobody is asked, so nothing was changed",
-            false => "there is no terminal to ask on, so nothing was changed",
-        };
-        return Err(Error::new(Code::BadRequest, message).hint("add --yes to change the file"));
-    }
-    output::prompt(&format!("{question} [y/N] "));
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Ok(());
-    }
-    Err(Error::new(Code::Cancelled, "nothing was changed"))
+    crate::confirm::confirm(question, "add --yes to change the file", args.json).await
 }
 
 #[cfg(test)]

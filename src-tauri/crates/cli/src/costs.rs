@@ -33,7 +33,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     }
     let costs: Costs = read(answer)?;
     if costs.days.is_empty() {
-        output::error_line("No tasks have run yet.");
+        output::error_line("No tasks have run yet. To run one: tierbar summarize FILE");
         return Ok(());
     }
     output::write(&table_of(&costs));

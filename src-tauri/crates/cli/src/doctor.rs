@@ -4,11 +4,19 @@ use crate::{
     client::{Client, read},
     output,
 };
+use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{Code, Error, TierState, status::Status};
 use tierbar_host::{Finding, examine};
 
-pub(crate) async fn run(home: Option<PathBuf>) -> Result<(), Error> {
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let folder = home.clone();
     let examined = tokio::task::spawn_blocking(move || examine(folder.as_deref()));
     let mut findings = examined.await.map_err(|ended| {
@@ -18,16 +26,23 @@ pub(crate) async fn run(home: Option<PathBuf>) -> Result<(), Error> {
     if let Ok(client) = Client::running(home.as_ref()) {
         findings.extend(of_the_host(&client).await);
     }
-    output::write(&text(&findings));
+    if args.json {
+        output::json(&json!({"findings": findings}));
+    } else {
+        output::write(&text(&findings));
+    }
     match findings
         .iter()
         .filter(|finding| finding.remedy.is_some())
         .count()
     {
         0 => Ok(()),
-        1 => Err(Error::new(Code::NotFound, "one thing needs your attention")),
+        1 => Err(Error::new(
+            Code::TierFailed,
+            "one thing needs your attention",
+        )),
         several => Err(Error::new(
-            Code::NotFound,
+            Code::TierFailed,
             format!("{several} things need your attention"),
         )),
     }

@@ -20,6 +20,9 @@ use tierbar_core::{
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -47,23 +50,31 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         Some(Command::Resume { .. }) => Client::running(home.as_ref())?,
         _ => Client::running_or_own(home).await?,
     };
+    let as_json = args.json;
     let outcome = match args.command {
-        None => list(&client).await,
-        Some(Command::Pause { id }) => set(&client, &id, DownloadState::Paused).await,
-        Some(Command::Resume { id }) => set(&client, &id, DownloadState::Queued).await,
-        Some(Command::Cancel { id }) => {
-            let cancelled = client.delete(&admin(&["downloads", &id], &[])).await;
-            cancelled.map(drop)
-        }
+        None => list(&client, as_json).await,
+        Some(Command::Pause { id }) => set(&client, &id, DownloadState::Paused, as_json).await,
+        Some(Command::Resume { id }) => set(&client, &id, DownloadState::Queued, as_json).await,
+        Some(Command::Cancel { id }) => cancel(&client, &id, as_json).await,
     };
     client.close().await;
     outcome
 }
 
-async fn set(client: &Client, id: &str, state: DownloadState) -> Result<(), Error> {
+async fn set(client: &Client, id: &str, state: DownloadState, as_json: bool) -> Result<(), Error> {
     let path = admin(&["downloads", id], &[]);
     let changed = client.patch(&path, &json!({"state": state})).await?;
-    output::line(&line(&read(changed)?));
+    if as_json {
+        output::json(&changed);
+    } else {
+        output::line(&line(&read(changed)?));
+    }
+    Ok(())
+}
+
+async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
+    client.delete(&admin(&["downloads", id], &[])).await?;
+    output::done(as_json, &json!({"cancelled": id}), "Canceled the download.");
     Ok(())
 }
 
@@ -72,10 +83,15 @@ struct DownloadList {
     downloads: Vec<DownloadStatus>,
 }
 
-async fn list(client: &Client) -> Result<(), Error> {
-    let DownloadList { downloads } = read(client.get("/tierbar/v1/downloads").await?)?;
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+    let listed = client.get("/tierbar/v1/downloads").await?;
+    if as_json {
+        output::json(&listed);
+        return Ok(());
+    }
+    let DownloadList { downloads } = read(listed)?;
     if downloads.is_empty() {
-        output::line("There are no downloads.");
+        output::error_line("There are no downloads. To start one: tierbar models pull gemma-4-e4b");
     }
     for download in &downloads {
         output::line(&line(download));

@@ -9,12 +9,22 @@ use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{
-    Error,
+    Code, Error,
     keys::{ApiKey, KeyLimits},
+    nearest::suggest,
 };
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+enum Command {
     /// Create an API key; it is shown only once
     Add {
         /// Name of the key, from letters, digits, '-', '_' and '.'
@@ -48,9 +58,10 @@ struct NewKey {
     key: String,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), Error> {
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running_or_own(home).await?;
-    let outcome = match command {
+    let as_json = args.json;
+    let outcome = match args.command {
         Command::Add {
             name,
             requests_per_minute,
@@ -62,16 +73,16 @@ pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), E
                 tokens_per_day,
                 at_once,
             };
-            add(&client, &name, limits).await
+            add(&client, &name, limits, as_json).await
         }
-        Command::List => list(&client).await,
-        Command::Revoke { name } => client.delete(&admin(&["keys", &name], &[])).await.map(drop),
+        Command::List => list(&client, as_json).await,
+        Command::Revoke { name } => revoke(&client, &name, as_json).await,
     };
     client.close().await;
     outcome
 }
 
-async fn add(client: &Client, name: &str, limits: KeyLimits) -> Result<(), Error> {
+async fn add(client: &Client, name: &str, limits: KeyLimits, as_json: bool) -> Result<(), Error> {
     let KeyLimits {
         requests_per_minute,
         tokens_per_day,
@@ -80,18 +91,50 @@ async fn add(client: &Client, name: &str, limits: KeyLimits) -> Result<(), Error
     let body = json!({
         "name": name, "requests_per_minute": requests_per_minute, "tokens_per_day": tokens_per_day, "at_once": at_once,
     });
-    let NewKey { key } = read(client.post("/tierbar/v1/keys", &body).await?)?;
-    // Alone on stdout, so that a script can capture it.
-    output::line(&key);
+    let answer = client.post("/tierbar/v1/keys", &body).await?;
+    if as_json {
+        output::json(&answer);
+    } else {
+        let NewKey { key } = read(answer)?;
+        // Alone on stdout, so that a script can capture it.
+        output::line(&key);
+    }
     output::error_line("This key is not shown again. Clients send it as their API key.");
     Ok(())
 }
 
-async fn list(client: &Client) -> Result<(), Error> {
-    let KeyList { keys } = read(client.get("/tierbar/v1/keys").await?)?;
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+    let listed = client.get("/tierbar/v1/keys").await?;
+    if as_json {
+        output::json(&listed);
+        return Ok(());
+    }
+    let KeyList { keys } = read(listed)?;
+    if keys.is_empty() {
+        output::error_line(
+            "There are no API keys. To create one for another machine: tierbar key add laptop",
+        );
+    }
     for key in keys {
         output::line(&describe(&key));
     }
+    Ok(())
+}
+
+async fn revoke(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
+    let revoked = client.delete(&admin(&["keys", name], &[])).await;
+    if let Err(unknown) = &revoked
+        && unknown.code == Code::NotFound
+    {
+        let KeyList { keys } = read(client.get("/tierbar/v1/keys").await?)?;
+        let active = keys.iter().filter(|key| key.revoked_ms.is_none());
+        let names = active.map(|key| key.name.as_str());
+        let hint = suggest(name, names, "`tierbar key list` lists the keys");
+        return Err(unknown.clone().hint(hint));
+    }
+    revoked?;
+    let sentence = format!("Revoked {name}. Its answers in progress finish.");
+    output::done(as_json, &json!({"revoked": name}), &sentence);
     Ok(())
 }
 

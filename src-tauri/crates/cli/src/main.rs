@@ -3,11 +3,14 @@
 mod bench;
 mod chat;
 mod client;
+mod confirm;
 mod connect;
 mod costs;
 mod diagnose;
 mod doctor;
 mod downloads;
+mod examples;
+mod exit;
 mod experts;
 mod key;
 mod log;
@@ -30,7 +33,8 @@ mod task;
 mod tier;
 mod tune;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use exit::Exit;
 use std::{path::PathBuf, process::ExitCode};
 use tierbar_core::Error;
 
@@ -38,7 +42,8 @@ use tierbar_core::Error;
 #[command(
     name = "tierbar",
     version,
-    about = "Run private local models in three tiers behind one API"
+    about = "Run private local models in three tiers behind one API",
+    after_help = Exit::list()
 )]
 struct Args {
     /// Data folder [default: $TIERBAR_HOME, or the usual folder for application data]
@@ -68,25 +73,21 @@ enum Command {
     /// List and manage queued requests
     Queue(queue::Args),
     /// Manage tokens for other services, such as Hugging Face
-    #[command(subcommand)]
-    Secret(secret::Command),
+    Secret(secret::Args),
     /// Show an app's settings for Tierbar, or write them into its configuration
     Connect(connect::Args),
     /// List, allow and refuse web pages that call the API
     Origins(origins::Args),
     /// Manage API keys
-    #[command(subcommand)]
-    Key(key::Command),
+    Key(key::Args),
     /// Manage browsers that are signed in
-    #[command(subcommand)]
-    Sessions(sessions::Command),
-    /// Load or unload a tier
-    #[command(subcommand)]
-    Tier(tier::Command),
+    Sessions(sessions::Args),
+    /// Choose a tier's model, load it or unload it
+    Tier(tier::Args),
     /// Refuse new requests and unload idle models
     Pause(pause::Args),
     /// Accept requests again after a pause
-    Resume,
+    Resume(pause::Resume),
     /// Chat with a tier in the terminal
     Chat(chat::Args),
     /// Classify a message by type, urgency and the model it needs
@@ -100,14 +101,13 @@ enum Command {
     /// Show the tokens that tasks used and saved
     Costs(costs::Args),
     /// List and run scheduled tasks
-    #[command(subcommand)]
-    Schedule(schedule::Command),
+    Schedule(schedule::Args),
     /// Measure the speed of a tier
     Bench(bench::Args),
     /// Find and save the fastest settings for a tier
     Tune(tune::Args),
     /// Find what keeps Tierbar from working, and what to do about it
-    Doctor,
+    Doctor(doctor::Args),
     /// Print figures for a report: no prompts, keys, paths or names of yours
     Diagnose(diagnose::Args),
     /// Print a completion script for a shell
@@ -116,23 +116,29 @@ enum Command {
     Man,
 }
 
+/// Returns what `tierbar` can be called with.
+fn command() -> clap::Command {
+    examples::add(Args::command())
+}
+
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let matches = command().get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
             output::error_line(&format!("the async runtime did not start: {error}"));
-            return ExitCode::FAILURE;
+            return Exit::Failed.into();
         }
     };
     let outcome = runtime.block_on(run(args));
     // A pending read from the terminal cannot be interrupted and must not delay the exit.
     runtime.shutdown_background();
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => Exit::Done.into(),
         Err(error) => {
             output::error(&error);
-            ExitCode::FAILURE
+            Exit::of(error.code).into()
         }
     }
 }
@@ -148,24 +154,24 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Models(args) => models::run(home, args).await,
         Command::Downloads(args) => downloads::run(home, args).await,
         Command::Queue(args) => queue::run(home, args).await,
-        Command::Secret(command) => secret::run(home, command).await,
+        Command::Secret(args) => secret::run(home, args).await,
         Command::Connect(args) => connect::run(home, args).await,
         Command::Origins(args) => origins::run(home, args).await,
-        Command::Key(command) => key::run(home, command).await,
-        Command::Sessions(command) => sessions::run(home, command).await,
-        Command::Tier(command) => tier::run(home, command).await,
+        Command::Key(args) => key::run(home, args).await,
+        Command::Sessions(args) => sessions::run(home, args).await,
+        Command::Tier(args) => tier::run(home, args).await,
         Command::Pause(args) => pause::pause(home, &args).await,
-        Command::Resume => pause::resume(home).await,
+        Command::Resume(args) => pause::resume(home, &args).await,
         Command::Chat(args) => chat::run(home, args).await,
         Command::Triage(args) => task::triage(home, args).await,
         Command::Compress(args) => task::compress(home, args).await,
         Command::Summarize(args) => task::summarize(home, args).await,
         Command::Brief(args) => task::brief(home, args).await,
         Command::Costs(args) => costs::run(home, args).await,
-        Command::Schedule(command) => schedule::run(home, command).await,
+        Command::Schedule(args) => schedule::run(home, args).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
-        Command::Doctor => doctor::run(home).await,
+        Command::Doctor(args) => doctor::run(home, args).await,
         Command::Diagnose(args) => diagnose::run(home, &args).await,
         Command::Completions(args) => {
             shell::completions(&args);
@@ -177,10 +183,45 @@ async fn run(args: Args) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::Command;
+
+    /// Calls `check` with each command that can be run, and its name, such as `models pull`.
+    pub(crate) fn each_command(check: &mut dyn FnMut(&str, &Command)) {
+        fn visit(name: &str, command: &Command, check: &mut dyn FnMut(&str, &Command)) {
+            if !name.is_empty() && !command.is_subcommand_required_set() {
+                check(name, command);
+            }
+            for below in command.get_subcommands() {
+                if below.get_name() != "help" {
+                    let name = format!("{name} {}", below.get_name());
+                    visit(name.trim(), below, check);
+                }
+            }
+        }
+        let mut command = super::command();
+        // Options of a group of commands become those of each.
+        command.build();
+        visit("", &command, check);
+    }
 
     #[test]
     fn command_definitions_are_valid() {
-        super::Args::command().debug_assert();
+        super::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_prints_json() {
+        // They write for a person, a shell or `man`.
+        let others = [
+            "chat",
+            "completions",
+            "man",
+            "service install",
+            "service uninstall",
+        ];
+        each_command(&mut |name, command| {
+            let has_json = command.get_arguments().any(|arg| arg.get_id() == "json");
+            assert_ne!(has_json, others.contains(&name), "{name}");
+        });
     }
 }

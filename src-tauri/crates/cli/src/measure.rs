@@ -110,7 +110,7 @@ async fn first_with_model(client: &Client) -> Result<String, Error> {
     let first = status.tiers.into_iter().find(|tier| tier.model.is_some());
     first.map(|tier| tier.id.to_string()).ok_or_else(|| {
         Error::new(Code::ModelMissing, "no tier has a model yet")
-            .hint("choose one in Settings, or set a tier's `model` in config.toml")
+            .hint("run `tierbar tier use fast MODEL`, or choose one in Settings")
     })
 }
 

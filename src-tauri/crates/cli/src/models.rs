@@ -1,5 +1,6 @@
 //! `tierbar models`: lists, downloads, checks and deletes models.
 
+mod choose_tier;
 mod fit;
 mod list;
 pub(crate) mod pull;
@@ -7,7 +8,7 @@ mod refresh;
 mod remove;
 mod search;
 mod show;
-mod use_in;
+pub(crate) mod use_in;
 mod verify;
 
 use crate::client::Client;
@@ -35,8 +36,11 @@ enum Command {
     Import {
         /// Folder, or a file in it [default: list the models of other apps]
         path: Option<PathBuf>,
+        /// Print the models as JSON
+        #[arg(long)]
+        json: bool,
     },
-    /// Use a model in a tier
+    /// Use a model in a tier; as `tierbar tier use`
     Use(use_in::Args),
     /// Move a model to the Trash
     Rm(remove::Args),
@@ -44,6 +48,9 @@ enum Command {
     Verify {
         /// Model ID [default: all models]
         model: Option<String>,
+        /// Print a line of JSON for each model
+        #[arg(long)]
+        json: bool,
     },
     /// Show the models to choose from, or one of them in detail
     Show(show::Args),
@@ -54,6 +61,9 @@ enum Command {
         /// Words to search for
         #[arg(required = true)]
         words: Vec<String>,
+        /// Print the models as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -82,14 +92,16 @@ impl Command {
             Self::List(args) => list::run(client, args).await,
             Self::Fit(args) => fit::run(client, args).await,
             Self::Pull(args) => pull::run(client, home, args).await,
-            Self::Import { path: Some(path) } => list::import(client, path).await,
-            Self::Import { path: None } => list::of_other_apps(client).await,
+            Self::Import { path, json } => match path {
+                Some(path) => list::import(client, path, *json).await,
+                None => list::of_other_apps(client, *json).await,
+            },
             Self::Use(args) => use_in::run(client, args).await,
             Self::Rm(args) => remove::run(client, args).await,
-            Self::Verify { model } => verify::run(client, model.as_deref()).await,
+            Self::Verify { model, json } => verify::run(client, model.as_deref(), *json).await,
             Self::Show(args) => show::run(client, args).await,
             Self::Refresh(args) => refresh::run(client, args).await,
-            Self::Search { words } => search::run(client, &words.join(" ")).await,
+            Self::Search { words, json } => search::run(client, &words.join(" "), *json).await,
         }
     }
 }

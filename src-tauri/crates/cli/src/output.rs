@@ -1,5 +1,6 @@
 //! Output for people: results to stdout, everything else to stderr. A closed stdout ends the program quietly.
 
+use serde_json::Value;
 use std::{
     borrow::Cow,
     io::{self, IsTerminal, Write},
@@ -28,6 +29,20 @@ pub(crate) fn write(text: &str) {
 
 pub(crate) fn line(text: &str) {
     write(&format!("{text}\n"));
+}
+
+/// Writes an object for a script, on one line.
+pub(crate) fn json(object: &Value) {
+    line(&object.to_string());
+}
+
+/// Writes what was done: an object for a script, or else a sentence.
+pub(crate) fn done(as_json: bool, object: &Value, sentence: &str) {
+    if as_json {
+        json(object);
+    } else {
+        line(sentence);
+    }
 }
 
 /// Writes a line to stderr.

@@ -6,7 +6,7 @@ use crate::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::PathBuf};
 use tierbar_core::{
     Error,
@@ -17,6 +17,9 @@ use tierbar_core::{
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -30,7 +33,7 @@ enum Command {
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         limit: u32,
     },
-    /// Print a request and its answer as JSON
+    /// Print a request and its answer as JSON, over several lines
     Show {
         /// Job ID
         id: String,
@@ -58,29 +61,43 @@ struct Secret {
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running_or_own(home).await?;
+    let as_json = args.json;
     let outcome = match args.command {
-        None => list(&client, None, 20).await,
-        Some(Command::List { state, limit }) => list(&client, state.as_deref(), limit).await,
-        Some(Command::Show { id }) => show(&client, &id).await,
-        Some(Command::Cancel { id }) => cancel(&client, &id).await,
-        Some(Command::Secret) => secret(&client).await,
+        None => list(&client, None, 20, as_json).await,
+        Some(Command::List { state, limit }) => {
+            list(&client, state.as_deref(), limit, as_json).await
+        }
+        Some(Command::Show { id }) => show(&client, &id, as_json).await,
+        Some(Command::Cancel { id }) => cancel(&client, &id, as_json).await,
+        Some(Command::Secret) => secret(&client, as_json).await,
     };
     client.close().await;
     outcome
 }
 
-async fn list(client: &Client, state: Option<&str>, limit: u32) -> Result<(), Error> {
+async fn list(
+    client: &Client,
+    state: Option<&str>,
+    limit: u32,
+    as_json: bool,
+) -> Result<(), Error> {
     let limit = limit.to_string();
     let mut query = vec![("limit", limit.as_str())];
     query.extend(state.map(|state| ("state", state)));
     let listed = client.get(&admin(&["queue"], &query)).await?;
+    if as_json {
+        output::json(&listed);
+        return Ok(());
+    }
     let JobList {
         counts,
         bytes,
         jobs,
     } = read(listed)?;
     if counts.is_empty() {
-        output::line("The queue is empty.");
+        output::error_line(
+            "The queue is empty. Requests that ask for it wait there: see docs/queue.md.",
+        );
         return Ok(());
     }
     let counted = counts
@@ -100,22 +117,31 @@ async fn list(client: &Client, state: Option<&str>, limit: u32) -> Result<(), Er
     Ok(())
 }
 
-async fn show(client: &Client, id: &str) -> Result<(), Error> {
+async fn show(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
     let job = client.get(&path(id)).await?;
-    output::line(&format!("{job:#}"));
+    output::done(as_json, &job, &format!("{job:#}"));
     Ok(())
 }
 
-async fn cancel(client: &Client, id: &str) -> Result<(), Error> {
-    output::line(match client.delete(&path(id)).await? {
-        Value::Null => "Deleted the job and its answer.",
-        _ => "Canceled the job.",
-    });
+async fn cancel(client: &Client, id: &str, as_json: bool) -> Result<(), Error> {
+    match client.delete(&path(id)).await? {
+        Value::Null => output::done(
+            as_json,
+            &json!({"deleted": id}),
+            "Deleted the job and its answer.",
+        ),
+        job => output::done(as_json, &job, "Canceled the job."),
+    }
     Ok(())
 }
 
-async fn secret(client: &Client) -> Result<(), Error> {
-    let Secret { secret } = read(client.get("/tierbar/v1/queue/secret").await?)?;
+async fn secret(client: &Client, as_json: bool) -> Result<(), Error> {
+    let answer = client.get("/tierbar/v1/queue/secret").await?;
+    if as_json {
+        output::json(&answer);
+        return Ok(());
+    }
+    let Secret { secret } = read(answer)?;
     output::line(&secret);
     Ok(())
 }
@@ -152,7 +178,6 @@ fn line(job: &JobStatus, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_job_is_listed_on_one_line() {

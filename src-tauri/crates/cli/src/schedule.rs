@@ -10,14 +10,19 @@ use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{Error, schedule::ScheduleStatus};
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+enum Command {
     /// List schedules with their next run and last result
-    List {
-        /// Print the schedules as JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Run a schedule now and wait until it is done
     Run {
         /// Name of the schedule
@@ -30,11 +35,11 @@ struct ScheduleList {
     schedules: Vec<ScheduleStatus>,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), Error> {
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running_or_own(home).await?;
-    let outcome = match command {
-        Command::List { json } => list(&client, json).await,
-        Command::Run { name } => run_now(&client, &name).await,
+    let outcome = match args.command {
+        Command::List => list(&client, args.json).await,
+        Command::Run { name } => run_now(&client, &name, args.json).await,
     };
     client.close().await;
     outcome
@@ -43,7 +48,7 @@ pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), E
 async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let answer = client.get("/tierbar/v1/schedules").await?;
     if as_json {
-        output::line(&answer.to_string());
+        output::json(&answer);
         return Ok(());
     }
     let ScheduleList { schedules } = read(answer)?;
@@ -56,11 +61,12 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     Ok(())
 }
 
-async fn run_now(client: &Client, name: &str) -> Result<(), Error> {
+async fn run_now(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
     let answer = client
         .post(&admin(&["schedules", name, "run"], &[]), &json!({}))
         .await?;
-    output::line(answer["outcome"].as_str().unwrap_or_default());
+    let outcome = answer["outcome"].as_str().unwrap_or_default();
+    output::done(as_json, &answer, outcome);
     Ok(())
 }
 

@@ -14,8 +14,17 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+enum Command {
     /// Save a token from stdin or a prompt
     Set {
         /// Service, such as hugging-face
@@ -41,33 +50,46 @@ struct SecretEntry {
     source: Option<String>,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), Error> {
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let Args {
+        command,
+        json: as_json,
+    } = args;
     let value = match &command {
         Command::Set { name } => Some(read_value(name)?),
         Command::Rm { .. } | Command::List => None,
     };
     let client = Client::running_or_own(home).await?;
     let outcome = match command {
-        Command::Set { name } => client
-            .send(
-                Method::PUT,
-                &admin(&["secrets", &name], &[]),
-                Some(&json!({"value": value})),
-            )
-            .await
-            .map(drop),
-        Command::Rm { name } => client
-            .delete(&admin(&["secrets", &name], &[]))
-            .await
-            .map(drop),
-        Command::List => list(&client).await,
+        Command::Set { name } => {
+            let path = admin(&["secrets", &name], &[]);
+            let body = json!({"value": value});
+            let stored = client.send(Method::PUT, &path, Some(&body)).await;
+            stored.map(|_| {
+                let sentence = format!("Saved the token for {name}.");
+                output::done(as_json, &json!({"saved": name}), &sentence);
+            })
+        }
+        Command::Rm { name } => {
+            let deleted = client.delete(&admin(&["secrets", &name], &[])).await;
+            deleted.map(|_| {
+                let sentence = format!("Deleted the token for {name}.");
+                output::done(as_json, &json!({"deleted": name}), &sentence);
+            })
+        }
+        Command::List => list(&client, as_json).await,
     };
     client.close().await;
     outcome
 }
 
-async fn list(client: &Client) -> Result<(), Error> {
-    let SecretList { secrets } = read(client.get("/tierbar/v1/secrets").await?)?;
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+    let listed = client.get("/tierbar/v1/secrets").await?;
+    if as_json {
+        output::json(&listed);
+        return Ok(());
+    }
+    let SecretList { secrets } = read(listed)?;
     for SecretEntry { name, source } in secrets {
         let place = match source.as_deref() {
             None => "not set",

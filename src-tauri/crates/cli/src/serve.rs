@@ -44,6 +44,9 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
             started => break started?,
         }
     };
+    for notice in host.config_notices() {
+        output::error_line(&format!("note: {notice}"));
+    }
     let token_file = host.token_file().display();
     if args.json {
         let mut ready = json!({"ready": true, "url": host.url(), "token_file": host.token_file(), "pid": process::id()});

@@ -5,12 +5,12 @@ mod manager;
 
 pub(crate) use manager::System;
 
-use crate::{output, platform};
+use crate::{confirm::confirm, output, platform};
 use manager::{Manager, Service, State};
 use serde_json::json;
 use std::{
     fs,
-    io::{ErrorKind, IsTerminal, stdin},
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::Command as Process,
     time::{Duration, Instant},
@@ -61,7 +61,7 @@ pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), E
     match command {
         Command::Install(args) => install(home, &args).await,
         Command::Status(args) => status(home.as_deref(), &args),
-        Command::Uninstall(args) => uninstall(&args),
+        Command::Uninstall(args) => uninstall(&args).await,
     }
 }
 
@@ -110,8 +110,8 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     for note in manager.notes() {
         output::line(note);
     }
-    if !args.yes && !confirmed("Install the service?")? {
-        return Ok(());
+    if !args.yes {
+        confirm("Install the service?", "add --yes", false).await?;
     }
     if file.exists() {
         // An older one may start another program.
@@ -142,7 +142,7 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     Ok(())
 }
 
-fn uninstall(args: &Uninstall) -> Result<(), Error> {
+async fn uninstall(args: &Uninstall) -> Result<(), Error> {
     let installed = installed()?;
     let Some(manager) = installed else {
         output::line("No service is installed.");
@@ -153,8 +153,8 @@ fn uninstall(args: &Uninstall) -> Result<(), Error> {
         "This stops Tierbar and deletes {}.",
         file.display()
     ));
-    if !args.yes && !confirmed("Remove the service?")? {
-        return Ok(());
+    if !args.yes {
+        confirm("Remove the service?", "add --yes", false).await?;
     }
     manager.stop()?;
     fs::remove_file(file).map_err(|error| denied(file, &error))?;
@@ -291,19 +291,6 @@ async fn settled(
         }
         sleep(LOOK).await;
     }
-}
-
-fn confirmed(question: &str) -> Result<bool, Error> {
-    if !stdin().is_terminal() {
-        let message = "this needs confirmation, and there is no terminal to ask in";
-        return Err(Error::new(Code::BadRequest, message).hint("add --yes"));
-    }
-    output::prompt(&format!("{question} [y/N] "));
-    let mut answer = String::new();
-    stdin()
-        .read_line(&mut answer)
-        .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Runs a command of the service manager, and returns what it prints.

@@ -2,6 +2,7 @@
 
 use crate::{
     client::{Client, admin, read},
+    confirm::confirm,
     models::pull,
     output,
 };
@@ -9,13 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 use std::{
     collections::BTreeMap,
-    io::{BufRead, IsTerminal},
     path::PathBuf,
     time::{Duration, Instant},
 };
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
+    nearest::suggest,
     setup::{AnswerState, FolderRoom, SetupPlan, TierAnswer, TierPlan, settings_for},
     units::file_size,
 };
@@ -115,8 +116,9 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
         return Err(Error::new(Code::Storage, lack));
     }
     let is_done = plan.tiers.iter().all(|tier| tier.in_use);
-    if !args.yes && !is_done && !agreed(args)? {
-        return Err(Error::new(Code::Cancelled, "nothing was changed"));
+    if !args.yes && !is_done {
+        let hint = "add --yes to download, or --dry-run to see the plan alone";
+        confirm("\nSet up these models?", hint, args.json).await?;
     }
     // All are queued first, in order of use: with a running host, they go on if this command is interrupted.
     let mut outcomes = Vec::new();
@@ -186,7 +188,11 @@ fn choose(plan: &mut SetupPlan, args: &Args) -> Result<(), Error> {
             Code::TierUnknown,
             format!("no model is proposed for \"{unknown}\""),
         )
-        .hint(format!("name {}", names.join(", "))));
+        .hint(suggest(
+            unknown,
+            names.iter().copied(),
+            format!("name {}", names.join(", ")),
+        )));
     }
     let named = |tier: &TierPlan| args.tiers.iter().any(|name| name == tier.tier.as_str());
     for tier in &plan.tiers {
@@ -288,21 +294,6 @@ fn of_tier(tier: &TierPlan) -> String {
         text += &format!(", {} expected", output::speeds(speed));
     }
     text + "\n"
-}
-
-fn agreed(args: &Args) -> Result<bool, Error> {
-    if args.json || !std::io::stdin().is_terminal() {
-        let message = match args.json {
-            true => "with --json, nobody is asked",
-            false => "there is no terminal to ask on",
-        };
-        return Err(Error::new(Code::BadRequest, message)
-            .hint("add --yes to download, or --dry-run to see the plan alone"));
-    }
-    output::prompt("\nSet up these models? [y/N] ");
-    let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// Assigns an installed model to its tier, or queues its download, after which it is assigned.

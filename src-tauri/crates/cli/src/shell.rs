@@ -1,7 +1,7 @@
 //! `tierbar completions` and `tierbar man`: what a shell and `man` know of the commands.
 
 use crate::output;
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use tierbar_core::{Code, Error};
 
@@ -13,11 +13,11 @@ pub(crate) struct Completions {
 }
 
 pub(crate) fn completions(args: &Completions) {
-    output::write(&script(args.shell, crate::Args::command()));
+    output::write(&script(args.shell, crate::command()));
 }
 
 pub(crate) fn man() -> Result<(), Error> {
-    output::write(&page(crate::Args::command())?);
+    output::write(&page(crate::command())?);
     Ok(())
 }
 
@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn completions_name_every_command_in_each_shell() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let script = script(shell, crate::Args::command());
-            for command in crate::Args::command().get_subcommands() {
+            let script = script(shell, crate::command());
+            for command in crate::command().get_subcommands() {
                 let name = command.get_name();
                 assert!(script.contains(name), "{shell}: {name}");
             }
@@ -53,9 +53,9 @@ mod tests {
 
     #[test]
     fn the_manual_page_names_every_command() {
-        let page = page(crate::Args::command()).unwrap();
+        let page = page(crate::command()).unwrap();
         assert!(page.contains(".TH tierbar 1"), "{page}");
-        for command in crate::Args::command().get_subcommands() {
+        for command in crate::command().get_subcommands() {
             let name = command.get_name();
             assert!(page.contains(&format!("tierbar\\-{name}")), "{name}");
         }

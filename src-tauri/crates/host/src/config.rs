@@ -4,6 +4,7 @@
 //! effect and a notice reports the error.
 
 mod edit;
+mod keys;
 mod read;
 mod template;
 mod watch;

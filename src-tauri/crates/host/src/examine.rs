@@ -15,7 +15,7 @@ use tierbar_core::{Code, Config, Error, TierId, config::Engine, units::file_size
 use tierbar_library::Library;
 
 /// Something that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     /// One sentence.
     pub what: String,

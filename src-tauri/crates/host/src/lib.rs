@@ -139,6 +139,12 @@ impl Host {
         }
     }
 
+    /// Returns the notices about `config.toml`, such as those of unknown keys, with their lines.
+    #[must_use]
+    pub fn config_notices(&self) -> Vec<String> {
+        self.config.file.notices()
+    }
+
     /// Returns the current configuration as it changes.
     #[must_use]
     pub fn config(&self) -> watch::Receiver<Arc<Config>> {

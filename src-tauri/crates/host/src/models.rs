@@ -405,7 +405,7 @@ fn load(
             format!("the {tier} tier has no model yet"),
         )
         .hint(format!(
-            "choose a model in Settings, or set `model` under [tiers.{tier}] in config.toml"
+            "run `tierbar tier use {tier} MODEL`, choose a model in Settings, or set `model` under [tiers.{tier}] in config.toml"
         )));
     }
     let path = library.resolve(&config.model)?;

@@ -15,6 +15,7 @@ use tierbar_core::{
     Code, Config, Error,
     config::ScheduleConfig,
     lease::BoxFuture,
+    nearest::suggest,
     schedule::{Next, Run, ScheduleStatus},
 };
 use tierbar_store::Store;
@@ -129,8 +130,9 @@ impl Schedules {
     }
 
     async fn run_now(&self, name: String) -> Result<String, Error> {
-        if !self.config.borrow().schedules.contains_key(&name) {
-            return Err(no_schedule(&name));
+        let config = Arc::clone(&self.config.borrow());
+        if !config.schedules.contains_key(&name) {
+            return Err(no_schedule(&name, &config));
         }
         let (done, outcome) = oneshot::channel();
         self.inbox
@@ -174,10 +176,15 @@ fn ending() -> Error {
     )
 }
 
-fn no_schedule(name: &str) -> Error {
+fn no_schedule(name: &str, config: &Config) -> Error {
     let shown: String = name.chars().take(64).collect();
-    Error::new(Code::NotFound, format!("there is no schedule \"{shown}\""))
-        .hint("add it to config.toml, under [schedules.NAME]")
+    let names = config.schedules.keys().map(String::as_str);
+    let hint = suggest(
+        &shown,
+        names,
+        "add it to config.toml, under [schedules.NAME]",
+    );
+    Error::new(Code::NotFound, format!("there is no schedule \"{shown}\"")).hint(hint)
 }
 
 /// Only the configuration file can set schedules: they name files to read and write, and the API's token is for models.

@@ -23,6 +23,7 @@ use tierbar_core::{
     budget::{Budget, gib},
     config::Engine,
     lease::KeepAlive,
+    nearest::suggest,
     policy::{self, Alarm, Phase, Stance, StopRequest},
     status::{BudgetStatus, TierStatus},
 };
@@ -366,7 +367,10 @@ impl Supervisor {
         let known: Vec<_> = known.map(|tier| tier.spec.id.as_str()).collect();
         let hint = match known.as_slice() {
             [] => "no tiers are configured yet".to_owned(),
-            _ => format!("the tiers are {}", known.join(", ")),
+            names => {
+                let all = format!("the tiers are {}", names.join(", "));
+                suggest(id.as_str(), names.iter().copied(), all)
+            }
         };
         Error::new(
             Code::TierUnknown,

@@ -17,6 +17,9 @@ describe('the description of a selection', () => {
 
   it('leaves the choice to the router for auto', () => {
     expect(describeSelection('auto', STATUS.tiers)).toContain('primary is loaded.');
+    const far: (typeof STATUS.tiers)[0] = { ...primary, id: 'heavy', engine: 'endpoint', model: 'sonnet' };
+    expect(describeSelection('heavy', [far])).toBe('heavy is available. It answers with sonnet.');
+    expect(describeSelection('auto', [far])).toContain('heavy is available.');
     expect(describeSelection('auto', [fast])).toContain('waits until a model loads');
   });
 

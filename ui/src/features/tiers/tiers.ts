@@ -28,6 +28,11 @@ export function loadedTiers(tiers: TierStatus[]): TierStatus[] {
   return tiers.filter((tier) => holdsModel(tier.state)).sort((a, b) => rank(a) - rank(b));
 }
 
+/** Returns whether another server answers for the tier: nothing is loaded here. */
+function isEndpoint(tier: TierStatus): boolean {
+  return tier.engine === 'endpoint';
+}
+
 function rank(tier: TierStatus): number {
   return tier.state === 'busy' ? 0 : 1;
 }
@@ -37,13 +42,15 @@ export function describeSelection(model: string, tiers: TierStatus[], chain?: Ch
   if (!tiers.some((tier) => tier.model)) return 'Choose a model to get started. It runs on this computer.';
   if (model === AUTO) {
     const loaded = loadedTiers(tiers)[0];
-    if (loaded) return `Tierbar picks a tier for each question. ${loaded.id} is loaded.`;
+    if (loaded)
+      return `Tierbar picks a tier for each question. ${loaded.id} is ${isEndpoint(loaded) ? 'available' : 'loaded'}.`;
     return 'Tierbar picks a tier for each question. The first answer waits until a model loads.';
   }
   if (chain) return `${chain.name} tries ${formatSteps(chain)} until one answers.`;
   const tier = tiers.find((tier) => tier.id === model);
   if (!tier) return `The tier ${model} no longer exists. Choose another one above.`;
   if (!tier.model) return `${tier.id} has no model yet. Choose one in Settings.`;
+  if (isEndpoint(tier)) return `${tier.id} is available. It answers with ${tier.model}.`;
   if (holdsModel(tier.state)) return `${tier.id} answers with ${tier.model}, which is loaded.`;
   return `${tier.id} answers with ${tier.model}. It loads when you start typing.`;
 }

@@ -3,7 +3,7 @@
 use crate::client::{Client as Host, admin, read};
 use serde::Deserialize;
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, TierId, connect::ClientServer};
+use tierbar_core::{Code, Error, TierId, connect::ClientServer, nearest::suggest};
 
 /// What `GET /v1/models` lists: all that a request can name, but for other names of the models.
 #[derive(Deserialize)]
@@ -54,8 +54,9 @@ pub(super) async fn check(
         return Ok(());
     }
     let message = format!("there is no tier, chain or model \"{name}\"");
-    let hint = format!("use one of {}", names.join(", "));
-    Err(Error::new(Code::ModelUnknown, message).hint(hint))
+    let all = format!("use one of {}", names.join(", "));
+    let known = names.iter().chain(&aliases).map(String::as_str);
+    Err(Error::new(Code::ModelUnknown, message).hint(suggest(name, known, all)))
 }
 
 /// As the server takes names: a model's with or without its ending, and other names in any case, with or without `:latest`.

@@ -22,6 +22,7 @@ fn an_unknown_client_is_met_with_a_near_one() {
     let hint = |id: &str| unknown(id).hint.unwrap();
     assert!(hint("claude").contains("did you mean claude-code?"));
     assert!(hint("LiteLLM").contains("did you mean litellm?"));
+    assert!(hint("cluade-code").contains("did you mean claude-code?"));
     assert!(hint("emacs").contains("the settings of `openai`"));
 }
 

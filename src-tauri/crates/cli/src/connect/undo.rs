@@ -40,7 +40,7 @@ pub(super) async fn run(
         }
     }
     if text != target.text {
-        confirm(args, &format!("\nChange {path}?"))?;
+        confirm(args, &format!("\nChange {path}?")).await?;
         target.check_unchanged()?;
         target.write(text.as_deref())?;
     }

@@ -97,7 +97,7 @@ pub(super) async fn run(
             client.id
         ));
     }
-    confirm(args, &format!("\nChange {}?", target.path.display()))?;
+    confirm(args, &format!("\nChange {}?", target.path.display())).await?;
     target.check_unchanged()?;
     let mut key = last.and_then(|last| last.key);
     let mut keyed = None;

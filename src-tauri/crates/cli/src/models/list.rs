@@ -11,6 +11,7 @@ use tierbar_core::{
     Code, Error, Modality,
     budget::Placement,
     fit::{Keeper, LibraryModel},
+    nearest::suggest,
     units::file_size,
 };
 
@@ -32,6 +33,31 @@ pub(super) async fn all(client: &Client) -> Result<ModelList, Error> {
     read(client.get("/tierbar/v1/models").await?)
 }
 
+/// Finds a model on this machine by its ID, the name of its file or its path.
+///
+/// # Errors
+/// `ModelMissing` with the nearest ID; those of the host.
+pub(super) async fn find(client: &Client, name: &str) -> Result<LibraryModel, Error> {
+    let wanted = super::absolute_if_path(name);
+    let id = wanted.strip_suffix(".gguf").unwrap_or(&wanted);
+    let mut models = all(client).await?.models;
+    let is_wanted = |model: &LibraryModel| model.id.as_str() == id || model.path == wanted;
+    if let Some(at) = models.iter().position(is_wanted) {
+        return Ok(models.swap_remove(at));
+    }
+    let ids = models.iter().map(|model| model.id.as_str());
+    let hint = suggest(
+        id,
+        ids,
+        "run `tierbar models` for the list, or `tierbar models pull`",
+    );
+    Err(Error::new(
+        Code::ModelMissing,
+        format!("there is no model \"{wanted}\""),
+    )
+    .hint(hint))
+}
+
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     if args.json {
         let body = client.get("/tierbar/v1/models").await?;
@@ -40,8 +66,10 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     }
     let ModelList { models_dir, models } = all(client).await?;
     if models.is_empty() {
-        output::line(&format!("There are no models in {models_dir}."));
-        output::line("  Run `tierbar models pull gemma-4-e4b`, or put a .gguf file in the folder.");
+        output::error_line(&format!("There are no models in {models_dir}."));
+        output::error_line(
+            "  Run `tierbar models pull gemma-4-e4b`, or put a .gguf file in the folder.",
+        );
         return Ok(());
     }
     output::write(&text(&models_dir, &models));
@@ -49,19 +77,23 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
 }
 
 /// Prints the models of other apps on this machine.
-pub(super) async fn of_other_apps(client: &Client) -> Result<(), Error> {
+pub(super) async fn of_other_apps(client: &Client, as_json: bool) -> Result<(), Error> {
     let mut models = all(client).await?.models;
     models.retain(|model| place(model.keeper).is_some());
+    if as_json {
+        output::json(&json!({"models": models}));
+        return Ok(());
+    }
     if models.is_empty() {
-        output::line("Found no models in LM Studio, Ollama or the Hugging Face cache.");
-        output::line("  Run `tierbar models import FOLDER` to add another folder.");
+        output::error_line("Found no models in LM Studio, Ollama or the Hugging Face cache.");
+        output::error_line("  To add another folder: tierbar models import FOLDER");
         return Ok(());
     }
     output::write(&text("Used in place; never copied or changed:", &models));
     Ok(())
 }
 
-pub(super) async fn import(client: &Client, path: &Path) -> Result<(), Error> {
+pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Result<(), Error> {
     let path = std::path::absolute(path)
         .map_err(|error| Error::new(Code::BadRequest, format!("{}: {error}", path.display())))?;
     let Some(path) = path.to_str() else {
@@ -75,9 +107,13 @@ pub(super) async fn import(client: &Client, path: &Path) -> Result<(), Error> {
     let body = client
         .post(&admin(&["models", "import"], &[]), &json!({"path": path}))
         .await?;
+    if as_json {
+        output::json(&body);
+        return Ok(());
+    }
     let Imported { models } = read(body)?;
     if models.is_empty() {
-        output::line("The folder has no models yet. Tierbar adds them when they appear.");
+        output::error_line("The folder has no models yet. Tierbar adds them when they appear.");
         return Ok(());
     }
     output::write(&text("Used in place; never copied or changed:", &models));

@@ -1,5 +1,6 @@
 //! `tierbar models pull`: downloads a model and shows the progress.
 
+use super::choose_tier;
 use crate::{
     client::{Client, admin, read},
     downloads::{RESUME_HINT, Updates, progress},
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// Folder on another disk, instead of the models folder
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
+    /// Print the download as JSON when it is done, and ask nothing
+    #[arg(long)]
+    json: bool,
 }
 
 impl Args {
@@ -85,6 +89,7 @@ pub(crate) async fn follow(
         only_media: false,
         tier: None,
         to: to.cloned(),
+        json: false,
     };
     let done = to_the_end(client, home, &args, true).await?;
     output::error_line(&format!("Downloaded and verified {}.", done.file));
@@ -97,8 +102,19 @@ pub(super) async fn run(
     args: &Args,
 ) -> Result<(), Error> {
     let done = to_the_end(client, home, args, false).await?;
-    output::line(&format!("Downloaded and verified {}.", done.file));
-    Ok(())
+    if args.json {
+        output::json(&json!(done));
+    } else {
+        output::line(&format!("Downloaded and verified {}.", done.file));
+    }
+    match &args.tier {
+        _ if args.only_media => Ok(()),
+        Some(tier) => {
+            choose_tier::wait(client, &done, tier).await;
+            Ok(())
+        }
+        None => choose_tier::offer(client, &done, !args.json).await,
+    }
 }
 
 /// Downloads even if the host quits first, such as one that another command started.
@@ -211,7 +227,7 @@ async fn watch(
                 let reason = download
                     .reason
                     .unwrap_or_else(|| "the download failed".to_owned());
-                return Err(Error::new(Code::Unreachable, reason)
+                return Err(Error::new(Code::Corrupt, reason)
                     .hint("the partial file is kept; run the same command to try again"));
             }
             DownloadState::Paused => {

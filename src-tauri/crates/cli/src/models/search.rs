@@ -12,13 +12,19 @@ struct SearchResults {
     models: Vec<HubModel>,
 }
 
-pub(super) async fn run(client: &Client, words: &str) -> Result<(), Error> {
+pub(super) async fn run(client: &Client, words: &str, as_json: bool) -> Result<(), Error> {
     let body = client
         .get(&admin(&["hub", "search"], &[("q", words)]))
         .await?;
+    if as_json {
+        output::json(&body);
+        return Ok(());
+    }
     let SearchResults { models } = read(body)?;
     if models.is_empty() {
-        output::line("Found no GGUF models.");
+        output::error_line(
+            "Found no GGUF models. Try fewer words, or see what suits this machine: tierbar models show",
+        );
     }
     for HubModel {
         repository,

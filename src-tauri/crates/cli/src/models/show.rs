@@ -9,6 +9,7 @@ use tierbar_core::{
     Code, Error, Modality,
     budget::Placement,
     catalog::{CatalogModel, OfferedFile, PublishedSpeed},
+    nearest::suggest,
     units::file_size,
 };
 
@@ -45,8 +46,9 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         .iter()
         .find(|model| is_called(model, name))
         .ok_or_else(|| {
-            Error::new(Code::ModelUnknown, format!("the list has no model {name}"))
-                .hint("see the list with `tierbar models show`")
+            let ids = models.iter().map(|model| model.id.as_str());
+            let hint = suggest(name, ids, "see the list with `tierbar models show`");
+            Error::new(Code::ModelUnknown, format!("the list has no model {name}")).hint(hint)
         })?;
     if args.json {
         let json = serde_json::to_string(model)

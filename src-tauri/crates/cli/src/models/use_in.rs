@@ -1,12 +1,27 @@
-//! `tierbar models use`: chooses a tier's model.
+//! `tierbar tier use` and `tierbar models use`: choose a tier's model.
 
 use super::list;
 use crate::{
-    client::{Client, admin},
+    client::{Client, admin, read},
     output,
 };
 use serde_json::json;
-use tierbar_core::{Code, Error, ModelKind, TierId, fit::LibraryModel, setup::settings_for};
+use tierbar_core::{
+    Code, Error, ModelKind, TierId,
+    fit::LibraryModel,
+    nearest::suggest,
+    setup::settings_for,
+    status::{EngineKind, Status, TierStatus},
+};
+
+/// Tiers that can be given a model before the configuration has them.
+const STANDARD: [&str; 5] = [
+    "fast",
+    "primary",
+    "heavy",
+    TierId::EMBEDDER,
+    TierId::RERANKER,
+];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -15,38 +30,71 @@ pub(crate) struct Args {
     model: String,
     /// Tier [default: embedder for an embedding model, reranker for a reranking model]
     tier: Option<String>,
+    /// Print the tier and its model as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let wanted = super::absolute_if_path(&args.model);
-    let models = list::all(client).await?.models;
-    let is_wanted = |model: &&LibraryModel| {
-        let id = wanted.strip_suffix(".gguf").unwrap_or(&wanted);
-        model.id.as_str() == id || model.path == wanted
-    };
-    let model = models.iter().find(is_wanted).ok_or_else(|| {
-        let message = format!("there is no model \"{wanted}\"");
-        Error::new(Code::ModelMissing, message)
-            .hint("run `tierbar models` for the list, or `tierbar models pull`")
-    })?;
-    let kind = model.account.as_ref().map(|account| account.kind);
+    let model = list::find(client, &args.model).await?;
     let tier = match &args.tier {
         Some(tier) => tier.as_str(),
-        None => of_kind(kind.unwrap_or_default()).ok_or_else(|| {
+        None => tier_of_kind(kind(&model)).ok_or_else(|| {
             let message = format!(
                 "{} is a chat model: name the tier that is to use it",
                 model.id
             );
-            let hint = format!("such as `tierbar models use {} primary`", model.id);
+            let hint = format!("such as `tierbar tier use primary {}`", model.id);
             Error::new(Code::BadRequest, message).hint(hint)
         })?,
     };
-    let tier = TierId::new(tier).map_err(|reason| Error::new(Code::TierUnknown, reason))?;
+    choose(client, tier, &model, args.json).await
+}
+
+/// Gives a tier the model of this name.
+///
+/// # Errors
+/// As [`choose`]; `ModelMissing` if there is no such model.
+pub(crate) async fn choose_named(
+    client: &Client,
+    tier: &str,
+    model: &str,
+    as_json: bool,
+) -> Result<(), Error> {
+    let tiers = tiers(client).await?;
+    if let Err(unknown) = find(tier, &tiers) {
+        // The names are easily swapped.
+        let is_swapped = find(model, &tiers).is_ok();
+        return Err(match is_swapped {
+            true => unknown.hint(format!(
+                "the tier comes first: `tierbar tier use {model} {tier}`"
+            )),
+            false => unknown,
+        });
+    }
+    let model = list::find(client, model).await?;
+    choose(client, tier, &model, as_json).await
+}
+
+/// Gives a tier a model, with the settings of the model's verdict.
+///
+/// # Errors
+/// `TierUnknown` with the nearest name, `BadRequest` for a tier that takes no model; those of the host.
+pub(super) async fn choose(
+    client: &Client,
+    tier: &str,
+    model: &LibraryModel,
+    as_json: bool,
+) -> Result<(), Error> {
+    let tier = find(tier, &tiers(client).await?)?;
     let patch = json!({"tiers": {tier.as_str(): settings_for(model.id.as_str())}});
     client.patch(&admin(&["config"], &[]), &patch).await?;
+    if as_json {
+        output::json(&json!({"tier": tier, "model": model.id}));
+        return Ok(());
+    }
     output::line(&format!("{tier} uses {}.", model.id));
-    let kind_of_tier = kind.filter(|kind| *kind != ModelKind::Chat);
-    if let (Some(_), Some(fit)) = (kind_of_tier, &model.fit) {
+    if let (true, Some(fit)) = (kind(model) != ModelKind::Chat, &model.fit) {
         output::line(&format!("  {}", fit.summary));
         if let Some(warning) = &fit.warning {
             output::line(&format!("  {warning}"));
@@ -55,10 +103,85 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-fn of_kind(kind: ModelKind) -> Option<&'static str> {
+pub(super) async fn tiers(client: &Client) -> Result<Vec<TierStatus>, Error> {
+    let status: Status = read(client.get("/tierbar/v1/status").await?)?;
+    Ok(status.tiers)
+}
+
+/// Returns a tier that the configuration has, or that it gets with its model.
+fn find(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    if let Some(tier) = tiers.iter().find(|tier| tier.id.as_str() == name) {
+        if tier.engine == EngineKind::Embedded {
+            return Ok(tier.id.clone());
+        }
+        let message = format!("{name} has a server of its own and takes no model file");
+        return Err(Error::new(Code::BadRequest, message).hint("name another tier"));
+    }
+    let unknown = |hint: String| {
+        Error::new(Code::TierUnknown, format!("there is no tier \"{name}\"")).hint(hint)
+    };
+    if STANDARD.contains(&name) {
+        return TierId::new(name).map_err(unknown);
+    }
+    let own = tiers
+        .iter()
+        .filter(|tier| tier.engine == EngineKind::Embedded);
+    let own = own.map(|tier| tier.id.as_str());
+    let mut names: Vec<_> = own.chain(STANDARD).collect();
+    names.sort_unstable();
+    names.dedup();
+    let all = format!(
+        "use one of {}; another tier is added in Settings > Tiers or config.toml",
+        names.join(", ")
+    );
+    Err(unknown(suggest(name, names, all)))
+}
+
+pub(super) fn kind(model: &LibraryModel) -> ModelKind {
+    let account = model.account.as_ref();
+    account.map(|account| account.kind).unwrap_or_default()
+}
+
+/// Returns the tier of models that are not for chats.
+pub(super) fn tier_of_kind(kind: ModelKind) -> Option<&'static str> {
     match kind {
         ModelKind::Chat => None,
         ModelKind::Embedding => Some(TierId::EMBEDDER),
         ModelKind::Reranking => Some(TierId::RERANKER),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tier(id: &str, engine: &str) -> TierStatus {
+        serde_json::from_value(json!({
+            "id": id, "engine": engine, "state": "stopped", "model": null, "pid": null, "footprint_bytes": null,
+            "context_tokens": 4096, "reason": null,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_mistyped_tier_is_not_added() {
+        let tiers = [
+            tier("coder", "embedded"),
+            tier("fast", "embedded"),
+            tier("far", "endpoint"),
+        ];
+        for known in ["fast", "coder", "heavy", "embedder"] {
+            assert_eq!(find(known, &tiers).unwrap().as_str(), known);
+        }
+        let error = find("codr", &tiers).unwrap_err();
+        assert_eq!(error.code, Code::TierUnknown);
+        let hint = error.hint.unwrap();
+        assert!(
+            hint.starts_with("did you mean coder? use one of coder, embedder, fast, heavy, "),
+            "{hint}"
+        );
+        assert_eq!(find("far", &tiers).unwrap_err().code, Code::BadRequest);
+        let error = find("No Tier", &tiers).unwrap_err();
+        assert_eq!(error.message, "there is no tier \"No Tier\"");
     }
 }

@@ -5,10 +5,10 @@ use crate::{
     client::{Client, admin},
     output,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
 
-pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Error> {
+pub(super) async fn run(client: &Client, model: Option<&str>, as_json: bool) -> Result<(), Error> {
     let models = match model {
         Some(model) => vec![super::absolute_if_path(model)],
         None => {
@@ -16,22 +16,20 @@ pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Erro
             listed.into_iter().map(|model| model.id.0).collect()
         }
     };
+    if models.is_empty() && !as_json {
+        output::error_line("There are no models to verify.");
+    }
     let one = models.len() == 1;
     let (mut wrong, mut failed) = (Vec::new(), false);
     for model in models {
         let path = admin(&["models", &model, "verify"], &[]);
         match client.post(&path, &json!({})).await {
-            Ok(verified) => {
-                let sha256 = verified["sha256"].as_str().unwrap_or_default();
-                let outcome = match verified["matches"].as_bool() {
-                    Some(true) => "ok",
-                    Some(false) => "DAMAGED",
-                    None => "unknown",
-                };
-                output::line(&format!("{outcome:<8} {sha256}  {model}"));
-                let damaged = verified["damaged"].as_array().into_iter().flatten();
-                for file in damaged.filter_map(|file| file.as_str()) {
-                    output::line(&format!("         {file}"));
+            Ok(mut verified) => {
+                if as_json {
+                    verified["model"] = model.as_str().into();
+                    output::json(&verified);
+                } else {
+                    output::write(&text(&model, &verified));
                 }
                 if verified["matches"] == false {
                     wrong.push(model);
@@ -54,4 +52,19 @@ pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Erro
                 .hint("delete the damaged model and download it again"))
         }
     }
+}
+
+fn text(model: &str, verified: &Value) -> String {
+    let sha256 = verified["sha256"].as_str().unwrap_or_default();
+    let outcome = match verified["matches"].as_bool() {
+        Some(true) => "ok",
+        Some(false) => "DAMAGED",
+        None => "unknown",
+    };
+    let mut text = format!("{outcome:<8} {sha256}  {model}\n");
+    let damaged = verified["damaged"].as_array().into_iter().flatten();
+    for file in damaged.filter_map(Value::as_str) {
+        text += &format!("         {file}\n");
+    }
+    text
 }

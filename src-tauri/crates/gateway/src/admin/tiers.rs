@@ -9,7 +9,7 @@ use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Deserialize;
 use serde_json::Map;
 use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId, status::TierStatus};
+use tierbar_core::{Code, Error, TierId, nearest::suggest, status::TierStatus};
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[schema(as = StopTier)]
@@ -127,5 +127,6 @@ fn unknown(admin: &Admin, name: &str) -> Error {
     if names.is_empty() {
         return error.hint("add a tier to config.toml");
     }
-    error.hint(format!("the tiers are {}", names.join(", ")))
+    let all = format!("the tiers are {}", names.join(", "));
+    error.hint(suggest(&shown, names.iter().map(String::as_str), all))
 }

@@ -19,6 +19,7 @@ use tierbar_core::{
     Code, Error, TierId,
     chain::{ChainStatus, StepStatus},
     config::{ChainConfig, Engine, Step, server_of},
+    nearest::suggest,
 };
 use tried::Tried;
 use walk::Walk;
@@ -67,7 +68,8 @@ fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
     let hint = if names.is_empty() {
         "the configuration has no chains".to_owned()
     } else {
-        format!("use one of: {}", names.join(", "))
+        let use_one = format!("use one of: {}", names.join(", "));
+        suggest(&shown, names, use_one)
     };
     let message = format!("there is no chain \"{shown}\"");
     Error::new(Code::ModelUnknown, message).hint(hint)

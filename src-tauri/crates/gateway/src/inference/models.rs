@@ -2,15 +2,29 @@
 
 use crate::inference::Inference;
 use std::collections::{BTreeMap, BTreeSet};
-use tierbar_core::{Code, Error, ModelId, TierId, config::ChainConfig, status::TierStatus};
+use tierbar_core::{
+    Code, Error, ModelId, TierId, config::ChainConfig, nearest::nearest, status::TierStatus,
+};
 
-/// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has.
+/// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has, or nearly that of a
+/// chain.
 pub(crate) async fn explained(inference: &Inference, wanted: Option<&str>, error: Error) -> Error {
     let Some(name) = wanted.filter(|_| error.code == Code::ModelUnknown) else {
         return error;
     };
     let installed = installed(inference).await;
-    unseated(name, &installed, error)
+    let config = inference.services.config();
+    unseated(name, &installed, near_chain(name, &config.chains, error))
+}
+
+fn near_chain(name: &str, chains: &BTreeMap<TierId, ChainConfig>, error: Error) -> Error {
+    let near = nearest(name, chains.keys().map(TierId::as_str));
+    match (near, error.hint.clone()) {
+        (Some(near), Some(hint)) if !hint.starts_with("did you mean ") => {
+            error.hint(format!("did you mean {near}? {hint}"))
+        }
+        _ => error,
+    }
 }
 
 fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
@@ -23,7 +37,7 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
         format!("{id} is installed, but no tier uses it"),
     );
     let hint =
-        format!("choose it for a tier in Settings > Models, or run `tierbar models use {id} TIER`");
+        format!("choose it for a tier in Settings > Models, or run `tierbar tier use TIER {id}`");
     let rendered = rendered.hint(hint);
     Error {
         details: error.details,
@@ -71,5 +85,21 @@ mod tests {
             assert_eq!(error.details["available"], json!(["auto", "fast", "small"]));
         }
         assert_eq!(refused("gpt-5"), route::unknown("gpt-5", &tiers));
+    }
+
+    #[test]
+    fn a_mistyped_chain_is_named() {
+        let tiers = [tier("fast", Some("small"), TierState::Stopped)];
+        let night = TierId::new("nightly").unwrap();
+        let chains = BTreeMap::from([(night, ChainConfig::default())]);
+        let refused = |name: &str| near_chain(name, &chains, route::unknown(name, &tiers));
+        let hint = refused("nihgtly").hint.unwrap();
+        assert!(
+            hint.starts_with("did you mean nightly? use one of"),
+            "{hint}"
+        );
+        for other in ["fsat", "gpt-5"] {
+            assert_eq!(refused(other), route::unknown(other, &tiers), "{other}");
+        }
     }
 }

@@ -3,13 +3,12 @@
 use super::{EMBEDDINGS, RERANK, TOKENS, content::Content};
 use tierbar_core::{
     Code, Error, ModelId, ModelKind, TierId, TierState,
+    nearest::suggest,
     status::{EngineKind, TierStatus},
 };
 
 /// What Ollama's clients add to a name without a tag.
 pub(crate) const LATEST: &str = ":latest";
-/// A name that is less similar to another was not meant.
-const SIMILAR: f64 = 0.8;
 
 /// What a model must be for to answer at a path.
 pub(crate) fn kind_of(path: &str) -> ModelKind {
@@ -184,13 +183,13 @@ fn is(tier: &TierStatus, name: &str) -> bool {
 fn no_reranker(what: &str) -> Error {
     Error::new(Code::BadRequest, what).hint(
         "download a reranking model, such as gpustack/bge-reranker-v2-m3-GGUF, then choose Use as Reranker in Settings > Models, \
-         or run `tierbar models use MODEL`",
+         or run `tierbar tier use reranker MODEL`",
     )
 }
 
 fn no_model() -> Error {
     Error::new(Code::ModelMissing, "no tier has a model yet")
-        .hint("choose a model for a tier in Settings, or set its model in config.toml")
+        .hint("choose a model in Settings > Models, or run `tierbar setup`, or `tierbar tier use fast MODEL`")
 }
 
 pub(crate) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
@@ -207,28 +206,15 @@ pub(crate) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
     let shown: String = wanted.chars().take(100).collect();
     let use_one = format!("use one of: {}", names.join(", "));
     let aliases = tiers.iter().flat_map(|tier| &tier.aliases);
-    let hint = match nearest(&shown, names.iter().chain(aliases)) {
-        Some(name) => format!("did you mean {name}? {use_one}"),
-        None => use_one,
-    };
+    let known = names.iter().chain(aliases).map(String::as_str);
+    let plain = shown.strip_suffix(LATEST).unwrap_or(&shown);
+    let hint = suggest(plain, known, use_one);
     Error::new(
         Code::ModelUnknown,
         format!("there is no model or tier \"{shown}\""),
     )
     .hint(hint)
     .detail("available", names)
-}
-
-fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a String>) -> Option<&'a String> {
-    let wanted = wanted.strip_suffix(LATEST).unwrap_or(wanted).to_lowercase();
-    let similar = names.map(|name| {
-        let similarity = strsim::jaro_winkler(&wanted, &name.to_lowercase());
-        (similarity, name)
-    });
-    let nearest = similar.max_by(|(one, _), (other, _)| one.total_cmp(other));
-    nearest
-        .filter(|(similarity, _)| *similarity >= SIMILAR)
-        .map(|(_, name)| name)
 }
 
 #[cfg(test)]

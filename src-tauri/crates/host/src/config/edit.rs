@@ -1,6 +1,6 @@
 //! Merges a partial configuration into the text of another, and keeps its comments.
 
-use super::read::keys;
+use super::{keys::nearest_key, read::keys};
 use serde_json::{Map, Value};
 use tierbar_core::{Code, Config, Error};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
@@ -48,15 +48,17 @@ fn refuse_unknown(patch: &Map<String, Value>) -> Result<(), Error> {
     // A wrong type ends the search early and is reported with its key after the merge.
     let _: Result<Config, _> =
         serde_ignored::deserialize(Value::Object(without_null(patch)), |path| {
-            unknown.push(keys(&path).join("."))
+            unknown.push(keys(&path))
         });
-    match unknown.first() {
-        None => Ok(()),
-        Some(key) => Err(Error::new(
-            Code::BadRequest,
-            format!("the configuration has no key {key}"),
-        )),
-    }
+    let Some(unknown) = unknown.first() else {
+        return Ok(());
+    };
+    let message = format!("the configuration has no key {}", unknown.join("."));
+    let error = Error::new(Code::BadRequest, message);
+    Err(match nearest_key(unknown) {
+        Some(meant) => error.hint(format!("did you mean {meant}?")),
+        None => error,
+    })
 }
 
 fn without_null(object: &Map<String, Value>) -> Map<String, Value> {

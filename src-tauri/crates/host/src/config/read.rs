@@ -2,6 +2,7 @@
 
 mod check;
 
+use super::keys::nearest_key;
 use check::{Problem, check};
 use serde_ignored::Path as Ignored;
 use std::ops::Range;
@@ -31,10 +32,10 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
             let line = source.span(keys).map_or_else(String::new, |span| {
                 format!(" line {}", source.line(span.start))
             });
-            format!(
-                "config.toml{line}: the key {} is unknown and has no effect",
-                keys.join(".")
-            )
+            let key = keys.join(".");
+            let meant = nearest_key(keys)
+                .map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+            format!("config.toml{line}: the key {key} is unknown and has no effect{meant}")
         })
         .collect();
     Ok(Parsed { config, notices })

@@ -12,10 +12,11 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, TierId,
     budget::Placement,
     download::{DownloadFile, DownloadState, DownloadStatus, Include},
     fit::{ContextChoice, Keeper, Verdict},
+    nearest::suggest,
 };
 use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
 use tierbar_gateway::{DownloadChange, Pull};
@@ -69,8 +70,13 @@ impl Downloads {
             }
             None => {
                 let message = format!("there is no tier \"{tier}\"");
-                return Err(Error::new(Code::TierUnknown, message)
-                    .hint("name one of the tiers in Settings > Tiers"));
+                let names = config.tiers.keys().map(TierId::as_str);
+                let hint = suggest(
+                    tier.as_str(),
+                    names,
+                    "name one of the tiers in Settings > Tiers",
+                );
+                return Err(Error::new(Code::TierUnknown, message).hint(hint));
             }
         };
         let (download, is_new) = self.fetch(pull).await?;

@@ -159,10 +159,10 @@ impl Runner {
 
     /// Runs one on request; the next scheduled run reads the same changes again.
     async fn answer(&self, RunNow { name, done }: RunNow) {
-        let schedule = self.inbox.config.borrow().schedules.get(&name).cloned();
-        let outcome = match schedule {
-            None => Err(no_schedule(&name)),
-            Some(schedule) => self.run_now(&name, &schedule).await,
+        let config = Arc::clone(&self.inbox.config.borrow());
+        let outcome = match config.schedules.get(&name) {
+            None => Err(no_schedule(&name, &config)),
+            Some(schedule) => self.run_now(&name, schedule).await,
         };
         // The caller may have gone; the run is complete.
         let _ = done.send(outcome);

@@ -1,0 +1,50 @@
+//! Questions on the terminal.
+
+use crate::output;
+use std::io::{IsTerminal, stdin};
+use tierbar_core::{Code, Error};
+
+/// Asks for a yes before something is changed; `hint` says how to do without the question.
+///
+/// # Errors
+/// `Forbidden` after a no, or if nobody can be asked; `Cancelled` after Ctrl-C.
+pub(crate) async fn confirm(question: &str, hint: &str, as_json: bool) -> Result<(), Error> {
+    let why = if as_json {
+        "--json asks no questions"
+    } else {
+        "there is no terminal to ask on"
+    };
+    if as_json || !stdin().is_terminal() {
+        let message = format!("nothing was changed: this needs a yes, and {why}");
+        return Err(Error::new(Code::Forbidden, message).hint(hint));
+    }
+    match ask(&format!("{question} [y/N] ")).await?.as_deref() {
+        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
+        _ => Err(Error::new(Code::Forbidden, "nothing was changed")),
+    }
+}
+
+/// Returns whether a question can be asked and is seen.
+pub(crate) fn can_ask() -> bool {
+    stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks a question and returns the answer without the space around it; `None` at the end of the input.
+///
+/// # Errors
+/// `Cancelled` after Ctrl-C.
+pub(crate) async fn ask(question: &str) -> Result<Option<String>, Error> {
+    output::prompt(question);
+    let read = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        let read = stdin().read_line(&mut answer);
+        matches!(read, Ok(1..)).then(|| answer.trim().to_owned())
+    });
+    tokio::select! {
+        answer = read => Ok(answer.ok().flatten()),
+        _ = tokio::signal::ctrl_c() => {
+            output::error_line("");
+            Err(Error::new(Code::Cancelled, "interrupted"))
+        }
+    }
+}
