@@ -17,6 +17,8 @@ SECONDS = 240
 STORY = "Once upon a time there was a fox. "
 # Two that fit the context of 2,048 tokens, also with what a summary asks for, and a third that fits only without them.
 TURNS = [f"{STORY * 60} What is it about?", f"{STORY * 20} And this?", f"{STORY * 140} And what came after?"]
+# The user's settings of agents.
+OWN = ("OPENAI_", "ANTHROPIC_", "OPENCODE_", "CLAUDE")
 # What each agent asks the model for when it compacts.
 COMPACTS = (b"summar", b"compact", b"compress")
 
@@ -29,7 +31,7 @@ class Agent:
         self.work = home / "work"
         self.work.mkdir()
         subprocess.run(["git", "init", "--quiet", str(self.work)], check=True)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ANTHROPIC_", "OPENCODE_"))}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
         folders = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "CACHE", "STATE")}
         self.environment = {**kept, **folders, "HOME": str(home), "PWD": str(self.work), "NO_COLOR": "1", **self.settings()}
         self.log = []
@@ -59,12 +61,28 @@ class OpenCode(Agent):
 
     def ask(self, text, tier=PLAIN, go_on=False, tools=False):
         # The package of this kind of machine; its parent's own script would copy it from there.
-        program = sorted((installed.node() / "node_modules").glob("opencode-*/bin/opencode"))[-1]
+        program = sorted(installed.agents().glob("opencode-*/bin/opencode"))[-1]
         more = ["--agent", "reader"] if tools else []
         return self.run(program, "run", "--format", "json", "-m", f"tierbar/{tier}", *more, *(["-c"] if go_on else []), text)
 
 
-AGENTS = [OpenCode]
+class ClaudeCode(Agent):
+    id, name, package = "claude-code", "Claude Code", "@anthropic-ai/claude-code"
+
+    def settings(self):
+        switches = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY")
+        limits = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "64", "MAX_THINKING_TOKENS": "0"}
+        server = {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "unused", "ANTHROPIC_SMALL_FAST_MODEL": PLAIN}
+        return {**dict.fromkeys(switches, "1"), **limits, **server}
+
+    def ask(self, text, tier=PLAIN, go_on=False, tools=False):
+        # As with opencode, without what would fill the context, and the package of this kind of machine.
+        program = sorted(installed.agents().glob("@anthropic-ai/claude-code-*/claude"))[-1]
+        bare = ["--bare", "--system-prompt", "Answer briefly.", "--tools", "Read" if tools else ""]
+        return self.run(program, *bare, "--model", tier, *(["-c"] if go_on else []), "-p", text)
+
+
+AGENTS = [OpenCode, ClaudeCode]
 
 
 def answered(agent, **more):
@@ -87,8 +105,16 @@ def compacts(agent, recorder):
     return "" if later[-1]["status"] == 200 else f"compacted, and was not answered: {last_line(done)}"
 
 
-def unknown(agent):
+def offers_tools(agent, recorder):
+    why = answered(agent, tier=TOOLS, tools=True)
+    offered = any(json.loads(each["request"] or b"{}").get("tools") for each in recorder.exchanges)
+    return why or ("" if offered else "no tool was offered")
+
+
+def unknown(agent, recorder):
     done = agent.ask("Hello", tier="gpt-99")
+    if not any(each["status"] == 404 for each in recorder.exchanges):
+        return f"no request was refused: {last_line(done)}"
     return "" if "gpt-99" in done.stdout + done.stderr else f"the model is not named: {last_line(done)}"
 
 
@@ -99,14 +125,14 @@ def last_line(done):
 
 TRIED = {
     "text": lambda agent, _: answered(agent),
-    "tools": lambda agent, _: answered(agent, tier=TOOLS, tools=True),
+    "tools": offers_tools,
     "compacts": compacts,
-    "unknown": lambda agent, _: unknown(agent),
+    "unknown": unknown,
 }
 
 
 def try_agent(kind, serving, folder):
-    package = json.loads((installed.node() / "node_modules" / kind.package / "package.json").read_text())
+    package = json.loads((installed.agents() / kind.package / "package.json").read_text())
     row, log = Row(kind.id, kind.name, package["version"]), []
     for cell, attempt in TRIED.items():
         recorder = Recorder(serving.url)

@@ -110,7 +110,7 @@ def try_client(client, serving, log, cells, **more):
     with log.open("w") as errors:
         process = subprocess.Popen(client.command(), env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
     lines = queue.Queue()
-    threading.Thread(target=lambda: [lines.put(line) for line in process.stdout] + [lines.put(None)], daemon=True).start()
+    threading.Thread(target=read, args=(process.stdout, lines), daemon=True).start()
     cell = None
     try:
         while line := lines.get(timeout=SILENT_SECONDS):
@@ -128,11 +128,21 @@ def try_client(client, serving, log, cells, **more):
     finally:
         process.kill()
         process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
         recorder.stop()
     for cell in cells.keys() - row.cells.keys():
         last = (log.read_text(errors="replace").strip().splitlines() or ["it ended"])[-1]
         row.cells[cell] = f"not reached: {last[:200]}"
     return row
+
+
+def read(output, lines):
+    """Puts each line in the queue, and `None` at the end. Whoever reads closes: another thread would wait for the reading to end."""
+    with output:
+        for line in output:
+            lines.put(line)
+    lines.put(None)
 
 
 def take(row, said, recorder):
