@@ -5524,6 +5524,7 @@ export interface components {
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
+            /** @description What answers this once. Default: the chat's model. */
             model?: string | null;
             /** @description Further fields of the request in OpenAI's form, such as `temperature` and `think`. */
             options?: {

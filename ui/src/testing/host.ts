@@ -319,10 +319,9 @@ export class Network {
   }
 
   #begin(chat: Chat, request: Sent): Response {
-    const { text, model, parent, when_full } = request.body;
+    const { text, parent, when_full } = request.body;
     if (chat.turn !== null) return refusal(409, 'conflict', 'This chat is answering another question.');
     this.#ids += 2;
-    if (model) chat.model = model;
     if (when_full) chat.when_full = when_full;
     let question: ChatMessage | undefined;
     if (text !== undefined) {

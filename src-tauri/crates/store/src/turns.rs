@@ -38,7 +38,7 @@ pub struct NewTurn {
     pub text: Option<String>,
     /// With a question, the message before it; without, the question or one of its answers.
     pub parent: Parent,
-    /// What answers from now on, if that changes.
+    /// What answers this once, in place of the chat's model.
     pub model: Option<String>,
     /// What happens from now on once the context is full, if that changes.
     pub when_full: Option<WhenFull>,
@@ -48,6 +48,8 @@ pub struct NewTurn {
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedTurn {
     pub chat: ChatSummary,
+    /// What answers.
+    pub model: String,
     /// From the chat's first message to the question.
     pub conversation: Vec<ChatMessage>,
     /// The summaries that answers of this chat were written with, those of other branches too.
@@ -61,7 +63,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Code::NotFound`] for an unknown chat or parent, [`Code::BadRequest`] if there is no question.
-    pub async fn open_turn(&self, chat: &str, turn: NewTurn) -> Result<OpenedTurn, Error> {
+    pub async fn open_turn(&self, chat: &str, mut turn: NewTurn) -> Result<OpenedTurn, Error> {
         let chat = chat.to_owned();
         let blank = turn
             .text
@@ -70,13 +72,12 @@ impl Store {
         if blank {
             return Err(Error::new(Code::BadRequest, "the message is empty"));
         }
-        let fields = chats::ChatFields {
-            model: turn.model.clone(),
-            when_full: turn.when_full,
+        let once = chats::ChatFields {
+            model: turn.model.take(),
             ..chats::ChatFields::default()
         };
-        let fields = fields.checked()?;
-        self.call(move |database| database.write(|change| open(change, &chat, &fields, &turn))?)
+        turn.model = once.checked()?.model;
+        self.call(move |database| database.write(|change| open(change, &chat, &turn))?)
             .await
     }
 
@@ -143,7 +144,6 @@ impl Store {
 fn open(
     change: &Transaction,
     chat: &str,
-    fields: &chats::ChatFields,
     turn: &NewTurn,
 ) -> rusqlite::Result<Result<OpenedTurn, Error>> {
     if chats::find(change, chat)?.is_none() {
@@ -192,7 +192,11 @@ fn open(
         let error = Error::new(Code::BadRequest, "there is no question to answer");
         return Ok(Err(error.hint("send the question as \"text\"")));
     };
-    chats::update(change, chat, fields)?;
+    let fields = chats::ChatFields {
+        when_full: turn.when_full,
+        ..chats::ChatFields::default()
+    };
+    chats::update(change, chat, &fields)?;
     let draft = NewMessage {
         role: Role::Assistant,
         content: String::new(),
@@ -210,6 +214,7 @@ fn open(
         return Ok(Err(no_chat(chat)));
     };
     Ok(Ok(OpenedTurn {
+        model: turn.model.clone().unwrap_or_else(|| chat.model.clone()),
         chat,
         conversation,
         summaries,

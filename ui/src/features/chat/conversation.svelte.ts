@@ -34,6 +34,14 @@ export interface LiveAnswer {
   firstTokenMs: number | null;
 }
 
+/** How one answer differs from the chat's. */
+export interface AnswerChoice {
+  /** What answers, this time alone. */
+  model?: string;
+  /** Holds for the chat from then on. */
+  whenFull?: WhenFull;
+}
+
 /** What a conversation needs from the page around it. */
 export interface Surroundings {
   api: Api;
@@ -51,6 +59,8 @@ export class Conversation {
   /** What happens once the context does not hold the chat. */
   whenFull = $state<WhenFull>('refuse');
   draft = $state('');
+  /** The question that the draft replaces once it is sent. */
+  editing = $state.raw<Message | null>(null);
   /** All branches, oldest first; a question on its way to the host is the last. */
   messages = $state.raw<Message[]>([]);
   /** The last message of the branch that is shown. */
@@ -72,6 +82,8 @@ export class Conversation {
   #leave = new AbortController();
   /** The user wants the answer to end, also one that has not begun. */
   #stopped = false;
+  /** The draft that an edited question has taken the place of. */
+  #aside = '';
   /** The chat as the host last described it. */
   #summary: ChatSummary | null = null;
 
@@ -134,10 +146,11 @@ export class Conversation {
     }
   }
 
-  /** Shows another answer to a question, with what follows from it. */
-  async show(answer: Message): Promise<void> {
-    if (answer.id === null || this.busy) return;
-    const leaf = lastBelow(this.messages, answer.id);
+  /** Shows another version of a question or an answer, with what follows from it. */
+  async show(message: Message): Promise<void> {
+    if (message.id === null || this.busy) return;
+    this.cancelEdit();
+    const leaf = lastBelow(this.messages, message.id);
     this.leaf = leaf;
     try {
       this.#note(await this.#patch({ leaf }));
@@ -146,20 +159,45 @@ export class Conversation {
     }
   }
 
+  /** Puts a question into the draft. Sent, the draft begins a branch beside it. */
+  edit(question: Message): void {
+    if (this.busy || this.opening || question.id === null) return;
+    if (this.editing === null) this.#aside = this.draft;
+    this.editing = question;
+    this.draft = question.content;
+  }
+
+  /** Edits the last question that is shown. Returns whether there is one. */
+  editLast(): boolean {
+    const last = this.turns.findLast(({ question }) => question !== null && question.id !== null);
+    if (last?.question) this.edit(last.question);
+    return this.editing !== null;
+  }
+
+  /** Leaves the question as it is, and restores what was typed before. */
+  cancelEdit(): void {
+    if (this.editing === null) return;
+    this.editing = null;
+    this.draft = this.#aside;
+  }
+
   async send(text: string): Promise<void> {
     if (this.busy || this.opening || text.trim() === '') return;
-    this.draft = '';
+    if (this.editing !== null) this.leaf = this.editing.parent;
+    const kept = this.editing === null ? '' : this.#aside;
+    this.editing = null;
+    this.draft = kept;
     this.messages = [...this.messages.filter(({ id }) => id !== null), unsent(text, this.leaf)];
     await this.answer();
   }
 
-  /** Answers the last question: for the first time, after an error, or once more. `whenFull` holds for the chat from then on. */
-  async answer(whenFull?: WhenFull): Promise<void> {
+  /** Answers the last question: for the first time, after an error, or once more. */
+  async answer(choice: AnswerChoice = {}): Promise<void> {
     if (this.busy) return;
     const sent = performance.now();
     this.#begin();
     try {
-      const begun = await this.#ask(whenFull);
+      const begun = await this.#ask(choice);
       if (begun === null) return;
       if (this.#stopped) await this.#cancel();
       await this.#follow(begun.id, sent);
@@ -271,7 +309,7 @@ export class Conversation {
   }
 
   /** Begins a turn; `null` if it was stopped before. */
-  async #ask(whenFull?: WhenFull): Promise<TurnBegun | null> {
+  async #ask({ model = this.model, whenFull }: AnswerChoice): Promise<TurnBegun | null> {
     const { api } = this.#around;
     if (this.id === null) {
       const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model } });
@@ -284,8 +322,8 @@ export class Conversation {
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path: { id: this.id },
       body: question
-        ? { ...choice, text: question.content, model: this.model, parent: question.parent }
-        : { ...choice, model: this.model, parent: this.leaf },
+        ? { ...choice, text: question.content, model, parent: question.parent }
+        : { ...choice, model, parent: this.leaf },
     });
     this.#turn = begun.id;
     this.#note(begun.chat);

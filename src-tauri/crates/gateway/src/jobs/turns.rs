@@ -83,6 +83,7 @@ pub(crate) struct Question {
     #[serde(default)]
     #[schema(value_type = Option<u64>)]
     parent: Parent,
+    /// What answers this once. Default: the chat's model.
     model: Option<String>,
     /// What happens, from now on, once the context does not hold the chat.
     when_full: Option<WhenFull>,
@@ -157,7 +158,7 @@ impl Jobs {
         drop(turns);
         let question = opened.conversation.last().cloned();
         let prompt = Prompt {
-            model: opened.chat.model.clone(),
+            model: opened.model,
             when_full: opened.chat.when_full,
             excerpt: Excerpt::new(opened.conversation, opened.summaries),
             options,

@@ -64,7 +64,11 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
         ..NewTurn::default()
     };
     let second = answered(&store, &id, again, "one").await;
-    assert_eq!(second.chat.model, "heavy");
+    assert_eq!(
+        (&*second.model, &*second.chat.model),
+        ("heavy", "auto"),
+        "another model answers this once"
+    );
     assert_eq!(second.conversation, first.conversation);
     let kept = store.chat(&id).await.unwrap();
     assert_eq!(shown(&kept), ["One?", "one"]);
