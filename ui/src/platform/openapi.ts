@@ -5524,7 +5524,9 @@ export interface components {
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
-            /** @description What answers this once. Default: the chat's model. */
+            /** @description `parent` is an answer that ended before the model did, and is continued in the same message. Without `text`. */
+            continue?: boolean;
+            /** @description What answers this once. Default: the chat's model; for an answer that is continued, the tier that began it. */
             model?: string | null;
             /** @description Further fields of the request in OpenAI's form, such as `temperature` and `think`. */
             options?: {

@@ -91,12 +91,24 @@ export class RunningTurn {
   #events: TurnEvent[] = [];
   #followers: Stream[] = [];
 
-  constructor(id: string, request: Sent, chat: Chat, question: ChatMessage, answerId: number) {
+  constructor(
+    id: string,
+    request: Sent,
+    chat: Chat,
+    question: ChatMessage,
+    answerId: number,
+    continued?: ChatMessage,
+  ) {
     this.id = id;
     this.request = request;
     this.#chat = chat;
     this.#question = question;
     this.#answerId = answerId;
+    for (const part of continued?.parts ?? []) {
+      if (part.type !== 'text') continue;
+      this.text += part.text;
+      this.event({ type: 'text', text: part.text, tokens: 0, decode_ms: 0 });
+    }
     const why = 'it is a greeting; fast is loaded';
     this.event({ type: 'started', tier: 'fast', model: 'smol', why, instead_of: null });
     chat.messages.push({ ...this.#answer('stop', null), finish: null });
@@ -319,11 +331,12 @@ export class Network {
   }
 
   #begin(chat: Chat, request: Sent): Response {
-    const { text, parent, when_full } = request.body;
+    const { text, parent, when_full, continue: continues } = request.body;
     if (chat.turn !== null) return refusal(409, 'conflict', 'This chat is answering another question.');
     this.#ids += 2;
     if (when_full) chat.when_full = when_full;
     let question: ChatMessage | undefined;
+    const continued = continues ? chat.messages.find(({ id }) => id === parent) : undefined;
     if (text !== undefined) {
       question = message(this.#ids - 1, parent === undefined ? chat.leaf : parent, text);
       chat.messages.push(question);
@@ -333,10 +346,12 @@ export class Network {
       question = from?.role === 'assistant' ? chat.messages.find(({ id }) => id === from.parent) : from;
     }
     if (!question) return refusal(400, 'bad_request', 'There is no question to answer.');
-    const turn = new RunningTurn(`t${this.#ids}`, request, chat, question, this.#ids);
+    const answer = continued?.id ?? this.#ids;
+    chat.messages = chat.messages.filter((message) => message !== continued);
+    const turn = new RunningTurn(`t${this.#ids}`, request, chat, question, answer, continued);
     this.turns.push(turn);
     chat.turn = turn.id;
-    const begun: TurnBegun = { id: turn.id, chat: summary(chat), question, answer: this.#ids };
+    const begun: TurnBegun = { id: turn.id, chat: summary(chat), question, answer };
     return Response.json(begun, { status: 201 });
   }
 }

@@ -186,6 +186,17 @@ pub enum Finish {
     Error,
 }
 
+impl Finish {
+    /// Returns whether the answer ended before the model ended it, so that it can be carried on.
+    #[must_use]
+    pub fn can_continue(self) -> bool {
+        match self {
+            Self::Stop => false,
+            Self::Length | Self::Stopped | Self::Error => true,
+        }
+    }
+}
+
 impl ChatMessage {
     /// The text of its text parts.
     #[must_use]

@@ -204,6 +204,18 @@ pub(crate) fn append(
     Ok(())
 }
 
+/// Has a turn carry an answer on: it is unfinished again, and its parts are the first of its pieces.
+pub(crate) fn reopen(
+    connection: &Connection,
+    answer: &ChatMessage,
+    turn: &str,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE messages SET finish = NULL, turn = ?2 WHERE id = ?1")?
+        .execute(params![answer.id, turn])?;
+    answer_pieces::append(connection, answer.id, &answer.parts)
+}
+
 /// Writes an answer in place of its pieces; with `answer.finish` it is whole. The message; `None` if it is gone with its chat.
 pub(crate) fn write(
     connection: &Connection,

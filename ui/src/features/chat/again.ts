@@ -1,6 +1,7 @@
 import type { Action } from '../../lib/Menu.svelte';
 import type { ChainStatus, TierStatus } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
+import type { Message } from './turns';
 
 /** The ways to another answer: what answers this chat, then each other tier and chain, for that answer alone. */
 export function otherAnswers(
@@ -22,4 +23,10 @@ export function otherAnswers(
       run: () => answer(name),
     })),
   ];
+}
+
+/** Whether the tier that wrote an answer can carry it on: only Tierbar's own engine goes on where a message ends. */
+export function canContinue(answer: Message, tiers: TierStatus[]): boolean {
+  const unfinished = answer.finish !== null && answer.finish !== 'stop' && answer.content.trim() !== '';
+  return unfinished && tiers.some(({ id, engine }) => id === answer.tier && engine === 'embedded');
 }

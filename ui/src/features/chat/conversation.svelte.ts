@@ -40,6 +40,8 @@ export interface AnswerChoice {
   model?: string;
   /** Holds for the chat from then on. */
   whenFull?: WhenFull;
+  /** An answer to carry on, in place of a new one. */
+  continued?: Message;
 }
 
 /** What a conversation needs from the page around it. */
@@ -195,7 +197,7 @@ export class Conversation {
   async answer(choice: AnswerChoice = {}): Promise<void> {
     if (this.busy) return;
     const sent = performance.now();
-    this.#begin();
+    this.#begin(choice.continued);
     try {
       const begun = await this.#ask(choice);
       if (begun === null) return;
@@ -220,14 +222,14 @@ export class Conversation {
     this.#leave.abort();
   }
 
-  #begin(): void {
+  #begin(continued?: Message): void {
     this.#leave = new AbortController();
     this.#stopped = false;
     this.busy = true;
     this.problem = null;
     this.live = {
-      text: '',
-      reasoning: '',
+      text: continued?.content ?? '',
+      reasoning: continued?.reasoning ?? '',
       tier: null,
       model: null,
       why: null,
@@ -309,7 +311,7 @@ export class Conversation {
   }
 
   /** Begins a turn; `null` if it was stopped before. */
-  async #ask({ model = this.model, whenFull }: AnswerChoice): Promise<TurnBegun | null> {
+  async #ask({ model = this.model, whenFull, continued }: AnswerChoice): Promise<TurnBegun | null> {
     const { api } = this.#around;
     if (this.id === null) {
       const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model } });
@@ -319,14 +321,18 @@ export class Conversation {
     if (this.#stopped) return null;
     const question = this.messages.find(({ id }) => id === null);
     const choice = whenFull ? { when_full: whenFull } : {};
+    const path = { id: this.id };
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
-      path: { id: this.id },
-      body: question
-        ? { ...choice, text: question.content, model, parent: question.parent }
-        : { ...choice, model, parent: this.leaf },
+      path,
+      body: continued
+        ? { ...choice, continue: true, parent: continued.id }
+        : question
+          ? { ...choice, text: question.content, model, parent: question.parent }
+          : { ...choice, model, parent: this.leaf },
     });
     this.#turn = begun.id;
     this.#note(begun.chat);
+    if (continued) return begun;
     if (question)
       this.messages = [...this.messages.filter(({ id }) => id !== null), shownMessage(begun.question)];
     this.leaf = begun.question.id;
@@ -345,7 +351,8 @@ export class Conversation {
   /** Shows the turn's events as they come. `sent`: when this page asked, if it did. */
   async #follow(turn: string, sent: number | null): Promise<void> {
     this.#turn = turn;
-    let live = this.live as LiveAnswer;
+    // Its events begin with what an answer that is continued has already.
+    let live = { ...(this.live as LiveAnswer), text: '', reasoning: '' };
     let first: number | null = null;
     // One paint per frame, however fast the words come.
     let frame = 0;
@@ -357,7 +364,7 @@ export class Conversation {
       const path = { id: this.id ?? '', turn };
       for await (const event of followTurn(this.#around.api, path, this.#leave.signal)) {
         const now = performance.now();
-        if (event.type === 'text' && first === null) first = now;
+        if (event.type === 'text' && event.tokens > 0 && first === null) first = now;
         if (event.type === 'finished' || event.type === 'failed') {
           this.#conclude(event, sent, first ?? now);
           return;
@@ -382,8 +389,9 @@ export class Conversation {
     const { tier } = answer;
     const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
     const shown = shownMessage(answer);
-    const others = this.messages.filter(({ id }) => id !== shown.id);
-    this.messages = [...others, { ...shown, parent: shown.parent ?? this.leaf, loadMs }];
+    const stored = { ...shown, parent: shown.parent ?? this.leaf, loadMs };
+    const at = this.messages.findIndex(({ id }) => id === shown.id);
+    this.messages = at < 0 ? [...this.messages, stored] : this.messages.with(at, stored);
     this.leaf = answer.id;
   }
 
@@ -422,9 +430,11 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
         tokensPerSecond: rate(event),
       };
     case 'text': {
+      const text = live.text + event.text;
+      // What a continued answer has already took no token of this turn.
+      if (event.tokens === 0) return { ...live, text };
       const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
-      const tokensPerSecond = rate(event);
-      return { ...live, text: live.text + event.text, loading: false, tokensPerSecond, firstTokenMs };
+      return { ...live, text, loading: false, tokensPerSecond: rate(event), firstTokenMs };
     }
   }
 }

@@ -307,6 +307,39 @@ describe('the chat page', () => {
     expect(network.chats[0]?.model).toBe('auto');
   });
 
+  it('continues an answer that reached its limit in the same message', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('Once upon');
+    first.finish('length', 1);
+    await fireEvent.click(await screen.findByTestId('continue'));
+    await until(() => network.turns.length === 2);
+    const second = network.turns[1] as RunningTurn;
+    const { id } = network.messages('c1')[0] as { id: number };
+    expect(second.request.body).toEqual({ continue: true, parent: id + 1 });
+    second.words(' a time');
+    await until(() => screen.getByTestId('message-assistant').textContent?.includes('Once upon a time'));
+    expect(screen.queryByTestId('continue')).toBeNull();
+    second.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getAllByTestId('message-assistant')).toHaveLength(1);
+    expect(screen.queryByTestId('continue')).toBeNull();
+    expect(chats.current.messages).toHaveLength(2);
+  });
+
+  it('offers to continue no answer of another server’s', async () => {
+    start();
+    await until(() => network.eventStreams.length === 1);
+    const tiers = STATUS.tiers.map((tier) => ({ ...tier, engine: 'endpoint' as const }));
+    network.eventStreams[0]?.event('snapshot', { ...STATUS, tiers });
+    await screen.findByTestId('composer');
+    const first = await ask('Hello?');
+    first.words('Once upon');
+    first.finish('length', 1);
+    await screen.findByTestId('answer-ending');
+    expect(screen.queryByTestId('continue')).toBeNull();
+  });
+
   it('edits a question in the composer, and pages through its versions', async () => {
     await open();
     const first = await ask('Hello?');

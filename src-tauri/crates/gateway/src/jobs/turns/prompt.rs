@@ -92,6 +92,43 @@ impl Prompt {
     }
 }
 
+/// Returns the tier that continues an answer. Only Tierbar's own engine is known to go on with a message where it ends: other servers
+/// may begin it again.
+///
+/// # Errors
+/// `BadRequest` for a tier behind another server, and for one that does not exist.
+pub(super) fn tier_that_continues(
+    name: Option<&str>,
+    tiers: &[TierStatus],
+) -> Result<String, Error> {
+    let name = name.unwrap_or_default();
+    let is_named = |tier: &&TierStatus| {
+        tier.id.as_str() == name || tier.model.as_ref().is_some_and(|id| id.as_str() == name)
+    };
+    match tiers.iter().find(is_named) {
+        Some(tier) if tier.engine == EngineKind::Embedded => Ok(tier.id.to_string()),
+        Some(tier) => {
+            let message = format!(
+                "the {} tier is served by another program, which may begin the answer again instead of continuing it",
+                tier.id
+            );
+            let error = Error::new(Code::BadRequest, message);
+            Err(error.hint("ask for another answer instead"))
+        }
+        None => {
+            let message = format!("there is no tier \"{name}\" to continue the answer");
+            let error = Error::new(Code::BadRequest, message);
+            Err(error.hint("name a tier as \"model\", or ask for another answer"))
+        }
+    }
+}
+
+/// Has the model go on with the last message, which is its own. It cannot think first: thoughts come before an answer.
+pub(super) fn continue_last_message(options: &mut Map<String, Value>) {
+    options.insert("continue_final_message".to_owned(), true.into());
+    options.insert("think".to_owned(), false.into());
+}
+
 /// A conversation as a request.
 ///
 /// # Errors
@@ -108,4 +145,26 @@ pub(super) fn request(
     chat.insert("model".to_owned(), model.into());
     chat.insert("messages".to_owned(), messages.collect::<Value>());
     Request::streamed_chat(chat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tier;
+    use tierbar_core::TierState;
+
+    #[test]
+    fn only_the_own_engine_continues_an_answer() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("cloud", None, TierState::Ready),
+        ];
+        tiers[1].engine = EngineKind::Endpoint;
+        let continues = |name| tier_that_continues(name, &tiers).ok();
+        assert_eq!(continues(Some("fast")).as_deref(), Some("fast"));
+        assert_eq!(continues(Some("small")).as_deref(), Some("fast"));
+        assert_eq!(continues(Some("cloud")), None);
+        assert_eq!(continues(Some("gone")), None);
+        assert_eq!(continues(None), None);
+    }
 }

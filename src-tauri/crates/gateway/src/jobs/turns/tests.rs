@@ -38,11 +38,16 @@ impl Stage {
         let answer = move |body: Bytes| {
             let _gone = asked.send(serde_json::from_slice(&body).unwrap());
             let said = Arc::clone(&said);
-            let words = stream::unfold((), move |()| {
+            // An answer that has ended takes none of the next one's words.
+            let words = stream::unfold(false, move |ended| {
                 let said = Arc::clone(&said);
                 async move {
+                    if ended {
+                        return None;
+                    }
                     let word = said.lock().await.recv().await?;
-                    Some((Ok::<_, Infallible>(Bytes::from(word)), ()))
+                    let ends = word.contains("[DONE]");
+                    Some((Ok::<_, Infallible>(Bytes::from(word)), ends))
                 }
             });
             let kind = [(header::CONTENT_TYPE, "text/event-stream")];
@@ -77,7 +82,11 @@ impl Stage {
     }
 
     fn finish(&self) {
-        let chunk = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+        self.finish_as("stop");
+    }
+
+    fn finish_as(&self, reason: &str) {
+        let chunk = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
         let end = format!("data: {chunk}\n\ndata: [DONE]\n\n");
         self.words.send(end).unwrap();
     }
@@ -312,6 +321,52 @@ async fn a_stop_keeps_what_has_arrived() {
         204
     );
     stage.bench.released().await;
+}
+
+#[tokio::test]
+async fn an_answer_at_its_limit_continues_in_its_message() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    stage.say("One");
+    stage.finish_as("length");
+    stage.follow(&turn, 0).await.last().await;
+    stage.requests.recv().await.unwrap();
+    let answer = stage.chat().await["messages"][1]["id"].clone();
+    let body = json!({"continue": true, "parent": answer});
+    let turn = stage.begin(body.clone()).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say(", two");
+    follower.text("One, two").await;
+    stage.finish();
+    let last = follower.last().await;
+    assert_eq!(last["message"]["id"], answer);
+    let chat = stage.chat().await;
+    assert_eq!(texts(&chat), ["?", "One, two"]);
+    assert_eq!(chat["messages"][1]["finish"], "stop");
+    let sent = stage.requests.recv().await.unwrap();
+    assert_eq!(sent["continue_final_message"], true);
+    let begun = json!({"role": "assistant", "content": "One"});
+    assert_eq!(sent["messages"][1], begun);
+
+    let path = format!("{}/turns", stage.path());
+    let refused = stage.bench.ask("POST", &path, body.to_string()).await;
+    assert_eq!(refused.status(), 400, "it is complete now");
+}
+
+#[tokio::test]
+async fn an_answer_to_which_nothing_is_added_stays_as_it_was() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    stage.say("One");
+    stage.finish_as("length");
+    stage.follow(&turn, 0).await.last().await;
+    let before = stage.chat().await;
+    let turn = stage.begin(json!({"continue": true})).await;
+    let chunk = json!({"choices": [{"index": 0, "delta": {"reasoning_content": "Hm"}}]});
+    stage.words.send(format!("data: {chunk}\n\n")).unwrap();
+    let last = stage.follow(&turn, 0).await.last().await;
+    assert_eq!(last["type"], "failed", "thoughts begin an answer again");
+    assert_eq!(stage.chat().await["messages"], before["messages"]);
 }
 
 #[tokio::test]
