@@ -11,6 +11,7 @@ import type {
   JobStatus,
   LeftOut,
   PagingStatus,
+  Preset,
   Status,
   TurnBegun,
   TurnEvent,
@@ -211,6 +212,9 @@ export class Network {
   /** Queued requests, newest first. */
   jobs: JobStatus[] = [];
   paging: PagingStatus = { tiers: [], disk: null };
+  presets: Preset[] = [];
+  models: unknown[] = [];
+  config: unknown = { config: { tiers: {} } };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
   /** Answers a request instead of the defaults below; `null` lets it through. */
@@ -250,6 +254,9 @@ export class Network {
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
+    if (url.startsWith('/tierbar/v1/presets')) return this.#preset(request);
+    if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });
+    if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
@@ -288,6 +295,16 @@ export class Network {
     return new Response(null, { status: 204 });
   }
 
+  #preset({ method, path, body }: Sent): Response {
+    const name = decodeURIComponent(path.split('/')[4] ?? '');
+    if (method === 'GET') return Response.json({ presets: this.presets });
+    this.presets = this.presets.filter((preset) => preset.name !== name);
+    if (method === 'DELETE') return new Response(null, { status: 204 });
+    const preset: Preset = { name, built_in: false, settings: body };
+    this.presets.push(preset);
+    return Response.json(preset);
+  }
+
   #chats(request: Sent): Response {
     const { method, path, body } = request;
     const [, id, turns, turn, events] =
@@ -303,6 +320,9 @@ export class Network {
         created_at: at,
         updated_at: at,
         when_full: body.when_full ?? 'refuse',
+        instructions: body.instructions ?? '',
+        sampling: body.sampling ?? {},
+        thinking: body.thinking ?? null,
         turn: null,
         leaf: null,
         messages: [],

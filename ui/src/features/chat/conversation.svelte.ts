@@ -1,5 +1,6 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
 import type {
+  AnswerSettings,
   Chat,
   ChatMessage,
   ChatSummary,
@@ -10,6 +11,7 @@ import type {
 } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
 import { followTurn } from './follow';
+import { NO_SETTINGS } from './presets.svelte';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
 /** The answer that is being written. */
@@ -60,6 +62,8 @@ export class Conversation {
   model = $state(AUTO);
   /** What happens once the context does not hold the chat. */
   whenFull = $state<WhenFull>('refuse');
+  /** What each answer follows. */
+  settings = $state.raw<AnswerSettings>(NO_SETTINGS);
   draft = $state('');
   /** The question that the draft replaces once it is sent. */
   editing = $state.raw<Message | null>(null);
@@ -145,6 +149,21 @@ export class Conversation {
       this.#note(await this.#patch({ when_full: whenFull }));
     } catch (cause) {
       this.problem = asApiError(cause);
+    }
+  }
+
+  /** Sets what the next answers follow. Returns why that was refused. */
+  async set(fields: Partial<AnswerSettings>): Promise<ApiError | null> {
+    const before = this.settings;
+    // At once, so that the next change begins from it.
+    this.settings = { ...before, ...fields };
+    if (this.id === null) return null;
+    try {
+      this.#note(await this.#patch(fields));
+      return null;
+    } catch (cause) {
+      this.settings = before;
+      return asApiError(cause);
     }
   }
 
@@ -284,6 +303,7 @@ export class Conversation {
   #take(chat: Chat): void {
     this.model = chat.model;
     this.whenFull = chat.when_full;
+    this.#takeSettings(chat);
     const { leaf, messages, ...summary } = chat;
     this.#summary = summary;
     const { turn } = summary;
@@ -314,7 +334,8 @@ export class Conversation {
   async #ask({ model = this.model, whenFull, continued }: AnswerChoice): Promise<TurnBegun | null> {
     const { api } = this.#around;
     if (this.id === null) {
-      const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model } });
+      const settings = this.settings === NO_SETTINGS ? {} : this.settings;
+      const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model, ...settings } });
       this.id = chat.id;
       this.#note(chat);
     }
@@ -398,10 +419,17 @@ export class Conversation {
   #note(summary: ChatSummary): void {
     this.#summary = summary;
     this.whenFull = summary.when_full;
+    this.#takeSettings(summary);
     this.#around.onSummary(summary);
   }
 
-  #patch(body: { model: string } | { leaf: number | null } | { when_full: WhenFull }): Promise<ChatSummary> {
+  #takeSettings({ instructions, sampling, thinking }: AnswerSettings): void {
+    this.settings = { instructions, sampling, thinking };
+  }
+
+  #patch(
+    body: { model: string } | { leaf: number | null } | { when_full: WhenFull } | Partial<AnswerSettings>,
+  ): Promise<ChatSummary> {
     return this.#around.api.patch('/tierbar/v1/chats/{id}', { path: { id: this.id ?? '' }, body });
   }
 }

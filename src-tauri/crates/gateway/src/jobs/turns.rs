@@ -178,11 +178,15 @@ impl Jobs {
         drop(turns);
         let mut asked = opened.conversation.iter();
         let question = asked.rfind(|message| message.role == Role::User).cloned();
+        // What this turn asks for comes before what the chat has.
+        let mut fields = opened.chat.settings.options();
+        fields.extend(options);
         let prompt = Prompt {
             model: opened.model,
             when_full: opened.chat.when_full,
+            instructions: opened.chat.settings.instructions.clone(),
             excerpt: Excerpt::new(opened.conversation, opened.summaries),
-            options,
+            options: fields,
         };
         self.note_chat_change();
         let jobs = Arc::clone(self);

@@ -15,6 +15,8 @@ use tierbar_core::{
 pub(super) struct Prompt {
     pub(super) model: String,
     pub(super) when_full: WhenFull,
+    /// The chat's system message; empty for none.
+    pub(super) instructions: String,
     pub(super) excerpt: Excerpt,
     /// Further fields of the request.
     pub(super) options: Map<String, Value>,
@@ -24,7 +26,21 @@ impl Prompt {
     /// # Errors
     /// `BadRequest` for an option of the wrong type.
     pub(super) fn request(&self) -> Result<Request, Error> {
-        request(&self.model, &self.excerpt.messages(), self.options.clone())
+        let messages = self.with_instructions(self.excerpt.messages());
+        request(&self.model, &messages, self.options.clone())
+    }
+
+    /// The instructions stand before a system message that the chat has, in one with it: some templates take no second.
+    fn with_instructions(&self, mut messages: Vec<(Role, String)>) -> Vec<(Role, String)> {
+        let instructions = self.instructions.trim();
+        if instructions.is_empty() {
+            return messages;
+        }
+        match messages.first_mut() {
+            Some((Role::System, text)) => *text = format!("{instructions}\n\n{text}"),
+            _ => messages.insert(0, (Role::System, instructions.to_owned())),
+        }
+        messages
     }
 
     /// Leaves messages out before anything is sent, as far as the last answer of the same tier shows that they find no room. Returns
