@@ -64,7 +64,7 @@ describe('chat settings', () => {
     expect(network.chats[0]?.sampling).toEqual({ max_tokens: 100 });
     await fireEvent.click(screen.getByTestId('chat-settings-reset'));
     await until(() => network.chats[0]?.instructions === '');
-    expect(screen.getByTestId('chat-settings').getAttribute('aria-label')).toBe('Chat Settings');
+    await until(() => screen.getByTestId('chat-settings').getAttribute('aria-label') === 'Chat Settings');
   });
 
   it('show what the tier has as placeholders, and thinking where the model can', async () => {
