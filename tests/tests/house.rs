@@ -471,7 +471,7 @@ const EDGE: [&str; 10] = [
     "ui",
     "keys",
 ];
-const ADMIN: [&str; 27] = [
+const ADMIN: [&str; 28] = [
     "models",
     "tiers",
     "events",
@@ -491,6 +491,7 @@ const ADMIN: [&str; 27] = [
     "origins",
     "paging",
     "pause",
+    "presets",
     "queue",
     "route",
     "schedules",

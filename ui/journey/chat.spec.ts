@@ -73,6 +73,7 @@ test('a stopped answer is kept so far, and frees its tier', async ({ chat, host 
   const kept = await words.innerText();
 
   await chat.getByTestId('regenerate').click();
+  await chat.getByTestId('regenerate-again').click();
   await expect(chat.getByTestId('stop')).toBeVisible();
   await expect(words).toHaveText(/\w+ \w+/);
   await chat.getByTestId('stop').click();

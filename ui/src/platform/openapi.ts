@@ -836,6 +836,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the presets. */
+        get: operations["listPresets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/presets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Saves a preset, in place of one of the same name. */
+        put: operations["putPreset"];
+        post?: never;
+        /** Deletes a preset. Chats that have its settings keep them. */
+        delete: operations["deletePreset"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/queue": {
         parameters: {
             query?: never;
@@ -1657,6 +1692,14 @@ export interface components {
              */
             why: string | null;
         };
+        /** @description What each answer of a chat follows. */
+        AnswerSettings: {
+            /** @description The system message of each request; empty for none. */
+            instructions: string;
+            sampling: components["schemas"]["ChatSampling"];
+            /** @description Whether the model thinks before it answers, if it can; `null` for what the tier has. */
+            thinking: boolean | null;
+        };
         /** @enum {string} */
         AnswerState: "waiting" | "asking" | "answered" | "failed";
         /** @description An error in Anthropic's form. */
@@ -2192,9 +2235,14 @@ export interface components {
         };
         /**
          * @description What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
-         *     `null` is not set.
+         *     `null` is not set, but for `thinking`.
          */
         ChatFields: {
+            /**
+             * @description The system message of each request; empty for none.
+             * @default null
+             */
+            instructions?: string | null;
             /**
              * Format: int64
              * @description The last message of the branch to show.
@@ -2206,6 +2254,10 @@ export interface components {
              * @default null
              */
             model?: string | null;
+            /** @default null */
+            sampling?: components["schemas"]["ChatSampling"] | null;
+            /** @description Whether the model thinks before it answers, if it can. `null` sets it to what the tier has. */
+            thinking?: boolean | null;
             /** @default null */
             title?: string | null;
             /** @default null */
@@ -2292,8 +2344,16 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /** @description How tokens are chosen, and how many. What is absent is the tier's. */
+        ChatSampling: components["schemas"]["Sampling"] & {
+            /**
+             * Format: int32
+             * @description The most tokens of an answer, with its reasoning.
+             */
+            max_tokens?: number | null;
+        };
         /** @description A chat without its messages. Times are RFC 3339 in UTC. */
-        ChatSummary: {
+        ChatSummary: components["schemas"]["AnswerSettings"] & {
             created_at: string;
             id: string;
             /** @description What answers: a tier's name, a model's id, or `auto`. */
@@ -4109,6 +4169,18 @@ export interface components {
              */
             step_down: boolean;
         };
+        /** @description A named set of such settings. */
+        Preset: {
+            /** @description It comes with Tierbar, and cannot be changed. */
+            built_in: boolean;
+            name: string;
+            settings: components["schemas"]["AnswerSettings"];
+        };
+        /** @description All presets. */
+        PresetList: {
+            /** @description Those that come with Tierbar, then the owner's by name. */
+            presets: components["schemas"]["Preset"][];
+        };
         /**
          * @description Memory pressure in three levels, as macOS names them.
          * @enum {string}
@@ -5524,6 +5596,9 @@ export interface components {
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
+            /** @description `parent` is an answer that ended before the model did, and is continued in the same message. Without `text`. */
+            continue?: boolean;
+            /** @description What answers this once. Default: the chat's model; for an answer that is continued, the tier that began it. */
             model?: string | null;
             /** @description Further fields of the request in OpenAI's form, such as `temperature` and `think`. */
             options?: {
@@ -5660,6 +5735,7 @@ export interface components {
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
+export type AnswerSettings = components['schemas']['AnswerSettings'];
 export type AnswerState = components['schemas']['AnswerState'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
@@ -5698,6 +5774,7 @@ export type ChatFields = components['schemas']['ChatFields'];
 export type ChatList = components['schemas']['ChatList'];
 export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
+export type ChatSampling = components['schemas']['ChatSampling'];
 export type ChatSummary = components['schemas']['ChatSummary'];
 export type ClientServer = components['schemas']['ClientServer'];
 export type ClientSettings = components['schemas']['ClientSettings'];
@@ -5833,6 +5910,8 @@ export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];
 export type Point = components['schemas']['Point'];
 export type PolicyConfig = components['schemas']['PolicyConfig'];
+export type Preset = components['schemas']['Preset'];
+export type PresetList = components['schemas']['PresetList'];
 export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
 export type Probabilities = components['schemas']['Probabilities'];
@@ -7413,6 +7492,80 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Status"];
                 };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listPresets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The presets */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    putPreset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a preset */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerSettings"];
+            };
+        };
+        responses: {
+            /** @description The preset */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preset"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    deletePreset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a preset */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The preset is deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

@@ -11,6 +11,7 @@ import type {
   JobStatus,
   LeftOut,
   PagingStatus,
+  Preset,
   Status,
   TurnBegun,
   TurnEvent,
@@ -91,12 +92,24 @@ export class RunningTurn {
   #events: TurnEvent[] = [];
   #followers: Stream[] = [];
 
-  constructor(id: string, request: Sent, chat: Chat, question: ChatMessage, answerId: number) {
+  constructor(
+    id: string,
+    request: Sent,
+    chat: Chat,
+    question: ChatMessage,
+    answerId: number,
+    continued?: ChatMessage,
+  ) {
     this.id = id;
     this.request = request;
     this.#chat = chat;
     this.#question = question;
     this.#answerId = answerId;
+    for (const part of continued?.parts ?? []) {
+      if (part.type !== 'text') continue;
+      this.text += part.text;
+      this.event({ type: 'text', text: part.text, tokens: 0, decode_ms: 0 });
+    }
     const why = 'it is a greeting; fast is loaded';
     this.event({ type: 'started', tier: 'fast', model: 'smol', why, instead_of: null });
     chat.messages.push({ ...this.#answer('stop', null), finish: null });
@@ -199,6 +212,9 @@ export class Network {
   /** Queued requests, newest first. */
   jobs: JobStatus[] = [];
   paging: PagingStatus = { tiers: [], disk: null };
+  presets: Preset[] = [];
+  models: unknown[] = [];
+  config: unknown = { config: { tiers: {} } };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
   /** Answers a request instead of the defaults below; `null` lets it through. */
@@ -238,6 +254,9 @@ export class Network {
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
+    if (url.startsWith('/tierbar/v1/presets')) return this.#preset(request);
+    if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });
+    if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
@@ -276,6 +295,16 @@ export class Network {
     return new Response(null, { status: 204 });
   }
 
+  #preset({ method, path, body }: Sent): Response {
+    const name = decodeURIComponent(path.split('/')[4] ?? '');
+    if (method === 'GET') return Response.json({ presets: this.presets });
+    this.presets = this.presets.filter((preset) => preset.name !== name);
+    if (method === 'DELETE') return new Response(null, { status: 204 });
+    const preset: Preset = { name, built_in: false, settings: body };
+    this.presets.push(preset);
+    return Response.json(preset);
+  }
+
   #chats(request: Sent): Response {
     const { method, path, body } = request;
     const [, id, turns, turn, events] =
@@ -291,6 +320,9 @@ export class Network {
         created_at: at,
         updated_at: at,
         when_full: body.when_full ?? 'refuse',
+        instructions: body.instructions ?? '',
+        sampling: body.sampling ?? {},
+        thinking: body.thinking ?? null,
         turn: null,
         leaf: null,
         messages: [],
@@ -319,12 +351,12 @@ export class Network {
   }
 
   #begin(chat: Chat, request: Sent): Response {
-    const { text, model, parent, when_full } = request.body;
+    const { text, parent, when_full, continue: continues } = request.body;
     if (chat.turn !== null) return refusal(409, 'conflict', 'This chat is answering another question.');
     this.#ids += 2;
-    if (model) chat.model = model;
     if (when_full) chat.when_full = when_full;
     let question: ChatMessage | undefined;
+    const continued = continues ? chat.messages.find(({ id }) => id === parent) : undefined;
     if (text !== undefined) {
       question = message(this.#ids - 1, parent === undefined ? chat.leaf : parent, text);
       chat.messages.push(question);
@@ -334,10 +366,12 @@ export class Network {
       question = from?.role === 'assistant' ? chat.messages.find(({ id }) => id === from.parent) : from;
     }
     if (!question) return refusal(400, 'bad_request', 'There is no question to answer.');
-    const turn = new RunningTurn(`t${this.#ids}`, request, chat, question, this.#ids);
+    const answer = continued?.id ?? this.#ids;
+    chat.messages = chat.messages.filter((message) => message !== continued);
+    const turn = new RunningTurn(`t${this.#ids}`, request, chat, question, answer, continued);
     this.turns.push(turn);
     chat.turn = turn.id;
-    const begun: TurnBegun = { id: turn.id, chat: summary(chat), question, answer: this.#ids };
+    const begun: TurnBegun = { id: turn.id, chat: summary(chat), question, answer };
     return Response.json(begun, { status: 201 });
   }
 }

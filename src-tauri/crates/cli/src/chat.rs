@@ -148,6 +148,11 @@ async fn converse(
     if let Some(id) = resume {
         let chat: Chat = client::read(client.get(&admin(&["chats", &id], &[])).await?)?;
         let shown = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
+        if let Some(tier) = &conversation.tier {
+            // From now on: the model of a turn answers it alone.
+            let path = admin(&["chats", &id], &[]);
+            client.patch(&path, &json!({"model": tier})).await?;
+        }
         let turn = chat.summary.turn;
         for message in shown.unwrap_or_default() {
             // What a running turn writes is printed as it comes.

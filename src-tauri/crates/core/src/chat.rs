@@ -1,9 +1,11 @@
 //! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
 
 pub mod context;
+pub mod settings;
 
 use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};
+use settings::AnswerSettings;
 
 /// A chat without its messages. Times are RFC 3339 in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -16,6 +18,8 @@ pub struct ChatSummary {
     pub updated_at: String,
     /// What happens once the context does not hold the chat.
     pub when_full: WhenFull,
+    #[serde(flatten)]
+    pub settings: AnswerSettings,
     /// The id of the turn that is running, if one is.
     #[serde(default)]
     #[schema(required = true)]
@@ -184,6 +188,17 @@ pub enum Finish {
     Stopped,
     /// It broke off; the message holds what had arrived.
     Error,
+}
+
+impl Finish {
+    /// Returns whether the answer ended before the model ended it, so that it can be carried on.
+    #[must_use]
+    pub fn can_continue(self) -> bool {
+        match self {
+            Self::Stop => false,
+            Self::Length | Self::Stopped | Self::Error => true,
+        }
+    }
 }
 
 impl ChatMessage {

@@ -18,6 +18,7 @@ mod models;
 mod origins;
 mod paging;
 mod pause;
+mod presets;
 mod queue;
 mod route;
 mod schedules;
@@ -98,6 +99,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::update, chats::delete))
         .routes(routes!(chats::add_message))
+        .routes(routes!(presets::list))
+        .routes(routes!(presets::put, presets::remove))
         .routes(routes!(turns::begin))
         .routes(routes!(turns::stop))
         .routes(routes!(turns::events))

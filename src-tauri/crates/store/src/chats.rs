@@ -1,21 +1,28 @@
 //! The table of chats.
 
-use crate::word::Word;
+use crate::{
+    json::{of_json, to_json},
+    word::Word,
+};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use tierbar_core::{
     Code, Error, TierId,
-    chat::{ChatSummary, context::WhenFull},
+    chat::{
+        ChatSummary,
+        context::WhenFull,
+        settings::{AnswerSettings, Change, ChatSampling},
+    },
 };
 use uuid::Uuid;
 
 const MAX_TITLE_CHARS: usize = 500;
 const MAX_MODEL_CHARS: usize = 500;
-const COLUMNS: &str = "id, title, model, created_at, updated_at, when_full";
+const COLUMNS: &str = "id, title, model, created_at, updated_at, when_full, settings";
 
 /// What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
-/// `null` is not set.
+/// `null` is not set, but for `thinking`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct ChatFields {
@@ -26,6 +33,13 @@ pub struct ChatFields {
     pub leaf: Option<u64>,
     /// What happens once the context does not hold the chat. Default: `refuse`.
     pub when_full: Option<WhenFull>,
+    /// The system message of each request; empty for none.
+    pub instructions: Option<String>,
+    /// Replaces all values that were set. `{}` leaves them to the tier.
+    pub sampling: Option<ChatSampling>,
+    /// Whether the model thinks before it answers, if it can. `null` sets it to what the tier has.
+    #[schema(value_type = Option<bool>)]
+    pub thinking: Change<bool>,
 }
 
 impl ChatFields {
@@ -42,7 +56,17 @@ impl ChatFields {
                     .hint("name a tier or a model, or use \"auto\""));
             }
         }
+        self.applied(AnswerSettings::default()).check()?;
         Ok(self)
+    }
+
+    /// Returns a chat's settings after this change.
+    fn applied(&self, before: AnswerSettings) -> AnswerSettings {
+        AnswerSettings {
+            instructions: self.instructions.clone().unwrap_or(before.instructions),
+            sampling: self.sampling.unwrap_or(before.sampling),
+            thinking: self.thinking.of(before.thinking),
+        }
     }
 }
 
@@ -75,6 +99,7 @@ pub(crate) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option
 
 pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::Result<ChatSummary> {
     let now = now();
+    let settings = fields.applied(AnswerSettings::default());
     let chat = ChatSummary {
         id: Uuid::new_v4().to_string(),
         title: fields.title.unwrap_or_default(),
@@ -82,11 +107,12 @@ pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::R
         created_at: now.clone(),
         updated_at: now,
         when_full: fields.when_full.unwrap_or_default(),
+        settings,
         turn: None,
     };
     connection
         .prepare_cached(&format!(
-            "INSERT INTO chats ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
+            "INSERT INTO chats ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
         ))?
         .execute(params![
             chat.id,
@@ -95,6 +121,7 @@ pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::R
             chat.created_at,
             chat.updated_at,
             Word(chat.when_full),
+            to_json(&chat.settings)?,
         ])?;
     Ok(chat)
 }
@@ -104,10 +131,13 @@ pub(crate) fn update(
     id: &str,
     fields: &ChatFields,
 ) -> rusqlite::Result<Option<ChatSummary>> {
+    let Some(chat) = find(connection, id)? else {
+        return Ok(None);
+    };
     connection
         .prepare_cached(
             "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), leaf = coalesce(?4, leaf),
-             when_full = coalesce(?5, when_full), updated_at = ?6 WHERE id = ?1",
+             when_full = coalesce(?5, when_full), updated_at = ?6, settings = ?7 WHERE id = ?1",
         )?
         .execute(params![
             id,
@@ -116,6 +146,7 @@ pub(crate) fn update(
             fields.leaf,
             fields.when_full.map(Word),
             now(),
+            to_json(&fields.applied(chat.settings))?,
         ])?;
     find(connection, id)
 }
@@ -164,6 +195,7 @@ pub(crate) fn title_if_untitled(
 }
 
 fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
+    let settings: String = row.get(6)?;
     Ok(ChatSummary {
         id: row.get(0)?,
         title: row.get(1)?,
@@ -171,6 +203,7 @@ fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
         created_at: row.get(3)?,
         updated_at: row.get(4)?,
         when_full: row.get::<_, Word<WhenFull>>(5)?.0,
+        settings: of_json(6, &settings)?,
         turn: None,
     })
 }

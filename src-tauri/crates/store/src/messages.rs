@@ -1,8 +1,12 @@
 //! The table of messages, each chat's a tree.
 
-use crate::{answer_pieces, word::Word};
+use crate::{
+    answer_pieces,
+    json::{of_json, optional, to_json},
+    word::Word,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use tierbar_core::{
     Code, Error,
     chat::{AnswerFacts, ChatMessage, Finish, Part, Role, text_parts},
@@ -61,7 +65,7 @@ pub(crate) fn add(
             chat,
             parent,
             Word(role),
-            json(&parts)?,
+            to_json(&parts)?,
             answer.tier,
             answer.model,
             answer.why,
@@ -70,9 +74,9 @@ pub(crate) fn add(
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
             turn,
-            answer.experts.map(|reads| json(&reads)).transpose()?,
-            answer.context.map(|used| json(&used)).transpose()?,
-            answer.left_out.as_ref().map(json).transpose()?,
+            answer.experts.map(|reads| to_json(&reads)).transpose()?,
+            answer.context.map(|used| to_json(&used)).transpose()?,
+            answer.left_out.as_ref().map(to_json).transpose()?,
         ])?;
     // SQLite's row ids begin at 1.
     let id = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
@@ -204,6 +208,18 @@ pub(crate) fn append(
     Ok(())
 }
 
+/// Has a turn carry an answer on: it is unfinished again, and its parts are the first of its pieces.
+pub(crate) fn reopen(
+    connection: &Connection,
+    answer: &ChatMessage,
+    turn: &str,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE messages SET finish = NULL, turn = ?2 WHERE id = ?1")?
+        .execute(params![answer.id, turn])?;
+    answer_pieces::append(connection, answer.id, &answer.parts)
+}
+
 /// Writes an answer in place of its pieces; with `answer.finish` it is whole. The message; `None` if it is gone with its chat.
 pub(crate) fn write(
     connection: &Connection,
@@ -219,7 +235,7 @@ pub(crate) fn write(
         )?
         .execute(params![
             id,
-            json(&parts)?,
+            to_json(&parts)?,
             answer.tier,
             answer.model,
             answer.why,
@@ -227,9 +243,9 @@ pub(crate) fn write(
             answer.finish.map(Word),
             answer.decode_tokens_per_second,
             answer.time_to_first_token_ms,
-            answer.experts.map(|reads| json(&reads)).transpose()?,
-            answer.context.map(|used| json(&used)).transpose()?,
-            answer.left_out.as_ref().map(json).transpose()?,
+            answer.experts.map(|reads| to_json(&reads)).transpose()?,
+            answer.context.map(|used| to_json(&used)).transpose()?,
+            answer.left_out.as_ref().map(to_json).transpose()?,
         ])?;
     answer_pieces::remove(connection, id)?;
     connection
@@ -281,7 +297,7 @@ pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
         let parts = answer_pieces::joined(connection, id)?;
         connection.execute(
             "UPDATE messages SET parts = ?2 WHERE id = ?1",
-            params![id, json(&parts)?],
+            params![id, to_json(&parts)?],
         )?;
         answer_pieces::remove(connection, id)?;
     }
@@ -301,11 +317,6 @@ pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn json<T: serde::Serialize + ?Sized>(parts: &T) -> rusqlite::Result<String> {
-    serde_json::to_string(parts)
-        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
-}
-
 fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
     let parts: String = row.get(3)?;
     let parts = of_json(3, &parts)?;
@@ -322,22 +333,10 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             finish: row.get::<_, Option<Word<Finish>>>(8)?.map(|word| word.0),
             decode_tokens_per_second: row.get(9)?,
             time_to_first_token_ms: row.get(10)?,
-            experts: facts(row, 11)?,
-            context: facts(row, 12)?,
-            left_out: facts(row, 13)?,
+            experts: optional(row, 11)?,
+            context: optional(row, 12)?,
+            left_out: optional(row, 13)?,
         },
-    })
-}
-
-/// A column that may be empty.
-fn facts<T: DeserializeOwned>(row: &Row, column: usize) -> rusqlite::Result<Option<T>> {
-    let text: Option<String> = row.get(column)?;
-    text.map(|text| of_json(column, &text)).transpose()
-}
-
-fn of_json<T: DeserializeOwned>(column: usize, text: &str) -> rusqlite::Result<T> {
-    serde_json::from_str(text).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
     })
 }
 

@@ -1,12 +1,12 @@
 //! What a turn reads and writes: its question, the conversation before it, and the answer while it is written.
 
 use crate::{NewMessage, Store, chats, messages, no_chat, title};
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
 use tierbar_core::{
     Code, Error,
     chat::{
-        AnswerFacts, ChatMessage, ChatSummary, Part, Role, branch,
+        AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, branch,
         context::{LeftOut, WhenFull},
     },
 };
@@ -38,17 +38,21 @@ pub struct NewTurn {
     pub text: Option<String>,
     /// With a question, the message before it; without, the question or one of its answers.
     pub parent: Parent,
-    /// What answers from now on, if that changes.
+    /// What answers this once, in place of the chat's model.
     pub model: Option<String>,
     /// What happens from now on once the context is full, if that changes.
     pub when_full: Option<WhenFull>,
+    /// The answer `parent` is carried on in its own message, if it can be: see [`Store::unfinished_answer`].
+    pub continues: bool,
 }
 
 /// A turn that has begun.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenedTurn {
     pub chat: ChatSummary,
-    /// From the chat's first message to the question.
+    /// What answers.
+    pub model: String,
+    /// From the chat's first message to the question, or to the answer that is carried on.
     pub conversation: Vec<ChatMessage>,
     /// The summaries that answers of this chat were written with, those of other branches too.
     pub summaries: Vec<LeftOut>,
@@ -61,7 +65,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Code::NotFound`] for an unknown chat or parent, [`Code::BadRequest`] if there is no question.
-    pub async fn open_turn(&self, chat: &str, turn: NewTurn) -> Result<OpenedTurn, Error> {
+    pub async fn open_turn(&self, chat: &str, mut turn: NewTurn) -> Result<OpenedTurn, Error> {
         let chat = chat.to_owned();
         let blank = turn
             .text
@@ -70,14 +74,36 @@ impl Store {
         if blank {
             return Err(Error::new(Code::BadRequest, "the message is empty"));
         }
-        let fields = chats::ChatFields {
-            model: turn.model.clone(),
-            when_full: turn.when_full,
+        let once = chats::ChatFields {
+            model: turn.model.take(),
             ..chats::ChatFields::default()
         };
-        let fields = fields.checked()?;
-        self.call(move |database| database.write(|change| open(change, &chat, &fields, &turn))?)
+        turn.model = once.checked()?.model;
+        self.call(move |database| database.write(|change| open(change, &chat, &turn))?)
             .await
+    }
+
+    /// Returns an answer that a turn can carry on: one that ended before the model did, with text.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] for an unknown chat, [`Code::BadRequest`] for anything but such an answer.
+    pub async fn unfinished_answer(
+        &self,
+        chat: &str,
+        parent: Parent,
+    ) -> Result<ChatMessage, Error> {
+        let chat = chat.to_owned();
+        self.call(move |database| {
+            database.read(|connection| {
+                if chats::find(connection, &chat)?.is_none() {
+                    return Ok(Err(no_chat(&chat)));
+                }
+                let all = messages::of_chat(connection, &chat)?;
+                let id = resolve(connection, &chat, parent)?;
+                Ok(unfinished(&all, id).cloned())
+            })?
+        })
+        .await
     }
 
     /// Adds what has arrived of a turn's answer since the last call. After the chat's deletion, nothing is added.
@@ -140,14 +166,72 @@ impl Store {
     }
 }
 
+/// The message that a parent names.
+fn resolve(connection: &Connection, chat: &str, parent: Parent) -> rusqlite::Result<Option<u64>> {
+    match parent {
+        Parent::Message(parent) => Ok(Some(parent)),
+        Parent::Root => Ok(None),
+        Parent::Leaf => chats::leaf(connection, chat),
+    }
+}
+
+/// Checks that a message is an answer that can be carried on.
+fn unfinished(all: &[ChatMessage], id: Option<u64>) -> Result<&ChatMessage, Error> {
+    let refused = |message: &str, hint: &str| {
+        Err(Error::new(Code::BadRequest, message.to_owned()).hint(hint.to_owned()))
+    };
+    let named = id.and_then(|id| all.iter().find(|message| message.id == id));
+    let Some(answer) = named.filter(|message| message.role == Role::Assistant) else {
+        return refused(
+            "there is no such answer in this chat",
+            "name the answer to continue as \"parent\"",
+        );
+    };
+    if !answer.answer.finish.is_some_and(Finish::can_continue) {
+        return refused("the answer is complete", "ask for another one instead");
+    }
+    if answer.text().trim().is_empty() {
+        return refused(
+            "the answer has no text to continue",
+            "ask for another one instead",
+        );
+    }
+    let path = branch(all, answer.id);
+    if path.iter().all(|message| message.role != Role::User) {
+        return refused("the answer has no question", "send a question as \"text\"");
+    }
+    Ok(answer)
+}
+
+/// Has a turn carry an answer on. What it has so far becomes the first of its pieces.
+fn carry_on(
+    change: &Transaction,
+    chat: &str,
+    turn: &NewTurn,
+) -> rusqlite::Result<Result<OpenedTurn, Error>> {
+    let all = messages::of_chat(change, chat)?;
+    let id = resolve(change, chat, turn.parent)?;
+    let answer = match unfinished(&all, id) {
+        Ok(answer) => answer,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    if let Err(full) = messages::check_room(change, chat, 0)? {
+        return Ok(Err(full));
+    }
+    messages::reopen(change, answer, &turn.id)?;
+    opened(change, chat, turn, &all, answer.id, answer.id)
+}
+
 fn open(
     change: &Transaction,
     chat: &str,
-    fields: &chats::ChatFields,
     turn: &NewTurn,
 ) -> rusqlite::Result<Result<OpenedTurn, Error>> {
     if chats::find(change, chat)?.is_none() {
         return Ok(Err(no_chat(chat)));
+    }
+    if turn.continues {
+        return carry_on(change, chat, turn);
     }
     let text = turn.text.as_deref().unwrap_or_default();
     if let Err(full) = messages::check_room(change, chat, text.len())? {
@@ -159,9 +243,7 @@ fn open(
             let message = format!("there is no message {parent} in this chat");
             return Ok(Err(Error::new(Code::NotFound, message)));
         }
-        Parent::Message(parent) => Some(parent),
-        Parent::Root => None,
-        Parent::Leaf => chats::leaf(change, chat)?,
+        parent => resolve(change, chat, parent)?,
     };
     // What is refused changes nothing: the first write is behind the last refusal.
     let question = match &turn.text {
@@ -192,15 +274,31 @@ fn open(
         let error = Error::new(Code::BadRequest, "there is no question to answer");
         return Ok(Err(error.hint("send the question as \"text\"")));
     };
-    chats::update(change, chat, fields)?;
     let draft = NewMessage {
         role: Role::Assistant,
         content: String::new(),
         answer: AnswerFacts::default(),
     };
     let answer = messages::add(change, chat, Some(question), draft, Some(&turn.id))?.id;
+    opened(change, chat, turn, &all, question, answer)
+}
+
+/// A turn that begins: `end` is the last message of its conversation, and `answer` what it writes.
+fn opened(
+    change: &Transaction,
+    chat: &str,
+    turn: &NewTurn,
+    all: &[ChatMessage],
+    end: u64,
+    answer: u64,
+) -> rusqlite::Result<Result<OpenedTurn, Error>> {
+    let fields = chats::ChatFields {
+        when_full: turn.when_full,
+        ..chats::ChatFields::default()
+    };
+    chats::update(change, chat, &fields)?;
     chats::set_leaf(change, chat, answer)?;
-    let conversation = branch(&all, question).into_iter().cloned().collect();
+    let conversation = branch(all, end).into_iter().cloned().collect();
     let summaries = all
         .iter()
         .filter_map(|message| message.answer.left_out.clone())
@@ -210,6 +308,7 @@ fn open(
         return Ok(Err(no_chat(chat)));
     };
     Ok(Ok(OpenedTurn {
+        model: turn.model.clone().unwrap_or_else(|| chat.model.clone()),
         chat,
         conversation,
         summaries,

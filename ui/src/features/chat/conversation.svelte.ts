@@ -1,5 +1,6 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
 import type {
+  AnswerSettings,
   Chat,
   ChatMessage,
   ChatSummary,
@@ -10,6 +11,7 @@ import type {
 } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
 import { followTurn } from './follow';
+import { NO_SETTINGS } from './presets.svelte';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
 /** The answer that is being written. */
@@ -34,6 +36,16 @@ export interface LiveAnswer {
   firstTokenMs: number | null;
 }
 
+/** How one answer differs from the chat's. */
+export interface AnswerChoice {
+  /** What answers, this time alone. */
+  model?: string;
+  /** Holds for the chat from then on. */
+  whenFull?: WhenFull;
+  /** An answer to carry on, in place of a new one. */
+  continued?: Message;
+}
+
 /** What a conversation needs from the page around it. */
 export interface Surroundings {
   api: Api;
@@ -50,7 +62,11 @@ export class Conversation {
   model = $state(AUTO);
   /** What happens once the context does not hold the chat. */
   whenFull = $state<WhenFull>('refuse');
+  /** What each answer follows. */
+  settings = $state.raw<AnswerSettings>(NO_SETTINGS);
   draft = $state('');
+  /** The question that the draft replaces once it is sent. */
+  editing = $state.raw<Message | null>(null);
   /** All branches, oldest first; a question on its way to the host is the last. */
   messages = $state.raw<Message[]>([]);
   /** The last message of the branch that is shown. */
@@ -72,6 +88,8 @@ export class Conversation {
   #leave = new AbortController();
   /** The user wants the answer to end, also one that has not begun. */
   #stopped = false;
+  /** The draft that an edited question has taken the place of. */
+  #aside = '';
   /** The chat as the host last described it. */
   #summary: ChatSummary | null = null;
 
@@ -134,10 +152,26 @@ export class Conversation {
     }
   }
 
-  /** Shows another answer to a question, with what follows from it. */
-  async show(answer: Message): Promise<void> {
-    if (answer.id === null || this.busy) return;
-    const leaf = lastBelow(this.messages, answer.id);
+  /** Sets what the next answers follow. Returns why that was refused. */
+  async set(fields: Partial<AnswerSettings>): Promise<ApiError | null> {
+    const before = this.settings;
+    // At once, so that the next change begins from it.
+    this.settings = { ...before, ...fields };
+    if (this.id === null) return null;
+    try {
+      this.#note(await this.#patch(fields));
+      return null;
+    } catch (cause) {
+      this.settings = before;
+      return asApiError(cause);
+    }
+  }
+
+  /** Shows another version of a question or an answer, with what follows from it. */
+  async show(message: Message): Promise<void> {
+    if (message.id === null || this.busy) return;
+    this.cancelEdit();
+    const leaf = lastBelow(this.messages, message.id);
     this.leaf = leaf;
     try {
       this.#note(await this.#patch({ leaf }));
@@ -146,20 +180,45 @@ export class Conversation {
     }
   }
 
+  /** Puts a question into the draft. Sent, the draft begins a branch beside it. */
+  edit(question: Message): void {
+    if (this.busy || this.opening || question.id === null) return;
+    if (this.editing === null) this.#aside = this.draft;
+    this.editing = question;
+    this.draft = question.content;
+  }
+
+  /** Edits the last question that is shown. Returns whether there is one. */
+  editLast(): boolean {
+    const last = this.turns.findLast(({ question }) => question !== null && question.id !== null);
+    if (last?.question) this.edit(last.question);
+    return this.editing !== null;
+  }
+
+  /** Leaves the question as it is, and restores what was typed before. */
+  cancelEdit(): void {
+    if (this.editing === null) return;
+    this.editing = null;
+    this.draft = this.#aside;
+  }
+
   async send(text: string): Promise<void> {
     if (this.busy || this.opening || text.trim() === '') return;
-    this.draft = '';
+    if (this.editing !== null) this.leaf = this.editing.parent;
+    const kept = this.editing === null ? '' : this.#aside;
+    this.editing = null;
+    this.draft = kept;
     this.messages = [...this.messages.filter(({ id }) => id !== null), unsent(text, this.leaf)];
     await this.answer();
   }
 
-  /** Answers the last question: for the first time, after an error, or once more. `whenFull` holds for the chat from then on. */
-  async answer(whenFull?: WhenFull): Promise<void> {
+  /** Answers the last question: for the first time, after an error, or once more. */
+  async answer(choice: AnswerChoice = {}): Promise<void> {
     if (this.busy) return;
     const sent = performance.now();
-    this.#begin();
+    this.#begin(choice.continued);
     try {
-      const begun = await this.#ask(whenFull);
+      const begun = await this.#ask(choice);
       if (begun === null) return;
       if (this.#stopped) await this.#cancel();
       await this.#follow(begun.id, sent);
@@ -182,14 +241,14 @@ export class Conversation {
     this.#leave.abort();
   }
 
-  #begin(): void {
+  #begin(continued?: Message): void {
     this.#leave = new AbortController();
     this.#stopped = false;
     this.busy = true;
     this.problem = null;
     this.live = {
-      text: '',
-      reasoning: '',
+      text: continued?.content ?? '',
+      reasoning: continued?.reasoning ?? '',
       tier: null,
       model: null,
       why: null,
@@ -244,6 +303,7 @@ export class Conversation {
   #take(chat: Chat): void {
     this.model = chat.model;
     this.whenFull = chat.when_full;
+    this.#takeSettings(chat);
     const { leaf, messages, ...summary } = chat;
     this.#summary = summary;
     const { turn } = summary;
@@ -271,24 +331,29 @@ export class Conversation {
   }
 
   /** Begins a turn; `null` if it was stopped before. */
-  async #ask(whenFull?: WhenFull): Promise<TurnBegun | null> {
+  async #ask({ model = this.model, whenFull, continued }: AnswerChoice): Promise<TurnBegun | null> {
     const { api } = this.#around;
     if (this.id === null) {
-      const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model } });
+      const settings = this.settings === NO_SETTINGS ? {} : this.settings;
+      const chat = await api.post('/tierbar/v1/chats', { body: { model: this.model, ...settings } });
       this.id = chat.id;
       this.#note(chat);
     }
     if (this.#stopped) return null;
     const question = this.messages.find(({ id }) => id === null);
     const choice = whenFull ? { when_full: whenFull } : {};
+    const path = { id: this.id };
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
-      path: { id: this.id },
-      body: question
-        ? { ...choice, text: question.content, model: this.model, parent: question.parent }
-        : { ...choice, model: this.model, parent: this.leaf },
+      path,
+      body: continued
+        ? { ...choice, continue: true, parent: continued.id }
+        : question
+          ? { ...choice, text: question.content, model, parent: question.parent }
+          : { ...choice, model, parent: this.leaf },
     });
     this.#turn = begun.id;
     this.#note(begun.chat);
+    if (continued) return begun;
     if (question)
       this.messages = [...this.messages.filter(({ id }) => id !== null), shownMessage(begun.question)];
     this.leaf = begun.question.id;
@@ -307,7 +372,8 @@ export class Conversation {
   /** Shows the turn's events as they come. `sent`: when this page asked, if it did. */
   async #follow(turn: string, sent: number | null): Promise<void> {
     this.#turn = turn;
-    let live = this.live as LiveAnswer;
+    // Its events begin with what an answer that is continued has already.
+    let live = { ...(this.live as LiveAnswer), text: '', reasoning: '' };
     let first: number | null = null;
     // One paint per frame, however fast the words come.
     let frame = 0;
@@ -319,7 +385,7 @@ export class Conversation {
       const path = { id: this.id ?? '', turn };
       for await (const event of followTurn(this.#around.api, path, this.#leave.signal)) {
         const now = performance.now();
-        if (event.type === 'text' && first === null) first = now;
+        if (event.type === 'text' && event.tokens > 0 && first === null) first = now;
         if (event.type === 'finished' || event.type === 'failed') {
           this.#conclude(event, sent, first ?? now);
           return;
@@ -344,18 +410,26 @@ export class Conversation {
     const { tier } = answer;
     const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
     const shown = shownMessage(answer);
-    const others = this.messages.filter(({ id }) => id !== shown.id);
-    this.messages = [...others, { ...shown, parent: shown.parent ?? this.leaf, loadMs }];
+    const stored = { ...shown, parent: shown.parent ?? this.leaf, loadMs };
+    const at = this.messages.findIndex(({ id }) => id === shown.id);
+    this.messages = at < 0 ? [...this.messages, stored] : this.messages.with(at, stored);
     this.leaf = answer.id;
   }
 
   #note(summary: ChatSummary): void {
     this.#summary = summary;
     this.whenFull = summary.when_full;
+    this.#takeSettings(summary);
     this.#around.onSummary(summary);
   }
 
-  #patch(body: { model: string } | { leaf: number | null } | { when_full: WhenFull }): Promise<ChatSummary> {
+  #takeSettings({ instructions, sampling, thinking }: AnswerSettings): void {
+    this.settings = { instructions, sampling, thinking };
+  }
+
+  #patch(
+    body: { model: string } | { leaf: number | null } | { when_full: WhenFull } | Partial<AnswerSettings>,
+  ): Promise<ChatSummary> {
     return this.#around.api.patch('/tierbar/v1/chats/{id}', { path: { id: this.id ?? '' }, body });
   }
 }
@@ -384,9 +458,11 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
         tokensPerSecond: rate(event),
       };
     case 'text': {
+      const text = live.text + event.text;
+      // What a continued answer has already took no token of this turn.
+      if (event.tokens === 0) return { ...live, text };
       const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
-      const tokensPerSecond = rate(event);
-      return { ...live, text: live.text + event.text, loading: false, tokensPerSecond, firstTokenMs };
+      return { ...live, text, loading: false, tokensPerSecond: rate(event), firstTokenMs };
     }
   }
 }

@@ -278,11 +278,92 @@ describe('the chat page', () => {
     first.words('Hi');
     first.finish('stop', 1);
     await fireEvent.click(await screen.findByTestId('regenerate'));
+    await fireEvent.click(await screen.findByTestId('regenerate-again'));
     await until(() => network.turns.length === 2);
     network.turns[1]?.words('Good day');
     network.turns[1]?.finish('stop', 1);
     await screen.findByLabelText('Answer 2 of 2');
     await fireEvent.click(screen.getByLabelText('Previous answer'));
+    expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
+  });
+
+  it('answers again with another tier, once', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('Hi');
+    first.finish('stop', 1);
+    await fireEvent.click(await screen.findByTestId('regenerate'));
+    expect(screen.getAllByRole('menuitem').map((item) => item.textContent?.trim())).toEqual([
+      'Again',
+      'With fast',
+      'With primary',
+    ]);
+    await fireEvent.click(screen.getByTestId('regenerate-primary'));
+    await until(() => network.turns.length === 2);
+    expect(network.turns[1]?.request.body).toMatchObject({ model: 'primary' });
+    network.turns[1]?.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(chats.current.model).toBe('auto');
+    expect(network.chats[0]?.model).toBe('auto');
+  });
+
+  it('continues an answer that reached its limit in the same message', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('Once upon');
+    first.finish('length', 1);
+    await fireEvent.click(await screen.findByTestId('continue'));
+    await until(() => network.turns.length === 2);
+    const second = network.turns[1] as RunningTurn;
+    const { id } = network.messages('c1')[0] as { id: number };
+    expect(second.request.body).toEqual({ continue: true, parent: id + 1 });
+    second.words(' a time');
+    await until(() => screen.getByTestId('message-assistant').textContent?.includes('Once upon a time'));
+    expect(screen.queryByTestId('continue')).toBeNull();
+    second.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getAllByTestId('message-assistant')).toHaveLength(1);
+    expect(screen.queryByTestId('continue')).toBeNull();
+    expect(chats.current.messages).toHaveLength(2);
+  });
+
+  it('offers to continue no answer of another server’s', async () => {
+    start();
+    await until(() => network.eventStreams.length === 1);
+    const tiers = STATUS.tiers.map((tier) => ({ ...tier, engine: 'endpoint' as const }));
+    network.eventStreams[0]?.event('snapshot', { ...STATUS, tiers });
+    await screen.findByTestId('composer');
+    const first = await ask('Hello?');
+    first.words('Once upon');
+    first.finish('length', 1);
+    await screen.findByTestId('answer-ending');
+    expect(screen.queryByTestId('continue')).toBeNull();
+  });
+
+  it('edits a question in the composer, and pages through its versions', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('Hi');
+    first.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await type('Half a');
+    await fireEvent.click(screen.getByTestId('edit-question'));
+    expect(composer().value).toBe('Hello?');
+    expect(screen.getByTestId('editing').textContent).toContain('Editing');
+    await fireEvent.keyDown(composer(), { key: 'Escape' });
+    expect([composer().value, screen.queryByTestId('editing')]).toEqual(['Half a', null]);
+    await type('');
+    await fireEvent.keyDown(composer(), { key: 'ArrowUp' });
+    expect(composer().value).toBe('Hello?');
+    const second = await ask('Hello there?');
+    expect(second.request.body).toEqual({ text: 'Hello there?', model: 'auto', parent: null });
+    second.words('Hey');
+    second.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByLabelText('Question 2 of 2')).toBeTruthy();
+    expect(screen.getAllByTestId('message-user')).toHaveLength(1);
+    await fireEvent.click(screen.getByLabelText('Previous question'));
+    expect(screen.getByTestId('message-user').textContent).toContain('Hello?');
     expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
   });
 

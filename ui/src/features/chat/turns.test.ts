@@ -31,6 +31,12 @@ describe('turns', () => {
     expect(shown(null)).toEqual([]);
   });
 
+  it('have all versions of their question', () => {
+    const edited = [...messages, message(7, 1, 'user', 'uno?')];
+    const versions = turnsOf(edited, 5).map(({ questions }) => questions.map(({ content }) => content));
+    expect(versions).toEqual([['one?', 'uno?'], ['two?']]);
+  });
+
   it('show the newest answer of a question that is the leaf', () => {
     expect(shown(2)).toEqual([['one?', 'uno']]);
   });

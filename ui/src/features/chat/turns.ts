@@ -31,6 +31,8 @@ export interface Message {
 export interface Turn {
   key: number;
   question: Message | null;
+  /** The question in all its versions, oldest first. */
+  questions: Message[];
   answers: Message[];
   /** The answer of the shown branch. */
   shown: Message | null;
@@ -105,11 +107,13 @@ export function turnsOf(messages: Message[], leaf: number | null): Turn[] {
     if (message.role === 'user') {
       const isAnswer = ({ role, parent }: Message) => role === 'assistant' && parent === message.id;
       const answers = message.id === null ? [] : messages.filter(isAnswer);
-      turns.push({ key, question: message, answers, shown: answers.at(-1) ?? null });
+      const isVersion = ({ role, parent }: Message) => role === 'user' && parent === message.parent;
+      const questions = messages.filter(isVersion);
+      turns.push({ key, question: message, questions, answers, shown: answers.at(-1) ?? null });
     } else if (message.role === 'assistant') {
       const turn = turns.at(-1);
       if (turn?.answers.includes(message)) turn.shown = message;
-      else turns.push({ key, question: null, answers: [message], shown: message });
+      else turns.push({ key, question: null, questions: [], answers: [message], shown: message });
     }
   }
   return turns;

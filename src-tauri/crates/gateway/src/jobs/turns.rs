@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     chat::{
-        ChatSummary, TurnBegun, TurnEvent,
+        ChatSummary, Role, TurnBegun, TurnEvent,
         context::{Excerpt, WhenFull},
     },
 };
@@ -83,7 +83,11 @@ pub(crate) struct Question {
     #[serde(default)]
     #[schema(value_type = Option<u64>)]
     parent: Parent,
+    /// What answers this once. Default: the chat's model; for an answer that is continued, the tier that began it.
     model: Option<String>,
+    /// `parent` is an answer that ended before the model did, and is continued in the same message. Without `text`.
+    #[serde(default, rename = "continue")]
+    continues: bool,
     /// What happens, from now on, once the context does not hold the chat.
     when_full: Option<WhenFull>,
     /// Further fields of the request in OpenAI's form, such as `temperature` and `think`.
@@ -127,7 +131,7 @@ impl Jobs {
             let error = Error::new(Code::Conflict, message).detail("turn", running.id.as_str());
             return Err(error.hint("follow that turn, or stop it first"));
         }
-        let options = question.options;
+        let mut options = question.options;
         if let Some(field) = TURNS_OWN.iter().find(|field| options.contains_key(**field)) {
             let message = format!("options.{field} cannot be set: the turn sets it");
             return Err(Error::new(Code::BadRequest, message));
@@ -137,12 +141,29 @@ impl Jobs {
         let most = self.inference.services.config().server.requests_at_once;
         let weight = self.charge_chat(chat, memory).await?;
         let admitted = self.keys.enter(None, weight, most.into())?;
+        let mut model = question.model;
+        let begun = if question.continues {
+            if question.text.is_some() {
+                let message = "\"continue\" and \"text\" cannot be combined";
+                let error = Error::new(Code::BadRequest, message);
+                return Err(error.hint("leave one of them out"));
+            }
+            let answer = self.store.unfinished_answer(chat, question.parent).await?;
+            let named = model.take().or_else(|| answer.answer.tier.clone());
+            let tiers = self.inference.tiers.snapshot();
+            model = Some(prompt::tier_that_continues(named.as_deref(), &tiers)?);
+            prompt::continue_last_message(&mut options);
+            Some(answer)
+        } else {
+            None
+        };
         let new = NewTurn {
             id: Uuid::new_v4().to_string(),
             text: question.text,
             parent: question.parent,
-            model: question.model,
+            model,
             when_full: question.when_full,
+            continues: question.continues,
         };
         let id = new.id.clone();
         let opened = self.store.open_turn(chat, new).await?;
@@ -155,19 +176,24 @@ impl Jobs {
         });
         turns.push(Arc::clone(&turn));
         drop(turns);
-        let question = opened.conversation.last().cloned();
+        let mut asked = opened.conversation.iter();
+        let question = asked.rfind(|message| message.role == Role::User).cloned();
+        // What this turn asks for comes before what the chat has.
+        let mut fields = opened.chat.settings.options();
+        fields.extend(options);
         let prompt = Prompt {
-            model: opened.chat.model.clone(),
+            model: opened.model,
             when_full: opened.chat.when_full,
+            instructions: opened.chat.settings.instructions.clone(),
             excerpt: Excerpt::new(opened.conversation, opened.summaries),
-            options,
+            options: fields,
         };
         self.note_chat_change();
         let jobs = Arc::clone(self);
         self.turns.tasks.spawn(async move {
             let inference = Arc::clone(&jobs.inference);
             let store = jobs.store.clone();
-            run::run(inference, store, Arc::clone(&turn), prompt, admitted).await;
+            run::run(inference, store, Arc::clone(&turn), prompt, begun, admitted).await;
             jobs.note_chat_change();
             tokio::spawn(async move { jobs.forget(&turn).await });
         });

@@ -64,7 +64,11 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
         ..NewTurn::default()
     };
     let second = answered(&store, &id, again, "one").await;
-    assert_eq!(second.chat.model, "heavy");
+    assert_eq!(
+        (&*second.model, &*second.chat.model),
+        ("heavy", "auto"),
+        "another model answers this once"
+    );
     assert_eq!(second.conversation, first.conversation);
     let kept = store.chat(&id).await.unwrap();
     assert_eq!(shown(&kept), ["One?", "one"]);
@@ -93,6 +97,49 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
     };
     answered(&store, &id, from_question, "ONE").await;
     assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "ONE"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_ended_early_is_carried_on_in_its_message() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let first = store.open_turn(&id, turn("a", "Count.")).await.unwrap();
+    let ended = async |turn: &str, text: &str, finish| {
+        let facts = AnswerFacts {
+            finish: Some(finish),
+            ..AnswerFacts::default()
+        };
+        let parts = text_parts(text.to_owned());
+        store.write_answer(turn, parts, facts).await.unwrap();
+    };
+    ended("a", "One, ", Finish::Length).await;
+    let carry_on = |id: &str| NewTurn {
+        id: id.to_owned(),
+        parent: Parent::Message(first.answer),
+        continues: true,
+        ..NewTurn::default()
+    };
+    let begun = store.unfinished_answer(&id, Parent::Leaf).await.unwrap();
+    assert_eq!(begun.id, first.answer);
+    let second = store.open_turn(&id, carry_on("b")).await.unwrap();
+    assert_eq!(second.answer, first.answer);
+    let texts = second.conversation.iter().map(|message| message.text());
+    assert_eq!(texts.collect::<Vec<_>>(), ["Count.", "One, "]);
+    let pieces = text_parts("two".to_owned());
+    let facts = AnswerFacts::default();
+    store.append_answer("b", pieces, facts).await.unwrap();
+    let kept = store.chat(&id).await.unwrap();
+    assert_eq!(shown(&kept), ["Count.", "One, two"]);
+    assert_eq!(kept.messages[1].answer.finish, None);
+
+    ended("b", "One, two", Finish::Stop).await;
+    let complete = store.open_turn(&id, carry_on("c")).await.unwrap_err();
+    assert_eq!(complete.code, Code::BadRequest);
+    let question = Parent::Message(first.conversation[0].id);
+    for parent in [question, Parent::Root, Parent::Message(99)] {
+        let refused = store.unfinished_answer(&id, parent).await.unwrap_err();
+        assert_eq!(refused.code, Code::BadRequest, "{parent:?}");
+    }
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ use tierbar_core::{
 pub(super) struct Prompt {
     pub(super) model: String,
     pub(super) when_full: WhenFull,
+    /// The chat's system message; empty for none.
+    pub(super) instructions: String,
     pub(super) excerpt: Excerpt,
     /// Further fields of the request.
     pub(super) options: Map<String, Value>,
@@ -24,7 +26,21 @@ impl Prompt {
     /// # Errors
     /// `BadRequest` for an option of the wrong type.
     pub(super) fn request(&self) -> Result<Request, Error> {
-        request(&self.model, &self.excerpt.messages(), self.options.clone())
+        let messages = self.with_instructions(self.excerpt.messages());
+        request(&self.model, &messages, self.options.clone())
+    }
+
+    /// The instructions stand before a system message that the chat has, in one with it: some templates take no second.
+    fn with_instructions(&self, mut messages: Vec<(Role, String)>) -> Vec<(Role, String)> {
+        let instructions = self.instructions.trim();
+        if instructions.is_empty() {
+            return messages;
+        }
+        match messages.first_mut() {
+            Some((Role::System, text)) => *text = format!("{instructions}\n\n{text}"),
+            _ => messages.insert(0, (Role::System, instructions.to_owned())),
+        }
+        messages
     }
 
     /// Leaves messages out before anything is sent, as far as the last answer of the same tier shows that they find no room. Returns
@@ -92,6 +108,43 @@ impl Prompt {
     }
 }
 
+/// Returns the tier that continues an answer. Only Tierbar's own engine is known to go on with a message where it ends: other servers
+/// may begin it again.
+///
+/// # Errors
+/// `BadRequest` for a tier behind another server, and for one that does not exist.
+pub(super) fn tier_that_continues(
+    name: Option<&str>,
+    tiers: &[TierStatus],
+) -> Result<String, Error> {
+    let name = name.unwrap_or_default();
+    let is_named = |tier: &&TierStatus| {
+        tier.id.as_str() == name || tier.model.as_ref().is_some_and(|id| id.as_str() == name)
+    };
+    match tiers.iter().find(is_named) {
+        Some(tier) if tier.engine == EngineKind::Embedded => Ok(tier.id.to_string()),
+        Some(tier) => {
+            let message = format!(
+                "the {} tier is served by another program, which may begin the answer again instead of continuing it",
+                tier.id
+            );
+            let error = Error::new(Code::BadRequest, message);
+            Err(error.hint("ask for another answer instead"))
+        }
+        None => {
+            let message = format!("there is no tier \"{name}\" to continue the answer");
+            let error = Error::new(Code::BadRequest, message);
+            Err(error.hint("name a tier as \"model\", or ask for another answer"))
+        }
+    }
+}
+
+/// Has the model go on with the last message, which is its own. It cannot think first: thoughts come before an answer.
+pub(super) fn continue_last_message(options: &mut Map<String, Value>) {
+    options.insert("continue_final_message".to_owned(), true.into());
+    options.insert("think".to_owned(), false.into());
+}
+
 /// A conversation as a request.
 ///
 /// # Errors
@@ -108,4 +161,26 @@ pub(super) fn request(
     chat.insert("model".to_owned(), model.into());
     chat.insert("messages".to_owned(), messages.collect::<Value>());
     Request::streamed_chat(chat)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tier;
+    use tierbar_core::TierState;
+
+    #[test]
+    fn only_the_own_engine_continues_an_answer() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("cloud", None, TierState::Ready),
+        ];
+        tiers[1].engine = EngineKind::Endpoint;
+        let continues = |name| tier_that_continues(name, &tiers).ok();
+        assert_eq!(continues(Some("fast")).as_deref(), Some("fast"));
+        assert_eq!(continues(Some("small")).as_deref(), Some("fast"));
+        assert_eq!(continues(Some("cloud")), None);
+        assert_eq!(continues(Some("gone")), None);
+        assert_eq!(continues(None), None);
+    }
 }

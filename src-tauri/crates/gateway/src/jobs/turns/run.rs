@@ -34,12 +34,14 @@ enum Ending {
     Failed(Error),
 }
 
-/// Runs the turn to its last event, whatever happens. What has arrived before a panic is stored as broken off.
+/// Runs the turn to its last event, whatever happens. What has arrived before a panic is stored as broken off. `begun`: the answer
+/// that it continues.
 pub(super) async fn run(
     inference: Arc<Inference>,
     store: Store,
     turn: Arc<Turn>,
     prompt: Prompt,
+    begun: Option<ChatMessage>,
     admitted: Admitted,
 ) {
     let mut writing = Writing {
@@ -51,7 +53,11 @@ pub(super) async fn run(
         pieces: 0,
         stage: None,
         stored: (0, 0),
+        continued: None,
     };
+    if let Some(answer) = begun {
+        writing.go_on_from(answer);
+    }
     let panicked = || {
         Error::new(
             Code::Internal,
@@ -83,9 +89,38 @@ struct Writing {
     stage: Option<TurnStage>,
     /// Bytes of text and of reasoning that are stored.
     stored: (usize, usize),
+    /// What is known of the answer that it continues.
+    continued: Option<AnswerFacts>,
 }
 
 impl Writing {
+    /// Has the turn's events begin with what an answer has already.
+    fn go_on_from(&mut self, answer: ChatMessage) {
+        for part in answer.parts {
+            match part {
+                Part::Reasoning { text } => {
+                    self.stored.1 += text.len();
+                    self.turn.log.push(TurnEvent::Reasoning {
+                        text,
+                        tokens: 0,
+                        decode_ms: 0,
+                    });
+                }
+                Part::Text { text } => {
+                    self.stored.0 += text.len();
+                    self.turn.log.push(TurnEvent::Text {
+                        text,
+                        tokens: 0,
+                        decode_ms: 0,
+                    });
+                }
+                // A turn writes no others.
+                _ => {}
+            }
+        }
+        self.continued = Some(answer.answer);
+    }
+
     /// Asks, and again with fewer messages if the context does not hold them and the chat allows it. Each try has fewer, so that
     /// the last one has the question alone.
     async fn answer(&mut self, inference: &Arc<Inference>, mut prompt: Prompt) -> Ending {
@@ -191,6 +226,10 @@ impl Writing {
             Event::Started(source) => self.note_source(source),
             Event::Progress(Stage::Load) => self.note_stage(TurnStage::Load),
             Event::Progress(Stage::Prefill) => self.note_stage(TurnStage::Prefill),
+            // Thoughts come before an answer: this model begins it again.
+            Event::Reasoning(_) if self.continued.is_some() && self.first.is_none() => {
+                return Some(Ending::Failed(not_continued()));
+            }
             Event::Reasoning(text) => {
                 let (tokens, decode_ms) = self.note_token();
                 self.turn.log.push(TurnEvent::Reasoning {
@@ -317,6 +356,13 @@ impl Writing {
             Ending::Failed(error) => (Finish::Error, Some(error)),
         };
         self.facts.finish = Some(finish);
+        // An answer to which nothing was added stays as it was.
+        let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
+        if let Some(before) = self.continued.take_if(|_| broke_off)
+            && self.first.is_none()
+        {
+            self.facts = before;
+        }
         if self.facts.decode_tokens_per_second.is_none() {
             self.facts.decode_tokens_per_second = self.speed();
         }
@@ -363,6 +409,11 @@ impl Writing {
 fn shutting_down() -> Error {
     Error::new(Code::ShuttingDown, "Tierbar is shutting down")
         .hint("ask again when it runs; what had arrived is saved")
+}
+
+fn not_continued() -> Error {
+    let message = "this model thinks before each answer, so it cannot continue one";
+    Error::new(Code::BadRequest, message).hint("ask for another answer instead")
 }
 
 /// The chat's user may choose something else.

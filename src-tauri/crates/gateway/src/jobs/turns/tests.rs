@@ -38,11 +38,16 @@ impl Stage {
         let answer = move |body: Bytes| {
             let _gone = asked.send(serde_json::from_slice(&body).unwrap());
             let said = Arc::clone(&said);
-            let words = stream::unfold((), move |()| {
+            // An answer that has ended takes none of the next one's words.
+            let words = stream::unfold(false, move |ended| {
                 let said = Arc::clone(&said);
                 async move {
+                    if ended {
+                        return None;
+                    }
                     let word = said.lock().await.recv().await?;
-                    Some((Ok::<_, Infallible>(Bytes::from(word)), ()))
+                    let ends = word.contains("[DONE]");
+                    Some((Ok::<_, Infallible>(Bytes::from(word)), ends))
                 }
             });
             let kind = [(header::CONTENT_TYPE, "text/event-stream")];
@@ -77,7 +82,11 @@ impl Stage {
     }
 
     fn finish(&self) {
-        let chunk = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+        self.finish_as("stop");
+    }
+
+    fn finish_as(&self, reason: &str) {
+        let chunk = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
         let end = format!("data: {chunk}\n\ndata: [DONE]\n\n");
         self.words.send(end).unwrap();
     }
@@ -312,6 +321,115 @@ async fn a_stop_keeps_what_has_arrived() {
         204
     );
     stage.bench.released().await;
+}
+
+#[tokio::test]
+async fn a_turn_follows_the_settings_of_its_chat() {
+    let mut stage = Stage::new().await;
+    let settings = json!({
+        "instructions": "Answer in German.", "sampling": {"temperature": 0.7, "max_tokens": 9}, "thinking": false,
+    });
+    let patch = async |fields: &Value| {
+        let answer = stage.bench.ask("PATCH", &stage.path(), fields.to_string());
+        answer.await.status().as_u16()
+    };
+    assert_eq!(patch(&settings).await, 200);
+    assert_eq!(patch(&json!({"sampling": {"top_p": 7}})).await, 400);
+    assert_eq!(patch(&json!({"title": "Greetings"})).await, 200);
+    let chat = stage.chat().await;
+    for (name, value) in settings.as_object().unwrap() {
+        assert_eq!(&chat[name], value);
+    }
+    let turn = stage.begin(json!({"text": "?", "options": {"temperature": 0}}));
+    let turn = turn.await;
+    stage.finish();
+    stage.follow(&turn, 0).await.last().await;
+    let sent = stage.requests.recv().await.unwrap();
+    let system = json!({"role": "system", "content": "Answer in German."});
+    assert_eq!(sent["messages"][0], system);
+    assert_eq!(
+        (&sent["temperature"], &sent["max_tokens"]),
+        (&json!(0), &json!(9))
+    );
+    assert_eq!(sent["think"], false);
+    let unset = json!({"thinking": null, "sampling": {}, "instructions": ""});
+    let answer = stage.bench.ask("PATCH", &stage.path(), unset.to_string());
+    let chat = json(answer.await).await;
+    for (name, value) in unset.as_object().unwrap() {
+        assert_eq!(&chat[name], value);
+    }
+}
+
+#[tokio::test]
+async fn presets_are_saved_listed_and_deleted() {
+    let Stage { bench, .. } = Stage::new().await;
+    let names = async || {
+        let listed = json(bench.get("/tierbar/v1/presets").await).await;
+        let presets = listed["presets"].as_array().unwrap().clone();
+        let names = presets
+            .iter()
+            .map(|preset| preset["name"].as_str().unwrap());
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let status = async |method, name: &str| {
+        let body = r#"{"instructions": "Be kind."}"#;
+        let path = format!("/tierbar/v1/presets/{name}");
+        bench.ask(method, &path, body).await.status().as_u16()
+    };
+    let built_in = names().await;
+    assert_eq!(status("PUT", "Kind").await, 200);
+    assert_eq!(names().await.last().unwrap(), "Kind");
+    assert_eq!(status("PUT", &built_in[0]).await, 409);
+    assert_eq!(status("DELETE", &built_in[0]).await, 409);
+    assert_eq!(status("DELETE", "Kind").await, 204);
+    assert_eq!(status("DELETE", "Kind").await, 404);
+    assert_eq!(names().await, built_in);
+}
+
+#[tokio::test]
+async fn an_answer_at_its_limit_continues_in_its_message() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    stage.say("One");
+    stage.finish_as("length");
+    stage.follow(&turn, 0).await.last().await;
+    stage.requests.recv().await.unwrap();
+    let answer = stage.chat().await["messages"][1]["id"].clone();
+    let body = json!({"continue": true, "parent": answer});
+    let turn = stage.begin(body.clone()).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say(", two");
+    follower.text("One, two").await;
+    stage.finish();
+    let last = follower.last().await;
+    assert_eq!(last["message"]["id"], answer);
+    let chat = stage.chat().await;
+    assert_eq!(texts(&chat), ["?", "One, two"]);
+    assert_eq!(chat["messages"][1]["finish"], "stop");
+    let sent = stage.requests.recv().await.unwrap();
+    assert_eq!(sent["continue_final_message"], true);
+    let begun = json!({"role": "assistant", "content": "One"});
+    assert_eq!(sent["messages"][1], begun);
+
+    let path = format!("{}/turns", stage.path());
+    let refused = stage.bench.ask("POST", &path, body.to_string()).await;
+    assert_eq!(refused.status(), 400, "it is complete now");
+}
+
+#[tokio::test]
+async fn an_answer_to_which_nothing_is_added_stays_as_it_was() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    stage.say("One");
+    stage.finish_as("length");
+    stage.follow(&turn, 0).await.last().await;
+    let before = stage.chat().await;
+    let turn = stage.begin(json!({"continue": true})).await;
+    let chunk = json!({"choices": [{"index": 0, "delta": {"reasoning_content": "Hm"}}]});
+    stage.words.send(format!("data: {chunk}\n\n")).unwrap();
+    let last = stage.follow(&turn, 0).await.last().await;
+    assert_eq!(last["type"], "failed", "thoughts begin an answer again");
+    assert_eq!(stage.chat().await["messages"], before["messages"]);
 }
 
 #[tokio::test]

@@ -1,0 +1,71 @@
+//! Presets: named instructions, sampling and thinking for chats. Those that come with Tierbar cannot be changed.
+
+use crate::{
+    admin::Admin,
+    http::{body, error::Failure, path::Id, schema::Errors},
+};
+use axum::{Json, body::Body, extract::State, http::StatusCode};
+use serde::Serialize;
+use std::sync::Arc;
+use tierbar_core::chat::settings::{AnswerSettings, Preset, built_in};
+use utoipa::ToSchema;
+
+/// All presets.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PresetList {
+    /// Those that come with Tierbar, then the owner's by name.
+    presets: Vec<Preset>,
+}
+
+/// Lists the presets.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/presets",
+    tag = "owner",
+    operation_id = "listPresets",
+    security(("token" = [])),
+    responses((status = 200, description = "The presets", body = PresetList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<PresetList>, Failure> {
+    let mut presets = built_in();
+    presets.extend(admin.store.presets().await?);
+    Ok(Json(PresetList { presets }))
+}
+
+/// Saves a preset, in place of one of the same name.
+#[utoipa::path(
+    put,
+    path = "/tierbar/v1/presets/{name}",
+    tag = "owner",
+    operation_id = "putPreset",
+    security(("token" = [])),
+    params(("name" = String, Path, description = "The name of a preset")),
+    request_body = AnswerSettings,
+    responses((status = 200, description = "The preset", body = Preset), Errors),
+)]
+pub(crate) async fn put(
+    State(admin): State<Arc<Admin>>,
+    Id(name): Id,
+    body: Body,
+) -> Result<Json<Preset>, Failure> {
+    let settings: AnswerSettings = body::object(body).await?;
+    Ok(Json(admin.store.put_preset(&name, settings).await?))
+}
+
+/// Deletes a preset. Chats that have its settings keep them.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/presets/{name}",
+    tag = "owner",
+    operation_id = "deletePreset",
+    security(("token" = [])),
+    params(("name" = String, Path, description = "The name of a preset")),
+    responses((status = 204, description = "The preset is deleted"), Errors),
+)]
+pub(crate) async fn remove(
+    State(admin): State<Arc<Admin>>,
+    Id(name): Id,
+) -> Result<StatusCode, Failure> {
+    admin.store.delete_preset(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
