@@ -471,11 +471,12 @@ const EDGE: [&str; 10] = [
     "ui",
     "keys",
 ];
-const ADMIN: [&str; 27] = [
+const ADMIN: [&str; 28] = [
     "models",
     "tiers",
     "events",
     "chains",
+    "chat_files",
     "chats",
     "config",
     "connect",

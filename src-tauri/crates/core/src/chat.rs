@@ -1,6 +1,8 @@
 //! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
 
 pub mod context;
+pub mod export;
+pub mod import;
 
 use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};
@@ -16,10 +18,27 @@ pub struct ChatSummary {
     pub updated_at: String,
     /// What happens once the context does not hold the chat.
     pub when_full: WhenFull,
+    /// Whether it is listed before the others.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub pinned: bool,
     /// The id of the turn that is running, if one is.
     #[serde(default)]
     #[schema(required = true)]
     pub turn: Option<String>,
+    /// Where a search found its words; only in the answer to a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+}
+
+/// Where a search found its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Found {
+    /// The newest message that has them; `null` if only the title does.
+    #[schema(required = true)]
+    pub message: Option<u64>,
+    /// The text around them.
+    pub excerpt: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
