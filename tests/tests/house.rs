@@ -476,6 +476,7 @@ const ADMIN: [&str; 28] = [
     "tiers",
     "events",
     "chains",
+    "chat_files",
     "chats",
     "config",
     "connect",

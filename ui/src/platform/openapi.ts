@@ -355,11 +355,31 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the chats. */
+        /** Lists the chats, or those in which a search finds its words. */
         get: operations["listChats"];
         put?: never;
         /** Creates a chat. */
         post: operations["createChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Imports the chats of a file: of Tierbar, ChatGPT, Open WebUI or LM Studio.
+         * @description A chat that is here already is not added again. What Tierbar cannot take, such as images, is counted with the reason.
+         */
+        post: operations["importChats"];
         delete?: never;
         options?: never;
         head?: never;
@@ -377,12 +397,46 @@ export interface paths {
         get: operations["readChat"];
         put?: never;
         post?: never;
-        /** Stops the turns of a chat, and deletes it. */
+        /** Stops the turns of a chat, and deletes it. For ten minutes, it can be restored; then it is erased. */
         delete: operations["deleteChat"];
         options?: never;
         head?: never;
         /** Changes a chat. */
         patch: operations["updateChat"];
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a chat as a file, which `content-disposition` names. */
+        get: operations["exportChat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a new chat of the branch up to a message, with the title and settings of the chat. */
+        post: operations["forkChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/tierbar/v1/chats/{id}/messages": {
@@ -396,6 +450,23 @@ export interface paths {
         put?: never;
         /** Adds a message to the end of the branch that is shown. */
         post: operations["addMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restores a chat that was deleted in the last ten minutes. */
+        post: operations["restoreChat"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2254,6 +2325,8 @@ export interface components {
              * @default null
              */
             model?: string | null;
+            /** @description Whether the chat is listed before the others. Alone, it is no change of the chat: `updated_at` stays. */
+            pinned?: boolean | null;
             /** @default null */
             sampling?: components["schemas"]["ChatSampling"] | null;
             /** @description Whether the model thinks before it answers, if it can. `null` sets it to what the tier has. */
@@ -2263,9 +2336,23 @@ export interface components {
             /** @default null */
             when_full?: components["schemas"]["WhenFull"] | null;
         };
-        /** @description All chats. */
+        /** @description What an import has brought. */
+        ChatImport: {
+            /** Format: int64 */
+            chats: number;
+            /**
+             * Format: int64
+             * @description Chats of the file that an earlier import had brought.
+             */
+            known: number;
+            /** @description What was left out, and why. */
+            left_out: components["schemas"]["Omission"][];
+            /** Format: int64 */
+            messages: number;
+        };
+        /** @description Chats without their messages. */
         ChatList: {
-            /** @description The latest first. */
+            /** @description The pinned ones first, then the latest first. */
             chats: components["schemas"]["ChatSummary"][];
         };
         /**
@@ -2355,9 +2442,12 @@ export interface components {
         /** @description A chat without its messages. Times are RFC 3339 in UTC. */
         ChatSummary: components["schemas"]["AnswerSettings"] & {
             created_at: string;
+            found?: null | components["schemas"]["Found"];
             id: string;
             /** @description What answers: a tier's name, a model's id, or `auto`. */
             model: string;
+            /** @description Whether it is listed before the others. */
+            pinned: boolean;
             title: string;
             /** @description The id of the turn that is running, if one is. */
             turn: string | null;
@@ -2946,11 +3036,26 @@ export interface components {
              */
             room_bytes: number;
         };
+        /** @description The message at which a fork ends. */
+        Fork: {
+            /** Format: int64 */
+            message: number;
+        };
         /**
          * @description The form of a configuration file.
          * @enum {string}
          */
         Form: "json" | "toml" | "yaml";
+        /** @description Where a search found its words. */
+        Found: {
+            /** @description The text around them. */
+            excerpt: string;
+            /**
+             * Format: int64
+             * @description The newest message that has them; `null` if only the title does.
+             */
+            message: number | null;
+        };
         /** @description Whether an endpoint can be used now. */
         Gate: {
             /** @enum {string} */
@@ -3988,6 +4093,15 @@ export interface components {
             /** @example 0.12.11 */
             version: string;
         };
+        /** @description What an import leaves out of a file. */
+        Omission: {
+            /** Format: int64 */
+            count: number;
+            what: components["schemas"]["Omitted"];
+            /** @description In words for people. */
+            why: string;
+        };
+        Omitted: "unknown_chats" | "large_chats" | "empty_chats" | "images" | "files" | "tools";
         /** @description Who may call from a page, and who was refused. */
         OriginList: {
             /** @description Those of `allowed_origins` in the configuration. */
@@ -5771,6 +5885,7 @@ export type ChainStatus = components['schemas']['ChainStatus'];
 export type Chat = components['schemas']['Chat'];
 export type ChatCompletion = components['schemas']['ChatCompletion'];
 export type ChatFields = components['schemas']['ChatFields'];
+export type ChatImport = components['schemas']['ChatImport'];
 export type ChatList = components['schemas']['ChatList'];
 export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
@@ -5820,7 +5935,9 @@ export type ExpertReads = components['schemas']['ExpertReads'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
+export type Fork = components['schemas']['Fork'];
 export type Form = components['schemas']['Form'];
+export type Found = components['schemas']['Found'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
@@ -5898,6 +6015,8 @@ export type OllamaNamed = components['schemas']['OllamaNamed'];
 export type OllamaPulled = components['schemas']['OllamaPulled'];
 export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
+export type Omission = components['schemas']['Omission'];
+export type Omitted = components['schemas']['Omitted'];
 export type OriginList = components['schemas']['OriginList'];
 export type OriginRequest = components['schemas']['OriginRequest'];
 export type Outcome = components['schemas']['Outcome'];
@@ -6566,7 +6685,13 @@ export interface operations {
     };
     listChats: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description Words that the title or a message has, the last of them perhaps only the beginning of one. At most 100 chats are found, the
+                 *     latest first. Without it, all chats are listed.
+                 */
+                search?: string | null;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6606,6 +6731,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    importChats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The file: a chat, or an array of chats */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description What was imported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatImport"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -6689,6 +6841,65 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    exportChat: {
+        parameters: {
+            query?: {
+                format?: "markdown" | "json";
+                /** @description Whether the Markdown has what models thought before they answered. */
+                reasoning?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file: Markdown, or a `Chat` as JSON */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                    "application/json": components["schemas"]["Chat"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    forkChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Fork"];
+            };
+        };
+        responses: {
+            /** @description The new chat */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     addMessage: {
         parameters: {
             query?: never;
@@ -6707,6 +6918,31 @@ export interface operations {
         responses: {
             /** @description The chat */
             201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    restoreChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chat */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -2,6 +2,8 @@
 
 pub mod context;
 pub mod settings;
+pub mod export;
+pub mod import;
 
 use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};
@@ -20,10 +22,27 @@ pub struct ChatSummary {
     pub when_full: WhenFull,
     #[serde(flatten)]
     pub settings: AnswerSettings,
+    /// Whether it is listed before the others.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub pinned: bool,
     /// The id of the turn that is running, if one is.
     #[serde(default)]
     #[schema(required = true)]
     pub turn: Option<String>,
+    /// Where a search found its words; only in the answer to a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+}
+
+/// Where a search found its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Found {
+    /// The newest message that has them; `null` if only the title does.
+    #[schema(required = true)]
+    pub message: Option<u64>,
+    /// The text around them.
+    pub excerpt: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -1,6 +1,7 @@
 //! The admin API under `/tierbar/v1`. All of it needs the token.
 
 mod chains;
+mod chat_files;
 mod chats;
 mod config;
 mod connect;
@@ -101,6 +102,10 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(chats::add_message))
         .routes(routes!(presets::list))
         .routes(routes!(presets::put, presets::remove))
+        .routes(routes!(chats::restore))
+        .routes(routes!(chats::fork))
+        .routes(routes!(chat_files::export))
+        .routes(routes!(chat_files::import))
         .routes(routes!(turns::begin))
         .routes(routes!(turns::stop))
         .routes(routes!(turns::events))

@@ -7,6 +7,7 @@ use crate::{
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
+use std::time::Duration;
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
@@ -19,7 +20,11 @@ use uuid::Uuid;
 
 const MAX_TITLE_CHARS: usize = 500;
 const MAX_MODEL_CHARS: usize = 500;
-const COLUMNS: &str = "id, title, model, created_at, updated_at, when_full, settings";
+const COLUMNS: &str =
+    "id, title, model, created_at, updated_at, when_full, pinned, settings";
+
+/// How long a deleted chat can be restored.
+pub const RESTORABLE: Duration = Duration::from_secs(10 * 60);
 
 /// What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
 /// `null` is not set, but for `thinking`.
@@ -33,6 +38,8 @@ pub struct ChatFields {
     pub leaf: Option<u64>,
     /// What happens once the context does not hold the chat. Default: `refuse`.
     pub when_full: Option<WhenFull>,
+    /// Whether the chat is listed before the others. Alone, it is no change of the chat: `updated_at` stays.
+    pub pinned: Option<bool>,
     /// The system message of each request; empty for none.
     pub instructions: Option<String>,
     /// Replaces all values that were set. `{}` leaves them to the tier.
@@ -43,6 +50,15 @@ pub struct ChatFields {
 }
 
 impl ChatFields {
+    /// Whether the chat itself changes, and not only its place in the list.
+    fn is_change(&self) -> bool {
+        let pinned = Self {
+            pinned: self.pinned,
+            ..Self::default()
+        };
+        self.pinned.is_none() || *self != pinned
+    }
+
     pub(crate) fn checked(mut self) -> Result<Self, Error> {
         if let Some(title) = &mut self.title {
             *title = title.trim().to_owned();
@@ -84,7 +100,8 @@ fn within(text: &str, field: &str, most: usize) -> Result<(), Error> {
 pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<ChatSummary>> {
     connection
         .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM chats ORDER BY updated_at DESC, rowid DESC"
+            "SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL
+             ORDER BY pinned DESC, updated_at DESC, rowid DESC"
         ))?
         .query_map([], summary)?
         .collect()
@@ -92,7 +109,9 @@ pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<ChatSummary>
 
 pub(crate) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<ChatSummary>> {
     connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM chats WHERE id = ?1"))?
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM chats WHERE id = ?1 AND deleted_at IS NULL"
+        ))?
         .query_row([id], summary)
         .optional()
 }
@@ -108,11 +127,23 @@ pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::R
         updated_at: now,
         when_full: fields.when_full.unwrap_or_default(),
         settings,
+        pinned: fields.pinned.unwrap_or_default(),
         turn: None,
+        found: None,
     };
+    insert(connection, &chat, None)?;
+    Ok(chat)
+}
+
+/// Adds a chat with its id and times. `source`: what it was in the program that it comes from.
+pub(crate) fn insert(
+    connection: &Connection,
+    chat: &ChatSummary,
+    source: Option<&str>,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached(&format!(
-            "INSERT INTO chats ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+            "INSERT INTO chats ({COLUMNS}, source) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
         ))?
         .execute(params![
             chat.id,
@@ -121,9 +152,23 @@ pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::R
             chat.created_at,
             chat.updated_at,
             Word(chat.when_full),
+            chat.pinned,
             to_json(&chat.settings)?,
+            source,
         ])?;
-    Ok(chat)
+    Ok(())
+}
+
+/// Whether an earlier import has brought the chat of this source, or the chat is here still.
+pub(crate) fn is_known(connection: &Connection, source: &str) -> rusqlite::Result<bool> {
+    if let Some(id) = source.strip_prefix("tierbar:")
+        && find(connection, id)?.is_some()
+    {
+        return Ok(true);
+    }
+    connection
+        .prepare_cached("SELECT 1 FROM chats WHERE source = ?1 AND deleted_at IS NULL")?
+        .exists([source])
 }
 
 pub(crate) fn update(
@@ -137,7 +182,9 @@ pub(crate) fn update(
     connection
         .prepare_cached(
             "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), leaf = coalesce(?4, leaf),
-             when_full = coalesce(?5, when_full), updated_at = ?6, settings = ?7 WHERE id = ?1",
+             when_full = coalesce(?5, when_full), pinned = coalesce(?6, pinned), settings = ?7,
+             updated_at = coalesce(?8, updated_at)
+             WHERE id = ?1 AND deleted_at IS NULL",
         )?
         .execute(params![
             id,
@@ -145,18 +192,40 @@ pub(crate) fn update(
             fields.model,
             fields.leaf,
             fields.when_full.map(Word),
-            now(),
+            fields.pinned,
             to_json(&fields.applied(chat.settings))?,
+            fields.is_change().then(now),
         ])?;
     find(connection, id)
 }
 
-/// Deletes a chat with its messages; returns whether it existed.
-pub(crate) fn delete(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
-    Ok(connection
-        .prepare_cached("DELETE FROM chats WHERE id = ?1")?
-        .execute([id])?
-        > 0)
+/// Hides a chat until it is restored or erased; returns whether it existed.
+pub(crate) fn hide(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+    let changed = connection
+        .prepare_cached("UPDATE chats SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL")?
+        .execute(params![id, now()])?;
+    Ok(changed > 0)
+}
+
+/// Shows a deleted chat again, if that was not too long ago.
+pub(crate) fn restore(connection: &Connection, id: &str) -> rusqlite::Result<Option<ChatSummary>> {
+    connection
+        .prepare_cached("UPDATE chats SET deleted_at = NULL WHERE id = ?1 AND deleted_at > ?2")?
+        .execute(params![id, stored(Timestamp::now() - RESTORABLE)])?;
+    find(connection, id)
+}
+
+/// Removes deleted chats with their messages: those that can no longer be restored, or all. Returns how many there were.
+pub(crate) fn erase(connection: &Connection, all: bool) -> rusqlite::Result<usize> {
+    let until = if all {
+        // Also one that was deleted before the clock was set back.
+        "9".to_owned()
+    } else {
+        stored(Timestamp::now() - RESTORABLE)
+    };
+    connection
+        .prepare_cached("DELETE FROM chats WHERE deleted_at <= ?1")?
+        .execute([until])
 }
 
 /// Returns the last message of the shown branch; `None` in an empty chat.
@@ -178,7 +247,7 @@ pub(crate) fn set_leaf(connection: &Connection, id: &str, leaf: u64) -> rusqlite
 /// Marks the chat as changed now; returns whether it exists.
 pub(crate) fn touch(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
     let changed = connection
-        .prepare_cached("UPDATE chats SET updated_at = ?2 WHERE id = ?1")?
+        .prepare_cached("UPDATE chats SET updated_at = ?2 WHERE id = ?1 AND deleted_at IS NULL")?
         .execute(params![id, now()])?;
     Ok(changed > 0)
 }
@@ -195,7 +264,7 @@ pub(crate) fn title_if_untitled(
 }
 
 fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
-    let settings: String = row.get(6)?;
+    let settings: String = row.get(7)?;
     Ok(ChatSummary {
         id: row.get(0)?,
         title: row.get(1)?,
@@ -203,12 +272,18 @@ fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
         created_at: row.get(3)?,
         updated_at: row.get(4)?,
         when_full: row.get::<_, Word<WhenFull>>(5)?.0,
-        settings: of_json(6, &settings)?,
+        pinned: row.get(6)?,
+        settings: of_json(7, &settings)?,
         turn: None,
+        found: None,
     })
 }
 
+pub(crate) fn now() -> String {
+    stored(Timestamp::now())
+}
+
 /// A fixed number of decimals, so that times sort as text.
-fn now() -> String {
-    format!("{:.6}", Timestamp::now())
+pub(crate) fn stored(time: Timestamp) -> String {
+    format!("{time:.6}")
 }

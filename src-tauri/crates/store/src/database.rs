@@ -32,6 +32,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("queue_owners.sql")),
     M::up(include_str!("message_experts.sql")),
     M::up(include_str!("chat_context.sql")),
+    M::up(include_str!("chat_search.sql")),
     M::up(include_str!("chat_settings.sql")),
 ];
 
@@ -105,6 +106,13 @@ impl Database {
                 Ok(value)
             });
         done.map_err(|error| failure::of_sqlite(&self.path, &error))
+    }
+
+    /// Writes the log into the file and empties it, so that what was erased is in neither.
+    pub(crate) fn checkpoint(&self) -> Result<(), Error> {
+        self.read(|connection| {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

@@ -3,6 +3,7 @@
 
 mod answer_pieces;
 mod chats;
+mod copies;
 mod database;
 mod failure;
 mod json;
@@ -14,12 +15,14 @@ mod presets;
 mod queue;
 mod savings;
 mod schedules;
+mod search;
 mod sessions;
 mod title;
 mod turns;
 mod word;
 
-pub use chats::ChatFields;
+pub use chats::{ChatFields, RESTORABLE};
+pub use copies::Added as AddedChats;
 pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use messages::NewMessage;
 pub use queue::{
@@ -62,13 +65,19 @@ impl Store {
     /// left unchanged.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
-        database.write(|change| messages::end_unfinished(change))?;
+        let erased = database.write(|change| {
+            messages::end_unfinished(change)?;
+            chats::erase(change, true)
+        })?;
+        if erased > 0 {
+            database.checkpoint()?;
+        }
         Ok(Self {
             database: Arc::new(database),
         })
     }
 
-    /// Returns all chats, the last changed first.
+    /// Returns all chats, the pinned ones first, then the last changed first.
     pub async fn list_chats(&self) -> Result<Vec<ChatSummary>, Error> {
         self.call(|database| database.read(chats::list)).await
     }
@@ -126,12 +135,40 @@ impl Store {
         .await
     }
 
-    /// Removes the chat and its messages; their text is overwritten in the file.
+    /// Hides the chat. It can be restored for [`RESTORABLE`].
     pub async fn delete_chat(&self, id: &str) -> Result<(), Error> {
         let id = id.to_owned();
         self.call(move |database| {
-            let found = database.write(|change| chats::delete(change, &id))?;
+            let found = database.write(|change| chats::hide(change, &id))?;
             found.then_some(()).ok_or_else(|| no_chat(&id))
+        })
+        .await
+    }
+
+    /// Shows a deleted chat again. One that was not deleted stays as it is.
+    pub async fn restore_chat(&self, id: &str) -> Result<ChatSummary, Error> {
+        let id = id.to_owned();
+        self.call(move |database| {
+            let found = database.write(|change| chats::restore(change, &id))?;
+            found.ok_or_else(|| {
+                let minutes = RESTORABLE.as_secs() / 60;
+                no_chat(&id).hint(format!(
+                    "a deleted chat can be restored for {minutes} minutes"
+                ))
+            })
+        })
+        .await
+    }
+
+    /// Removes the chats that can no longer be restored; their text is overwritten in the file. The next opening removes all that are
+    /// deleted.
+    pub async fn erase_deleted_chats(&self) -> Result<(), Error> {
+        self.call(|database| {
+            let erased = database.write(|change| chats::erase(change, false))?;
+            if erased > 0 {
+                database.checkpoint()?;
+            }
+            Ok(())
         })
         .await
     }

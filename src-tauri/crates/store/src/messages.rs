@@ -6,14 +6,15 @@ use crate::{
     word::Word,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
+use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
-    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, text_parts},
+    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, context::LeftOut, text_parts},
 };
 
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
-const CHAT_BYTES: u64 = 16 << 20;
+pub(crate) const CHAT_BYTES: u64 = 16 << 20;
 const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
                        decode_tokens_per_second, time_to_first_token_ms, experts, context, left_out";
 
@@ -55,6 +56,45 @@ pub(crate) fn add(
         answer,
     } = message;
     let parts = text_parts(content);
+    insert(connection, chat, parent, role, parts, answer, turn)
+}
+
+/// Adds messages that another chat or a file has, parents before their children. Returns their new ids by those they have there.
+pub(crate) fn copy(
+    connection: &Connection,
+    chat: &str,
+    messages: Vec<ChatMessage>,
+) -> rusqlite::Result<HashMap<u64, u64>> {
+    let mut ids = HashMap::new();
+    for message in messages {
+        let ChatMessage {
+            id,
+            parent,
+            role,
+            parts,
+            mut answer,
+        } = message;
+        let parent = parent.and_then(|parent| ids.get(&parent).copied());
+        // A summary names the last message that it has.
+        answer.left_out = answer.left_out.and_then(|left| {
+            let through = ids.get(&left.through).copied()?;
+            Some(LeftOut { through, ..left })
+        });
+        let added = insert(connection, chat, parent, role, parts, answer, None)?;
+        ids.insert(id, added.id);
+    }
+    Ok(ids)
+}
+
+fn insert(
+    connection: &Connection,
+    chat: &str,
+    parent: Option<u64>,
+    role: Role,
+    parts: Vec<Part>,
+    answer: AnswerFacts,
+    turn: Option<&str>,
+) -> rusqlite::Result<ChatMessage> {
     connection
         .prepare_cached(
             "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
@@ -262,7 +302,8 @@ pub(crate) fn of_turn(
 ) -> rusqlite::Result<Option<ChatMessage>> {
     connection
         .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM messages WHERE turn = ?1 AND chat_id = ?2 AND finish IS NOT NULL"
+            "SELECT {COLUMNS} FROM messages WHERE turn = ?1 AND chat_id = ?2 AND finish IS NOT NULL
+             AND chat_id IN (SELECT id FROM chats WHERE deleted_at IS NULL)"
         ))?
         .query_row([turn, chat], message)
         .optional()

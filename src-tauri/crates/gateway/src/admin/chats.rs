@@ -1,40 +1,62 @@
 //! Chats, as the store keeps them.
 
 use crate::{
-    admin::Admin,
+    admin::{Admin, models::read_query},
     http::{body, error::Failure, path::Id, schema::Errors},
 };
 use axum::{
     Json,
     body::Body,
-    extract::State,
+    extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::chat::{Chat, ChatSummary};
 use tierbar_store::{ChatFields, NewMessage};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
-/// All chats.
+/// Chats without their messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChatList {
-    /// The latest first.
+    /// The pinned ones first, then the latest first.
     chats: Vec<ChatSummary>,
 }
 
-/// Lists the chats.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Search {
+    /// Words that the title or a message has, the last of them perhaps only the beginning of one. At most 100 chats are found, the
+    /// latest first. Without it, all chats are listed.
+    search: Option<String>,
+}
+
+/// The message at which a fork ends.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct Fork {
+    message: u64,
+}
+
+/// Lists the chats, or those in which a search finds its words.
 #[utoipa::path(
     get,
     path = "/tierbar/v1/chats",
     tag = "owner",
     operation_id = "listChats",
     security(("token" = [])),
+    params(Search),
     responses((status = 200, description = "The chats", body = ChatList), Errors),
 )]
-pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<ChatList>, Failure> {
-    let mut chats = admin.store.list_chats().await?;
+pub(crate) async fn list(
+    State(admin): State<Arc<Admin>>,
+    query: Result<Query<Search>, QueryRejection>,
+) -> Result<Json<ChatList>, Failure> {
+    let Search { search } = read_query(query)?;
+    let mut chats = match search {
+        Some(words) => admin.store.search_chats(&words).await?,
+        None => admin.store.list_chats().await?,
+    };
     admin.jobs.note_turns(&mut chats).await;
     Ok(Json(ChatList { chats }))
 }
@@ -106,7 +128,7 @@ pub(crate) async fn update(
     Ok(Json(chat))
 }
 
-/// Stops the turns of a chat, and deletes it.
+/// Stops the turns of a chat, and deletes it. For ten minutes, it can be restored; then it is erased.
 #[utoipa::path(
     delete,
     path = "/tierbar/v1/chats/{id}",
@@ -124,8 +146,51 @@ pub(crate) async fn delete(
     admin.store.delete_chat(&id).await?;
     // One that began in between writes to nobody.
     admin.jobs.stop_turns_of(&id).await;
+    admin.jobs.erase_deleted_chats_later();
     admin.jobs.note_chat_change();
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Restores a chat that was deleted in the last ten minutes.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/chats/{id}/restore",
+    tag = "owner",
+    operation_id = "restoreChat",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat")),
+    responses((status = 200, description = "The chat", body = ChatSummary), Errors),
+)]
+pub(crate) async fn restore(
+    State(admin): State<Arc<Admin>>,
+    Id(id): Id,
+) -> Result<Json<ChatSummary>, Failure> {
+    let chat = admin.store.restore_chat(&id).await?;
+    admin.jobs.note_chat_change();
+    Ok(Json(chat))
+}
+
+/// Makes a new chat of the branch up to a message, with the title and settings of the chat.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/chats/{id}/fork",
+    tag = "owner",
+    operation_id = "forkChat",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat")),
+    request_body = Fork,
+    responses((status = 201, description = "The new chat", body = ChatSummary), Errors),
+)]
+pub(crate) async fn fork(
+    State(admin): State<Arc<Admin>>,
+    Id(id): Id,
+    body: Body,
+) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
+    let Fork { message } = body::object(body).await?;
+    let _weight = admin.jobs.charge_chat(&id, 0).await?;
+    let chat = admin.store.fork_chat(&id, message).await?;
+    admin.jobs.note_chat_change();
+    Ok((StatusCode::CREATED, Json(chat)))
 }
 
 /// Adds a message to the end of the branch that is shown.

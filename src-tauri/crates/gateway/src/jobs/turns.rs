@@ -20,7 +20,7 @@ use tierbar_core::{
         context::{Excerpt, WhenFull},
     },
 };
-use tierbar_store::{NewTurn, Parent, Store};
+use tierbar_store::{NewTurn, Parent, RESTORABLE, Store};
 use tokio::{
     sync::{Mutex, watch},
     time::sleep,
@@ -227,8 +227,13 @@ impl Jobs {
         self.charge(size.saturating_mul(CHAT_COPIES))
     }
 
+    /// Returns the share of a file that is read, before its first byte.
+    pub(crate) fn weigh_file(&self) -> Weight {
+        self.keys.weigh(None).of_the_owner()
+    }
+
     fn charge(&self, memory: usize) -> Result<Weight, Error> {
-        let mut weight = self.keys.weigh(None).of_the_owner();
+        let mut weight = self.weigh_file();
         weight.grow(memory)?;
         Ok(weight)
     }
@@ -279,6 +284,22 @@ impl Jobs {
             turn.stop.cancel();
             turn.log.wait_for_end().await;
         }
+    }
+
+    /// Erases deleted chats once they can no longer be restored. What is not erased before the end of the host, the next start erases.
+    pub(crate) fn erase_deleted_chats_later(self: &Arc<Self>) {
+        let jobs = Arc::clone(self);
+        tokio::spawn(async move {
+            // The clock that says so is another than the one that waits.
+            let wait = sleep(RESTORABLE + Duration::from_secs(5));
+            let closing = &jobs.inference.closing;
+            if closing.run_until_cancelled(wait).await.is_none() {
+                return;
+            }
+            if let Err(error) = jobs.store.erase_deleted_chats().await {
+                tracing::warn!("deleted chats cannot be erased: {error}");
+            }
+        });
     }
 
     /// Counts a change of the chats, for those who show them.

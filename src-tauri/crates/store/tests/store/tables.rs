@@ -280,7 +280,7 @@ async fn a_chat_that_does_not_exist_is_not_found() {
 async fn a_deleted_chats_text_is_gone_from_the_file() {
     let fixture = Fixture::new();
     let secret = "the treasure is under the third oak";
-    {
+    let id = {
         let store = fixture.store();
         let kept = store.create_chat(titled("kept")).await.unwrap().id;
         store
@@ -291,7 +291,11 @@ async fn a_deleted_chats_text_is_gone_from_the_file() {
         store.add_message(&id, user(secret)).await.unwrap();
         store.delete_chat(&id).await.unwrap();
         assert_eq!(store.chat(&id).await.unwrap_err().code, Code::NotFound);
-    }
+        id
+    };
+    // The next start erases what was deleted.
+    let restored = fixture.store().restore_chat(&id).await;
+    assert_eq!(restored.unwrap_err().code, Code::NotFound);
     let file = fs::read(fixture.path()).unwrap();
     let contains = |text: &str| {
         file.windows(text.len())
@@ -299,6 +303,104 @@ async fn a_deleted_chats_text_is_gone_from_the_file() {
     };
     assert!(contains("plain talk of acorns"));
     assert!(!contains(secret));
+    // Nor do the words stay in the index of the search.
+    assert!(!contains("treasure"));
+}
+
+#[tokio::test]
+async fn a_deleted_chat_is_hidden_until_it_is_restored() {
+    let store = Fixture::new().store();
+    let id = store.create_chat(titled("Oak")).await.unwrap().id;
+    store.add_message(&id, user("acorns")).await.unwrap();
+    let before = store.chat(&id).await.unwrap();
+    store.delete_chat(&id).await.unwrap();
+    assert_eq!(store.list_chats().await.unwrap(), []);
+    assert_eq!(store.search_chats("oak").await.unwrap(), []);
+    assert_eq!(
+        store.delete_chat(&id).await.unwrap_err().code,
+        Code::NotFound
+    );
+    assert_eq!(
+        store.add_message(&id, user("x")).await.unwrap_err().code,
+        Code::NotFound
+    );
+    // It can still be restored.
+    store.erase_deleted_chats().await.unwrap();
+    assert_eq!(store.restore_chat(&id).await.unwrap(), before.summary);
+    assert_eq!(store.chat(&id).await.unwrap(), before);
+    assert_eq!(store.search_chats("oak").await.unwrap().len(), 1);
+    let error = store.restore_chat("nope").await.unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+    assert!(error.hint.unwrap().contains("10 minutes"));
+}
+
+#[tokio::test]
+async fn pinned_chats_are_listed_first() {
+    let store = Fixture::new().store();
+    let mut ids = Vec::new();
+    for title in ["first", "second", "third"] {
+        ids.push(store.create_chat(titled(title)).await.unwrap().id);
+    }
+    let pin = |pinned| ChatFields {
+        pinned: Some(pinned),
+        ..ChatFields::default()
+    };
+    let titles = async || -> Vec<String> {
+        let chats = store.list_chats().await.unwrap().into_iter();
+        chats.map(|chat| chat.title).collect()
+    };
+    let before = store.chat(&ids[0]).await.unwrap().summary;
+    let pinned = store.update_chat(&ids[0], pin(true)).await.unwrap();
+    assert!(pinned.pinned);
+    assert_eq!(pinned.updated_at, before.updated_at);
+    assert_eq!(titles().await, ["first", "third", "second"]);
+    store.update_chat(&ids[0], pin(false)).await.unwrap();
+    assert_eq!(titles().await, ["third", "second", "first"]);
+}
+
+#[tokio::test]
+async fn a_search_finds_words_in_titles_and_messages() {
+    let store = Fixture::new().store();
+    let first = store.create_chat(titled("Rivers")).await.unwrap().id;
+    let text = "A long answer about other things. ".repeat(9);
+    for content in [
+        format!("{text}The Rhône flows through Genève. {text}"),
+        "It\u{0}ends.".to_owned(),
+    ] {
+        let answer = message(Role::Assistant, content);
+        store.add_message(&first, answer).await.unwrap();
+    }
+    let second = store.create_chat(titled("Geneva")).await.unwrap().id;
+    store.add_message(&second, user("???")).await.unwrap();
+    let found = async |words: &str| -> Vec<String> {
+        let found = store.search_chats(words).await.unwrap().into_iter();
+        found.map(|chat| chat.title).collect()
+    };
+    assert_eq!(found("genev").await, ["Geneva", "Rivers"]);
+    assert_eq!(found("RHONE geneve").await, ["Rivers"]);
+    assert_eq!(found("\"rhone\" OR").await, [""; 0]);
+    assert_eq!(found("rhon geneve").await, [""; 0]);
+    assert_eq!(found(" ?? ").await, [""; 0]);
+
+    let hit = store.search_chats("rhone").await.unwrap().remove(0);
+    let hit = hit.found.unwrap();
+    assert!(hit.excerpt.contains("The Rhône flows"), "{}", hit.excerpt);
+    assert!(hit.excerpt.chars().count() < 200, "{}", hit.excerpt);
+    let messages = store.chat(&first).await.unwrap().messages;
+    assert_eq!(hit.message, Some(messages[0].id));
+
+    store.update_chat(&first, titled("Streams")).await.unwrap();
+    assert_eq!(found("rivers").await, [""; 0]);
+    assert_eq!(found("streams").await, ["Streams"]);
+}
+
+#[tokio::test]
+async fn chats_of_an_older_version_are_searched_too() {
+    let store = Fixture::of_november_2026().store();
+    let found = store.search_chats("capital").await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found[0].found.as_ref().unwrap().message.is_some());
+    assert_eq!(store.search_chats("my own").await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

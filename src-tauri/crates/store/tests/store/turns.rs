@@ -338,10 +338,13 @@ async fn the_pieces_of_an_answer_are_its_message_once_it_ends() {
 
 #[tokio::test]
 async fn the_answer_of_a_deleted_chat_is_not_written() {
-    let store = Fixture::new().store();
+    let fixture = Fixture::new();
+    let store = fixture.store();
     let id = chat(&store).await;
     let opened = store.open_turn(&id, turn("a", "?")).await.unwrap();
     store.delete_chat(&id).await.unwrap();
+    // Opening the file erases what is deleted.
+    let _other = fixture.store();
     // Another turn's answer gets its number.
     let other = chat(&store).await;
     let begun = store.open_turn(&other, turn("b", "?")).await.unwrap();

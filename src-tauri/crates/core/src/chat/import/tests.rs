@@ -1,0 +1,230 @@
+//! Files written by hand after the shapes that the programs write.
+
+use super::*;
+use crate::chat::{ChatMessage, Finish, Role, branch};
+use serde_json::json;
+
+fn read_one(value: &Value) -> (ImportedChat, Vec<(Omitted, u64)>) {
+    let mut omissions = Omissions::default();
+    let chat = read(value.to_string().as_bytes(), &mut omissions);
+    (chat.expect("a chat"), counts(&omissions))
+}
+
+fn counts(omissions: &Omissions) -> Vec<(Omitted, u64)> {
+    let list = omissions.list().into_iter();
+    list.map(|omission| (omission.what, omission.count))
+        .collect()
+}
+
+/// The texts of the shown branch.
+fn shown(chat: &Chat) -> Vec<String> {
+    let branch = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
+    let branch = branch.unwrap_or_default().into_iter();
+    branch.map(ChatMessage::text).collect()
+}
+
+#[test]
+fn a_file_is_split_into_its_chats() {
+    let split = |json: &str| -> Vec<String> {
+        let elements = elements(json.as_bytes()).into_iter();
+        elements
+            .map(|element| String::from_utf8_lossy(element).trim().to_owned())
+            .collect()
+    };
+    assert_eq!(split(r#" {"a": [1, 2]} "#), [r#"{"a": [1, 2]}"#]);
+    assert_eq!(
+        split(r#"[{"a": ",]\"["}, {"b": [1, {}]},3]"#),
+        [r#"{"a": ",]\"["}"#, r#"{"b": [1, {}]}"#, "3"]
+    );
+    assert!(split(" [ ] ").is_empty());
+}
+
+#[test]
+fn what_has_no_known_form_is_counted() {
+    let mut omissions = Omissions::default();
+    for element in [
+        "3",
+        "{",
+        "{}",
+        r#"{"messages": []}"#,
+        r#"{"messages": [3], "leaf": null}"#,
+    ] {
+        assert_eq!(read(element.as_bytes(), &mut omissions), None, "{element}");
+    }
+    assert_eq!(counts(&omissions), [(Omitted::UnknownChats, 5)]);
+    let mut omissions = Omissions::default();
+    let empty = r#"{"title": "x", "mapping": {}}"#;
+    assert_eq!(read(empty.as_bytes(), &mut omissions), None);
+    assert_eq!(counts(&omissions), [(Omitted::EmptyChats, 1)]);
+}
+
+#[test]
+fn an_exported_chat_reads_back() {
+    let file = json!({
+        "id": "1f", "title": "France", "model": "heavy", "created_at": "2026-11-26T08:15:00.000000Z",
+        "updated_at": "2026-11-26T08:16:00.000000Z", "when_full": "drop", "pinned": true, "turn": null, "leaf": 9,
+        "messages": [
+            {"id": 7, "parent": null, "role": "user", "parts": [
+                {"type": "image", "file": {"sha256": "00", "media_type": "image/png", "name": "a.png", "bytes": 3}},
+                {"type": "text", "text": "?"},
+            ]},
+            {"id": 9, "parent": 7, "role": "assistant", "parts": [{"type": "text", "text": "Paris"}], "finish": "stop"},
+        ],
+    });
+    let (imported, omitted) = read_one(&file);
+    assert_eq!(imported.source, "tierbar:1f");
+    assert_eq!(
+        (imported.chat.summary.model.as_str(), imported.chat.leaf),
+        ("heavy", Some(9))
+    );
+    assert!(imported.chat.summary.pinned);
+    assert_eq!(shown(&imported.chat), ["?", "Paris"]);
+    assert_eq!(omitted, [(Omitted::Images, 1)]);
+}
+
+#[test]
+fn a_chatgpt_conversation_keeps_its_branches() {
+    let message = |role: &str, content: Value| json!({"author": {"role": role}, "content": content, "recipient": "all", "metadata": {"model_slug": "gpt-4o"}});
+    let text = |text: &str| json!({"content_type": "text", "parts": [text]});
+    let picture =
+        json!({"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"});
+    let mut call = message(
+        "assistant",
+        json!({"content_type": "code", "text": "search()"}),
+    );
+    call["recipient"] = json!("web");
+    let file = json!({
+        "title": "  France ", "create_time": 1_700_000_000.5, "update_time": 1_700_000_100, "conversation_id": "6f0",
+        "current_node": "second",
+        "mapping": {
+            "root": {"parent": null, "message": null, "children": ["hidden"]},
+            "hidden": {"parent": "root", "message": message("system", text("")), "children": ["ask"]},
+            "ask": {"parent": "hidden", "children": ["first", "call"], "message": message("user",
+                json!({"content_type": "multimodal_text", "parts": [picture, "Which city?"]}))},
+            "first": {"parent": "ask", "message": message("assistant", text("Berlin"))},
+            "call": {"parent": "ask", "message": call, "children": ["result"]},
+            "result": {"parent": "call", "message": message("tool", text("Paris…")), "children": ["thought"]},
+            "thought": {"parent": "result", "children": ["second"], "message": message("assistant",
+                json!({"content_type": "thoughts", "thoughts": [{"summary": "s", "content": "Look."}]}))},
+            "second": {"parent": "thought", "message": message("assistant", text("Paris"))},
+        },
+    });
+    let (imported, omitted) = read_one(&file);
+    assert_eq!(imported.source, "chatgpt:6f0");
+    assert_eq!(imported.chat.summary.title, "France");
+    assert_eq!(imported.created_ms, Some(1_700_000_000_500));
+    assert_eq!(imported.updated_ms, Some(1_700_000_100_000));
+    assert_eq!(shown(&imported.chat), ["Which city?", "Paris"]);
+    let parents: Vec<_> = imported
+        .chat
+        .messages
+        .iter()
+        .map(|message| message.parent)
+        .collect();
+    assert_eq!(parents, [None, Some(1), Some(1)]);
+    let second = &imported.chat.messages[2];
+    assert_eq!(
+        second.parts[0],
+        Part::Reasoning {
+            text: "Look.\n".into()
+        }
+    );
+    assert_eq!(second.answer.model.as_deref(), Some("gpt-4o"));
+    assert_eq!(second.answer.finish, Some(Finish::Stop));
+    assert_eq!(omitted, [(Omitted::Images, 1), (Omitted::Tools, 2)]);
+}
+
+#[test]
+fn a_tree_that_leads_in_circles_ends() {
+    let node = |parent: &str| json!({"parent": parent, "message": {"author": {"role": "user"}, "content": {"parts": ["x"]}}});
+    let file = json!({"mapping": {"a": node("b"), "b": node("a"), "c": node("gone"), "d": node("c")}, "current_node": "a"});
+    let (imported, _) = read_one(&file);
+    assert_eq!(imported.chat.messages.len(), 2);
+    assert_eq!(imported.chat.leaf, Some(2));
+}
+
+#[test]
+fn an_open_webui_chat_keeps_reasoning_and_branches() {
+    let file = json!({
+        "id": "a1", "user_id": "u", "title": "France", "created_at": 1_700_000_000, "updated_at": 1_700_000_100, "pinned": true,
+        "chat": {
+            "title": "France", "models": ["gemma"], "params": {"system": "Be brief."},
+            "history": {"currentId": "m2", "messages": {
+                "m1": {"id": "m1", "parentId": null, "childrenIds": ["m2", "m3"], "role": "user", "content": "Which city?",
+                    "files": [{"type": "image", "url": "data:"}, {"type": "file", "name": "a.pdf"}]},
+                "m2": {"id": "m2", "parentId": "m1", "role": "assistant", "model": "gemma", "content":
+                    "<details type=\"reasoning\" done=\"true\" duration=\"2\">\n<summary>Thought</summary>\n> Look.\n> Well.\n</details>\nParis\n\
+                     <details type=\"tool_calls\" done=\"true\">\n<summary>Tool</summary>\n</details>"},
+                "m3": {"id": "m3", "parentId": "m1", "role": "assistant", "model": "gemma", "content": "Berlin"},
+            }},
+        },
+    });
+    let (imported, omitted) = read_one(&file);
+    assert_eq!(imported.source, "open-webui:a1");
+    assert!(imported.chat.summary.pinned);
+    assert_eq!(shown(&imported.chat), ["Be brief.", "Which city?", "Paris"]);
+    assert_eq!(imported.chat.messages.len(), 4);
+    assert_eq!(
+        imported.chat.messages[2].parts[0],
+        Part::Reasoning {
+            text: "Look.\nWell.".into()
+        }
+    );
+    assert_eq!(
+        omitted,
+        [
+            (Omitted::Images, 1),
+            (Omitted::Files, 1),
+            (Omitted::Tools, 1)
+        ]
+    );
+}
+
+#[test]
+fn an_lm_studio_chat_keeps_its_versions() {
+    let user = |text: &str| {
+        json!({"type": "singleStep", "role": "user", "content": [{"type": "text", "text": text},
+        {"type": "file", "fileIdentifier": "1.png", "fileType": "image"}]})
+    };
+    let block = |text: &str, style: Value| json!({"type": "contentBlock", "content": [{"type": "text", "text": text}], "style": style});
+    let answer = |text: &str| {
+        json!({"type": "multiStep", "role": "assistant", "senderInfo": {"senderName": "gemma"}, "steps": [
+        block("Look.", json!({"type": "thinking", "ended": true})), block(text, Value::Null), {"type": "debugInfoBlock"}]})
+    };
+    let file = json!({
+        "name": "France", "pinned": false, "createdAt": 1_700_000_000_000_u64, "assistantLastMessagedAt": 1_700_000_100_000_u64,
+        "systemPrompt": "Be brief.", "messages": [
+            {"versions": [user("Which city?")], "currentlySelected": 0},
+            {"versions": [answer("Berlin"), answer("Paris"), answer("Rome")], "currentlySelected": 1},
+            {"versions": [user("Thanks")], "currentlySelected": 0},
+        ],
+    });
+    let (imported, omitted) = read_one(&file);
+    assert_eq!(imported.source, "lm-studio:1700000000000");
+    assert_eq!(imported.updated_ms, Some(1_700_000_100_000));
+    assert_eq!(
+        shown(&imported.chat),
+        ["Be brief.", "Which city?", "Paris", "Thanks"]
+    );
+    assert_eq!(imported.chat.messages.len(), 6);
+    let paris = &imported.chat.messages[3];
+    assert_eq!(paris.role, Role::Assistant);
+    assert_eq!(paris.answer.model.as_deref(), Some("gemma"));
+    assert_eq!(omitted, [(Omitted::Images, 2)]);
+}
+
+#[test]
+fn times_are_read_in_seconds_to_nanoseconds() {
+    for time in [
+        json!(1_700_000_000),
+        json!(1_700_000_000.0),
+        json!(1_700_000_000_000_u64),
+        json!(1_700_000_000_000_000_u64),
+        json!(1_700_000_000_000_000_000_u64),
+    ] {
+        assert_eq!(millis(&time), Some(1_700_000_000_000), "{time}");
+    }
+    for none in [json!(null), json!("today"), json!(-1), json!(0)] {
+        assert_eq!(millis(&none), None, "{none}");
+    }
+}

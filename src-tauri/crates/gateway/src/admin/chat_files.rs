@@ -1,0 +1,294 @@
+//! Chats as files: exported for people and programs, and imported from here and from other programs.
+
+use crate::{
+    admin::{Admin, models::read_query},
+    blocking::blocking,
+    edge::keys::Weight,
+    http::{body, error::Failure, path::Id, schema::Errors},
+};
+use axum::{
+    Json,
+    body::{Body, Bytes},
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, de::IgnoredAny};
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Error,
+    chat::{
+        Chat, export,
+        import::{self, ChatImport, ImportedChat, Omissions, Omitted},
+    },
+};
+use utoipa::{IntoParams, ToSchema};
+
+/// Enough for the chats of years. The file is in memory while its chats are read one by one.
+const IMPORT_LIMIT: usize = 200 << 20;
+/// How much of a file is read before its chats are stored.
+const BATCH: usize = 4 << 20;
+const HINT: &str = "Tierbar reads its own exports, ChatGPT's conversations.json, Open WebUI's exports and LM Studio's \
+                    *.conversation.json";
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ExportFormat {
+    /// The branch that is shown, for people.
+    #[default]
+    Markdown,
+    /// The whole chat, which can be imported.
+    Json,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Export {
+    #[serde(default)]
+    #[param(inline)]
+    format: ExportFormat,
+    /// Whether the Markdown has what models thought before they answered.
+    #[serde(default)]
+    reasoning: bool,
+}
+
+/// Returns a chat as a file, which `content-disposition` names.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/chats/{id}/export",
+    tag = "owner",
+    operation_id = "exportChat",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat"), Export),
+    responses((status = 200, description = "The file: Markdown, or a `Chat` as JSON", content((String = "text/markdown"), (Chat = "application/json"))), Errors),
+)]
+pub(crate) async fn export(
+    State(admin): State<Arc<Admin>>,
+    Id(id): Id,
+    query: Result<Query<Export>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let Export { format, reasoning } = read_query(query)?;
+    let weight = admin.jobs.charge_chat(&id, 0).await?;
+    let chat = admin.store.chat(&id).await?;
+    let name = export::file_name(&chat);
+    let (mut response, extension) = match format {
+        ExportFormat::Markdown => {
+            let kind = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
+            let text = export::markdown(&chat, reasoning);
+            ((kind, text).into_response(), "md")
+        }
+        ExportFormat::Json => (Json(chat).into_response(), "json"),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_DISPOSITION, disposition(&name, extension));
+    Ok(response.map(|body| weight.with(body)))
+}
+
+/// The header that names a file (RFC 6266): in ASCII for old clients, and as it is.
+fn disposition(name: &str, extension: &str) -> HeaderValue {
+    let ascii = name.replace(
+        |letter: char| !letter.is_ascii() || letter.is_ascii_control(),
+        "_",
+    );
+    let encoded: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    // Form encoding writes a space as a plus, which is one here.
+    let encoded = encoded.replace('+', "%20");
+    let value = format!(
+        "attachment; filename=\"{ascii}.{extension}\"; filename*=UTF-8''{encoded}.{extension}"
+    );
+    HeaderValue::from_str(&value).unwrap_or_else(|_| HeaderValue::from_static("attachment"))
+}
+
+/// Imports the chats of a file: of Tierbar, ChatGPT, Open WebUI or LM Studio.
+///
+/// A chat that is here already is not added again. What Tierbar cannot take, such as images, is counted with the reason.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/chats/import",
+    tag = "owner",
+    operation_id = "importChats",
+    security(("token" = [])),
+    request_body(content = Object, description = "The file: a chat, or an array of chats"),
+    responses((status = 200, description = "What was imported", body = ChatImport), Errors),
+)]
+pub(crate) async fn import(
+    State(admin): State<Arc<Admin>>,
+    body: Body,
+) -> Result<Json<ChatImport>, Failure> {
+    let mut weight = admin.jobs.weigh_file();
+    let file = body::collect(body, IMPORT_LIMIT, |more| weight.grow(more)).await;
+    let file = file.map_err(|error| match error.code {
+        Code::PayloadTooLarge => error.hint("split the file into several"),
+        _ => error,
+    })?;
+    let elements = split(file.clone()).await?;
+    let (mut imported, mut omissions) = (ChatImport::default(), Omissions::default());
+    for batch in batches(elements) {
+        let read = read(batch, &mut weight).await?;
+        omissions.extend(read.omissions);
+        let added = admin.store.import_chats(read.chats).await?;
+        weight.shrink_to(file.len());
+        omissions.add(Omitted::LargeChats, added.too_large);
+        imported.chats += added.chats;
+        imported.messages += added.messages;
+        imported.known += added.known;
+    }
+    imported.left_out = omissions.list();
+    if imported.chats > 0 {
+        admin.jobs.note_chat_change();
+    }
+    let unknown = |omission: &import::Omission| omission.what == Omitted::UnknownChats;
+    if imported.chats + imported.known == 0 && imported.left_out.iter().all(unknown) {
+        let error = Error::new(Code::BadRequest, "the file has no chats that Tierbar knows");
+        return Err(error.hint(HINT).into());
+    }
+    Ok(Json(imported))
+}
+
+/// The chats of a file. Nothing is imported of a file that breaks off.
+async fn split(file: Bytes) -> Result<Vec<Bytes>, Error> {
+    blocking("the import", move || {
+        serde_json::from_slice::<IgnoredAny>(&file).map_err(|error| {
+            let message = format!("the file is not JSON: {error}");
+            Error::new(Code::BadRequest, message).hint(HINT)
+        })?;
+        let elements = import::elements(&file).into_iter();
+        Ok(elements.map(|element| file.slice_ref(element)).collect())
+    })
+    .await
+}
+
+/// Groups chats that are stored together.
+fn batches(elements: Vec<Bytes>) -> Vec<Vec<Bytes>> {
+    let mut batches: Vec<Vec<Bytes>> = Vec::new();
+    let mut size = 0;
+    for element in elements {
+        size += element.len();
+        match batches.last_mut() {
+            Some(batch) if size <= BATCH => batch.push(element),
+            _ => {
+                size = element.len();
+                batches.push(vec![element]);
+            }
+        }
+    }
+    batches
+}
+
+/// The chats of a part of a file.
+#[derive(Debug, Default)]
+struct Batch {
+    chats: Vec<ImportedChat>,
+    omissions: Omissions,
+}
+
+async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {
+    let mut batch = Batch::default();
+    let (mut texts, mut values, mut readable) = (0, 0, Vec::new());
+    for json in elements {
+        let memory = body::values_memory(&json).saturating_add(json.len());
+        if body::check_values(memory).is_err() {
+            batch.omissions.add(Omitted::LargeChats, 1);
+            continue;
+        }
+        texts += json.len();
+        // The values of one chat at a time are in memory, and the texts of all.
+        values = values.max(memory);
+        readable.push(json);
+    }
+    weight.grow(texts + values)?;
+    blocking("the import", move || {
+        for json in readable {
+            let chat = import::read(&json, &mut batch.omissions);
+            batch.chats.extend(chat);
+        }
+        Ok(batch)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, json, text};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_header_names_a_file_in_any_script() {
+        assert_eq!(
+            disposition("Zürich 2026", "md"),
+            "attachment; filename=\"Z_rich 2026.md\"; filename*=UTF-8''Z%C3%BCrich%202026.md"
+        );
+    }
+
+    #[test]
+    fn chats_are_stored_in_batches() {
+        let large = BATCH / 2 + 1;
+        let elements = [10, 10, large, large].map(|size| Bytes::from(vec![b'1'; size]));
+        let sizes: Vec<_> = batches(elements.into()).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [3, 1]);
+        assert!(batches(Vec::new()).is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_exported_chat_can_be_imported_elsewhere() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let title = json!({"title": "Rivers"}).to_string();
+        let made = json(bench.ask("POST", "/tierbar/v1/chats", title).await).await;
+        let path = format!("/tierbar/v1/chats/{}", made["id"].as_str().unwrap());
+        for (role, content) in [("user", "Which?"), ("assistant", "The Rhône.")] {
+            let message = json!({"role": role, "content": content, "tier": "fast"}).to_string();
+            let added = bench.ask("POST", &format!("{path}/messages"), message);
+            assert_eq!(added.await.status(), 201);
+        }
+        let file = bench
+            .ask("GET", &format!("{path}/export?format=markdown"), "")
+            .await;
+        let name = file.headers()["content-disposition"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        assert!(name.contains("filename=\"Rivers.md\""), "{name}");
+        let markdown = text(file).await;
+        assert!(
+            markdown.contains("## Answer (fast)\n\nThe Rhône.\n"),
+            "{markdown}"
+        );
+        let file = text(
+            bench
+                .ask("GET", &format!("{path}/export?format=json"), "")
+                .await,
+        )
+        .await;
+
+        let elsewhere = Bench::new("127.0.0.1:11435").await;
+        let import = async |body: String| {
+            let answer = elsewhere
+                .ask("POST", "/tierbar/v1/chats/import", body)
+                .await;
+            (answer.status().as_u16(), json(answer).await)
+        };
+        let (status, imported) = import(file.clone()).await;
+        assert_eq!(
+            (status, &imported["chats"], &imported["messages"]),
+            (200, &json!(1), &json!(2))
+        );
+        let (_, again) = import(file).await;
+        assert_eq!((&again["chats"], &again["known"]), (&json!(0), &json!(1)));
+        let found = elsewhere
+            .ask("GET", "/tierbar/v1/chats?search=rhone", "")
+            .await;
+        let found: Value = json(found).await;
+        assert_eq!(found["chats"][0]["title"], "Rivers");
+        assert_eq!(found["chats"][0]["found"]["excerpt"], "The Rhône.");
+
+        for wrong in ["", "[", "{}", "[1, 2]", r#"{"messages": []}"#] {
+            let (status, error) = import(wrong.to_owned()).await;
+            assert_eq!(status, 400, "{wrong}");
+            assert!(
+                error["error"]["hint"].as_str().unwrap().contains("ChatGPT"),
+                "{wrong}"
+            );
+        }
+    }
+}

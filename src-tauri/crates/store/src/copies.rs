@@ -1,0 +1,150 @@
+//! Chats that are made of others: forks, and those of a file.
+
+use crate::{NewMessage, Store, chats, messages, no_chat, title};
+use jiff::Timestamp;
+use rusqlite::Connection;
+use tierbar_core::{
+    Code, Error,
+    chat::{AnswerFacts, Chat, ChatMessage, ChatSummary, Part, branch, import::ImportedChat},
+};
+use uuid::Uuid;
+
+/// What a message takes in memory beside its texts, as [`messages::size_of_chat`] counts.
+const AROUND_A_MESSAGE: usize = 512;
+
+/// What a part of an import has brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Added {
+    pub chats: u64,
+    pub messages: u64,
+    /// Chats that were there already.
+    pub known: u64,
+    /// Chats that are larger than one can be.
+    pub too_large: u64,
+}
+
+impl Store {
+    /// Makes a new chat of the branch up to a message, with the chat's title and settings.
+    pub async fn fork_chat(&self, id: &str, message: u64) -> Result<ChatSummary, Error> {
+        let id = id.to_owned();
+        self.call(move |database| database.write(|change| fork(change, &id, message))?)
+            .await
+    }
+
+    /// Adds chats of a file, all or none. Those that are here already are counted and left as they are.
+    pub async fn import_chats(&self, chats: Vec<ImportedChat>) -> Result<Added, Error> {
+        self.call(move |database| {
+            database.write(|change| {
+                let mut added = Added::default();
+                for chat in chats {
+                    import(change, chat, &mut added)?;
+                }
+                Ok(added)
+            })
+        })
+        .await
+    }
+}
+
+fn fork(
+    change: &Connection,
+    id: &str,
+    message: u64,
+) -> rusqlite::Result<Result<ChatSummary, Error>> {
+    let Some(original) = chats::find(change, id)? else {
+        return Ok(Err(no_chat(id)));
+    };
+    let all = messages::of_chat(change, id)?;
+    let branch: Vec<ChatMessage> = branch(&all, message).into_iter().cloned().collect();
+    if branch.is_empty() {
+        let error = format!("there is no message {message} in this chat");
+        return Ok(Err(Error::new(Code::NotFound, error)));
+    }
+    let now = chats::now();
+    let chat = ChatSummary {
+        id: Uuid::new_v4().to_string(),
+        created_at: now.clone(),
+        updated_at: now,
+        pinned: false,
+        ..original
+    };
+    chats::insert(change, &chat, None)?;
+    let ids = messages::copy(change, &chat.id, branch)?;
+    if let Some(leaf) = ids.get(&message) {
+        chats::set_leaf(change, &chat.id, *leaf)?;
+    }
+    Ok(Ok(chat))
+}
+
+fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rusqlite::Result<()> {
+    let ImportedChat {
+        source,
+        chat,
+        created_ms,
+        updated_ms,
+    } = imported;
+    let Chat {
+        summary,
+        leaf,
+        messages,
+    } = chat;
+    if !source.is_empty() && chats::is_known(change, &source)? {
+        added.known += 1;
+        return Ok(());
+    }
+    let size: usize = messages.iter().map(size).sum();
+    if size as u64 > messages::CHAT_BYTES {
+        added.too_large += 1;
+        return Ok(());
+    }
+    let created_at = time(created_ms, &summary.created_at);
+    let updated_at = time(updated_ms, &summary.updated_at).max(created_at.clone());
+    let mut chat = ChatSummary {
+        id: Uuid::new_v4().to_string(),
+        created_at,
+        updated_at,
+        turn: None,
+        found: None,
+        ..summary
+    };
+    if chat.title.is_empty() {
+        let title = messages.iter().find_map(|message| {
+            title::of_message(&NewMessage {
+                role: message.role,
+                content: message.text(),
+                answer: AnswerFacts::default(),
+            })
+        });
+        chat.title = title.unwrap_or_default();
+    }
+    let source = (!source.is_empty()).then_some(source.as_str());
+    chats::insert(change, &chat, source)?;
+    let count = messages.len() as u64;
+    let last = messages.last().map(|message| message.id);
+    let ids = messages::copy(change, &chat.id, messages)?;
+    if let Some(leaf) = leaf.or(last).and_then(|leaf| ids.get(&leaf)) {
+        chats::set_leaf(change, &chat.id, *leaf)?;
+    }
+    added.chats += 1;
+    added.messages += count;
+    Ok(())
+}
+
+/// The bytes of a message, nearly as the table counts them.
+fn size(message: &ChatMessage) -> usize {
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text { text } | Part::Reasoning { text } | Part::ToolResult { text, .. } => {
+            text.len()
+        }
+        Part::ToolCall { arguments, .. } => arguments.len(),
+        Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Sources { .. } => 0,
+    });
+    parts.sum::<usize>() + AROUND_A_MESSAGE
+}
+
+/// A time of a file as it is stored; now, if the file does not say.
+fn time(ms: Option<i64>, text: &str) -> String {
+    let time = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let time = time.or_else(|| text.parse().ok());
+    time.map_or_else(chats::now, chats::stored)
+}

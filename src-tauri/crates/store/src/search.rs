@@ -1,0 +1,93 @@
+//! The search in titles and messages.
+
+use crate::{Store, chats};
+use rusqlite::Connection;
+use std::collections::HashMap;
+use tierbar_core::{
+    Error,
+    chat::{ChatSummary, Found},
+};
+
+/// The most chats that a search returns.
+const MAX_FOUND: u32 = 100;
+/// The newest message of each chat that has the words; without one, the chat's title has them.
+const HITS: &str = "WITH hits AS (
+        SELECT chat_id AS chat, messages.id AS message FROM message_words JOIN messages ON messages.id = message_words.rowid
+        WHERE message_words MATCH ?1
+        UNION ALL SELECT chat, NULL FROM title_words WHERE title_words MATCH ?1
+    )
+    SELECT chat, max(message) FROM hits JOIN chats ON chats.id = chat WHERE deleted_at IS NULL
+    GROUP BY chat ORDER BY updated_at DESC LIMIT ?2";
+/// Sixteen words around the first hit of some messages. One pass over the hits: looking each message up would make SQLite find all
+/// hits of a word's beginning again and again, hence the plus, which keeps it from that.
+const EXCERPTS: &str = "SELECT rowid, snippet(message_words, 0, '', '', '…', 16) FROM message_words
+    WHERE message_words MATCH ?1 AND +rowid IN (SELECT value FROM json_each(?2))";
+
+impl Store {
+    /// Returns the chats whose title or one of whose messages has all these words, the last of which may be the beginning of one; the
+    /// last changed first, at most 100. Case and accents do not count. None for a text without words.
+    pub async fn search_chats(&self, words: &str) -> Result<Vec<ChatSummary>, Error> {
+        let Some(query) = query(words) else {
+            return Ok(Vec::new());
+        };
+        self.call(move |database| database.read(|connection| search(connection, &query)))
+            .await
+    }
+}
+
+fn search(connection: &Connection, query: &str) -> rusqlite::Result<Vec<ChatSummary>> {
+    let hits: Vec<(String, Option<u64>)> = connection
+        .prepare_cached(HITS)?
+        .query_map((query, MAX_FOUND), |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let messages: Vec<_> = hits.iter().filter_map(|(_, message)| *message).collect();
+    let mut excerpts: HashMap<u64, String> = connection
+        .prepare_cached(EXCERPTS)?
+        .query_map((query, format!("{messages:?}")), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut found = Vec::new();
+    for (chat, message) in hits {
+        if let Some(mut chat) = chats::find(connection, &chat)? {
+            let excerpt = message.and_then(|message| excerpts.remove(&message));
+            chat.found = Some(Found {
+                message,
+                excerpt: excerpt.unwrap_or_default(),
+            });
+            found.push(chat);
+        }
+    }
+    Ok(found)
+}
+
+/// Words as a query of SQLite's full-text search: each in quotes, so that nothing in them is an operator.
+fn query(words: &str) -> Option<String> {
+    let words = words.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    // A word without letters and digits matches nothing, and with it the others would neither.
+    let words = words.filter(|word| word.chars().any(char::is_alphanumeric));
+    let words: Vec<_> = words
+        .map(|word| format!("\"{}\"", word.replace('"', "\"\"")))
+        .collect();
+    (!words.is_empty()).then(|| format!("{} *", words.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::query;
+
+    #[test]
+    fn any_text_is_words() {
+        for (words, expected) in [
+            ("paris", Some("\"paris\" *")),
+            ("  the  Capital\n", Some("\"the\" \"Capital\" *")),
+            ("a OR b* NEAR(c)", Some("\"a\" \"OR\" \"b*\" \"NEAR(c)\" *")),
+            ("say \"hi\" ?", Some("\"say\" \"\"\"hi\"\"\" *")),
+            ("a\0b", Some("\"a\" \"b\" *")),
+            (" ?! \"", None),
+            ("", None),
+        ] {
+            assert_eq!(query(words).as_deref(), expected, "{words:?}");
+        }
+    }
+}

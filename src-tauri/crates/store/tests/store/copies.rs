@@ -1,0 +1,134 @@
+//! Forks, and chats of a file.
+
+use crate::support::Fixture;
+use tierbar_core::{
+    Code,
+    chat::{
+        AnswerFacts, Chat, Finish, branch,
+        context::{LeftOut, WhenFull},
+        import::{self, Omissions},
+        text_parts,
+    },
+};
+use tierbar_store::{ChatFields, NewTurn, Store};
+
+fn turn(id: &str, text: &str) -> NewTurn {
+    NewTurn {
+        id: id.to_owned(),
+        text: Some(text.to_owned()),
+        ..NewTurn::default()
+    }
+}
+
+async fn chat(store: &Store) -> String {
+    store.create_chat(ChatFields::default()).await.unwrap().id
+}
+
+fn shown(chat: &Chat) -> Vec<String> {
+    let branch = branch(&chat.messages, chat.leaf.unwrap());
+    branch.into_iter().map(|message| message.text()).collect()
+}
+
+#[tokio::test]
+async fn a_fork_has_the_branch_up_to_a_message() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let fields = ChatFields {
+        title: Some("Rivers".into()),
+        model: Some("heavy".into()),
+        when_full: Some(WhenFull::Drop),
+        pinned: Some(true),
+        ..ChatFields::default()
+    };
+    store.update_chat(&id, fields).await.unwrap();
+    let mut answers = Vec::new();
+    for (turn_id, question) in [("a", "One?"), ("b", "Two?"), ("c", "Three?")] {
+        let opened = store.open_turn(&id, turn(turn_id, question)).await.unwrap();
+        let facts = AnswerFacts {
+            finish: Some(Finish::Stop),
+            left_out: answers.first().map(|first| LeftOut {
+                messages: 2,
+                through: *first,
+                summary: Some("One.".into()),
+            }),
+            ..AnswerFacts::default()
+        };
+        let parts = text_parts(format!("{question}!"));
+        store.write_answer(turn_id, parts, facts).await.unwrap();
+        answers.push(opened.answer);
+    }
+    let fork = store.fork_chat(&id, answers[1]).await.unwrap();
+    assert_eq!(
+        (fork.title.as_str(), fork.model.as_str(), fork.when_full),
+        ("Rivers", "heavy", WhenFull::Drop)
+    );
+    assert!(!fork.pinned);
+    let copy = store.chat(&fork.id).await.unwrap();
+    assert_eq!(shown(&copy), ["One?", "One?!", "Two?", "Two?!"]);
+    assert_eq!(copy.leaf, copy.messages.last().map(|message| message.id));
+    // A summary names the message of its own chat.
+    let left_out = copy.messages[3].answer.left_out.as_ref().unwrap();
+    assert_eq!(left_out.through, copy.messages[1].id);
+    assert_eq!(store.chat(&id).await.unwrap().messages.len(), 6);
+
+    let unknown = store.fork_chat(&id, 999).await.unwrap_err();
+    assert_eq!(unknown.code, Code::NotFound);
+    let unknown = store.fork_chat("nope", 1).await.unwrap_err();
+    assert_eq!(unknown.code, Code::NotFound);
+}
+
+#[tokio::test]
+async fn an_imported_chat_is_added_once() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    store.open_turn(&id, turn("a", "Why?")).await.unwrap();
+    let parts = text_parts("So.".to_owned());
+    let facts = AnswerFacts {
+        finish: Some(Finish::Stop),
+        ..AnswerFacts::default()
+    };
+    store.write_answer("a", parts, facts).await.unwrap();
+    let exported = store.chat(&id).await.unwrap();
+    let imported = |source: &str| {
+        let mut omissions = Omissions::default();
+        let json = serde_json::to_vec(&exported).unwrap();
+        let mut chat = import::read(&json, &mut omissions).unwrap();
+        if !source.is_empty() {
+            chat.source = source.to_owned();
+            chat.created_ms = Some(1_700_000_000_000);
+            chat.chat.summary.title = String::new();
+        }
+        vec![chat]
+    };
+    let known = store.import_chats(imported("")).await.unwrap();
+    assert_eq!((known.chats, known.known), (0, 1));
+    let added = store.import_chats(imported("chatgpt:1")).await.unwrap();
+    assert_eq!((added.chats, added.messages, added.known), (1, 2, 0));
+    let again = store.import_chats(imported("chatgpt:1")).await.unwrap();
+    assert_eq!((again.chats, again.known), (0, 1));
+
+    let chats = store.list_chats().await.unwrap();
+    assert_eq!(chats.len(), 2);
+    let copy = chats.iter().find(|chat| chat.id != id).unwrap();
+    assert_eq!(copy.title, "Why?");
+    assert_eq!(copy.created_at, "2023-11-14T22:13:20.000000Z");
+    assert_eq!(shown(&store.chat(&copy.id).await.unwrap()), ["Why?", "So."]);
+    // A deleted one comes back with the next import.
+    store.delete_chat(&copy.id).await.unwrap();
+    let added = store.import_chats(imported("chatgpt:1")).await.unwrap();
+    assert_eq!(added.chats, 1);
+}
+
+#[tokio::test]
+async fn a_chat_larger_than_one_can_be_is_not_imported() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    store.open_turn(&id, turn("a", "Why?")).await.unwrap();
+    let mut exported = store.chat(&id).await.unwrap();
+    exported.messages[0].parts = text_parts("x".repeat(17 << 20));
+    let json = serde_json::to_vec(&exported).unwrap();
+    let mut chat = import::read(&json, &mut Omissions::default()).unwrap();
+    chat.source = String::new();
+    let added = store.import_chats(vec![chat]).await.unwrap();
+    assert_eq!((added.chats, added.too_large), (0, 1));
+}
