@@ -38,8 +38,8 @@ struct Shown {
     status: Option<Arc<Status>>,
     /// The app's own host, which ends with the app.
     own: Option<Arc<Host>>,
-    /// Whether the start has failed, and no server has been shown since.
-    failed: bool,
+    /// Why the start has failed, while no server has been shown since.
+    failure: Option<String>,
 }
 
 impl Server {
@@ -55,8 +55,18 @@ impl Server {
         self.shown().own.clone()
     }
 
-    pub(crate) fn has_failed(&self) -> bool {
-        self.shown().failed
+    /// Returns why the host could not start.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.shown().failure.clone()
+    }
+
+    /// Returns a tier of the app's own host that is answering.
+    pub(crate) fn answering(&self) -> Option<TierId> {
+        self.own()?;
+        let status = self.status()?;
+        let mut busy = status.tiers.iter();
+        let busy = busy.find(|tier| tier.state == TierState::Busy)?;
+        Some(busy.id.clone())
     }
 
     fn status(&self) -> Option<Arc<Status>> {
@@ -92,8 +102,12 @@ pub(crate) async fn run(app: AppHandle, mut open: Option<Page>) {
             }
             Err(error) => {
                 crate::startup::print_error(&error);
-                state.shown().failed = true;
+                state.shown().failure = Some(error.message.clone());
                 tray::show(&app, View::failed(&error));
+                // Its page shows why.
+                if let Some(page) = open.take() {
+                    windows::open(&app, page);
+                }
                 again.await;
             }
         }
@@ -127,7 +141,7 @@ async fn connect(state: &Server) -> Result<Running, Error> {
         let mut shown = state.shown();
         shown.server = Some(server.clone());
         shown.own = own;
-        shown.failed = false;
+        shown.failure = None;
         return Ok(server);
     }
 }

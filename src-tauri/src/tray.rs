@@ -262,7 +262,7 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
         SETTINGS => windows::open(app, Page::Settings),
         RETRY => app.state::<Server>().retry(),
         FOLDER => startup::open_folder(),
-        QUIT => startup::quit(app),
+        QUIT => startup::quit_from_menu(app),
         PAUSE => {
             refresh(app);
             let shell = app.clone();

@@ -101,6 +101,22 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
 }
 
 #[tokio::test]
+async fn without_a_tray_the_app_starts_with_its_window() {
+    let desk = Desk::new().await;
+    desk.tray.leave().await;
+    let _app = desk.command(program("tierbar-app")).spawn().unwrap();
+    until("the chat window", async || {
+        (desk.display.windows() == ["Tierbar"]).then_some(())
+    })
+    .await;
+    desk.display.close_window("Tierbar");
+    until("the question", async || {
+        (desk.display.windows() == ["Quit Tierbar"]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_tier_is_started_and_stopped_from_the_menu() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
@@ -405,7 +421,15 @@ async fn a_launch_while_the_first_quits_takes_its_place() {
     // An answer that its end waits for.
     let mut answer = desk.complete(&question).await;
     within("the first words", answer.chunk()).await.unwrap();
+    // The menu asks first; a signal does not.
     first.icon.click("Quit").await;
+    until("the question", async || {
+        (desk.display.windows() == ["Quit Tierbar"]).then_some(())
+    })
+    .await;
+    let pid = first.pid().to_string();
+    let kill = desk.command("kill").args(["-TERM", &pid]).status();
+    succeeded(within("kill", kill).await.unwrap());
     let second = desk.command(program("tierbar-app")).spawn().unwrap();
     succeeded(first.ended().await);
     let place = until("the second app's host", async || {

@@ -11,6 +11,7 @@ import type {
   JobStatus,
   LeftOut,
   PagingStatus,
+  SetupPlan,
   Status,
   TurnBegun,
   TurnEvent,
@@ -242,6 +243,8 @@ export class Network {
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
     if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
+    if (url === '/tierbar/v1/setup') return Response.json(NO_PLAN);
+    if (url === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
     return this.#chats(request);
   }
 
@@ -378,6 +381,23 @@ export async function until(condition: () => unknown): Promise<void> {
     { timeout: 30_000, interval: 1 },
   );
 }
+
+const NO_PLAN: SetupPlan = {
+  machine: {
+    ram_bytes: 16 * 2 ** 30,
+    budget_bytes: 12 * 2 ** 30,
+    others_bytes: null,
+    gpu_bytes: null,
+    memory_bytes_per_second: null,
+    disk_bytes_per_second: null,
+    disk_free_bytes: null,
+  },
+  tiers: [],
+  download_bytes: 0,
+  models_dir: '/data/models',
+  room: null,
+  notes: [],
+};
 
 export const STATUS: Status = {
   version: '0.1.0',
