@@ -4,7 +4,8 @@ pub(crate) mod login_item;
 
 use super::Question;
 use gtk::{
-    ButtonsType, DialogFlags, MessageDialog, MessageType, ResponseType, Window, gio, prelude::*,
+    ButtonsType, Clipboard, DialogFlags, MessageDialog, MessageType, ResponseType, Window, gdk,
+    gio, prelude::*,
 };
 use std::{
     cell::Cell,
@@ -35,6 +36,13 @@ pub(crate) fn has_tray() -> bool {
     });
     let owned = asked.ok().and_then(|answer| answer.get::<(bool,)>());
     owned.is_some_and(|(owned,)| owned)
+}
+
+/// Puts a text on the clipboard. Call it on the main thread.
+#[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
+pub(crate) fn copy(text: &str) -> io::Result<()> {
+    Clipboard::get(&gdk::SELECTION_CLIPBOARD).set_text(text);
+    Ok(())
 }
 
 /// Asks in a window of its own. Call it on the main thread, which goes on meanwhile.

@@ -10,9 +10,9 @@ use objc2::MainThreadMarker;
 use objc2_app_kit::{NSAlert, NSAlertFirstButtonReturn, NSApplication};
 use objc2_foundation::NSString;
 use std::{
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 use tauri::{ActivationPolicy, App, AppHandle, Builder, RunEvent, Wry};
 
@@ -25,6 +25,23 @@ pub(crate) fn display() -> Result<(), String> {
 /// Always true: every Mac has a menu bar.
 pub(crate) fn has_tray() -> bool {
     true
+}
+
+/// Puts a text on the clipboard.
+pub(crate) fn copy(text: &str) -> io::Result<()> {
+    let mut program = Command::new("/usr/bin/pbcopy")
+        .stdin(Stdio::piped())
+        .spawn()?;
+    // Its input ends here, or it would wait for more.
+    if let Some(mut input) = program.stdin.take() {
+        input.write_all(text.as_bytes())?;
+    }
+    let done = program.wait()?;
+    if done.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("pbcopy ended with {done}")))
+    }
 }
 
 /// Asks in a window of its own. Call it on the main thread, which waits for the answer.

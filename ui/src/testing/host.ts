@@ -459,6 +459,7 @@ export const STATUS: Status = {
   ],
   downloads: [],
   models_revision: 0,
+  config_revision: 0,
   notices: [],
   refused_origins: [],
 };

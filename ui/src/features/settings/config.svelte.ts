@@ -3,16 +3,18 @@ import type {
   Config,
   DownloadsConfig,
   LibraryConfig,
+  MenuBarConfig,
   PolicyConfig,
   TierConfig,
 } from '../../platform/openapi';
 import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/chosen';
 
 /** The changed part of the configuration; `null` removes a tier. */
-export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy'>> & {
+export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'menu_bar'>> & {
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;
+  menu_bar?: Partial<MenuBarConfig>;
   tiers?: Record<string, TierPatch | null>;
 };
 
