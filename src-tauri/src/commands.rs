@@ -26,9 +26,11 @@ pub(crate) enum Section {
 
 #[tauri::command]
 pub(crate) fn connection(server: State<'_, Server>) -> Result<Connection, String> {
-    let running = server
-        .running()
-        .ok_or_else(|| "it is not running".to_owned())?;
+    let running = server.running().ok_or_else(|| {
+        server
+            .failure()
+            .unwrap_or_else(|| "it is not running".to_owned())
+    })?;
     Ok(Connection {
         url: running.url,
         token: running.token,

@@ -3,18 +3,19 @@
 //! One task owns it ([`run`]): it starts or finds a host, follows it, and begins again when it ends.
 
 use crate::{
-    tray,
-    view::View,
+    platform, tray,
+    view::{Beside, View, command::TierCommand},
     windows::{self, Page},
 };
+use serde_json::json;
 use std::{
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
-use tauri::{AppHandle, Manager};
+use tauri::{AppHandle, Manager, async_runtime::spawn};
 use tierbar_core::{Code, Error, TierId, TierState, policy::Stance, status::Status};
-use tierbar_host::{Host, HostKind, HostOptions, Running, running};
+use tierbar_host::{Host, HostKind, HostOptions, News, Running, running};
 use tokio::{sync::Notify, time::sleep};
 
 /// How long a host may take to start, to end or to answer before it counts as stuck.
@@ -36,10 +37,11 @@ struct Shown {
     server: Option<Running>,
     /// `None` while the menu cannot show it.
     status: Option<Arc<Status>>,
+    beside: Beside,
     /// The app's own host, which ends with the app.
     own: Option<Arc<Host>>,
-    /// Whether the start has failed, and no server has been shown since.
-    failed: bool,
+    /// Why the start has failed, while no server has been shown since.
+    failure: Option<String>,
 }
 
 impl Server {
@@ -55,8 +57,18 @@ impl Server {
         self.shown().own.clone()
     }
 
-    pub(crate) fn has_failed(&self) -> bool {
-        self.shown().failed
+    /// Returns why the host could not start.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.shown().failure.clone()
+    }
+
+    /// Returns a tier of the app's own host that is answering.
+    pub(crate) fn answering(&self) -> Option<TierId> {
+        self.own()?;
+        let status = self.status()?;
+        let mut busy = status.tiers.iter();
+        let busy = busy.find(|tier| tier.state == TierState::Busy)?;
+        Some(busy.id.clone())
     }
 
     fn status(&self) -> Option<Arc<Status>> {
@@ -92,8 +104,12 @@ pub(crate) async fn run(app: AppHandle, mut open: Option<Page>) {
             }
             Err(error) => {
                 crate::startup::print_error(&error);
-                state.shown().failed = true;
+                state.shown().failure = Some(error.message.clone());
                 tray::show(&app, View::failed(&error));
+                // Its page shows why.
+                if let Some(page) = open.take() {
+                    windows::open(&app, page);
+                }
                 again.await;
             }
         }
@@ -127,7 +143,7 @@ async fn connect(state: &Server) -> Result<Running, Error> {
         let mut shown = state.shown();
         shown.server = Some(server.clone());
         shown.own = own;
-        shown.failed = false;
+        shown.failure = None;
         return Ok(server);
     }
 }
@@ -145,15 +161,27 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
             server.pid
         )),
     };
+    state.shown().beside = Beside {
+        apart,
+        ..Beside::default()
+    };
     let mut heard = Instant::now();
     let mut told = None;
+    let mut config = None;
     loop {
         let again = state.again.notified();
-        let followed = server.follow(|status| {
+        let followed = server.follow(|news| {
             heard = Instant::now();
-            let status = Arc::new(status);
-            tray::show(app, View::running(&status, apart.as_deref()));
-            state.shown().status = Some(status);
+            match news {
+                News::Status(status) => {
+                    if config.replace(status.config_revision) != Some(status.config_revision) {
+                        spawn(read_beside(app.clone(), server.clone()));
+                    }
+                    state.shown().status = Some(Arc::new(*status));
+                }
+                News::Event(entry) => state.shown().beside.last = Some(entry.what.sentence),
+            }
+            draw(app, state);
         });
         let pause = match followed.await {
             // A slow follower is told to begin again.
@@ -179,6 +207,34 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
             shown.status = None;
             return;
         }
+    }
+}
+
+/// Reads what the status does not say. The menu is without it where that fails.
+async fn read_beside(app: AppHandle, server: Running) {
+    let (config, last) = tokio::join!(server.config(), server.last_event());
+    let state = app.state::<Server>();
+    {
+        let mut shown = state.shown();
+        match config {
+            Ok(config) => shown.beside.config = Some(Arc::new(config)),
+            Err(error) => tracing::warn!("the menu cannot read the configuration: {error}"),
+        }
+        if let Ok(Some(entry)) = last {
+            shown.beside.last = Some(entry.what.sentence);
+        }
+    }
+    draw(&app, &state);
+}
+
+fn draw(app: &AppHandle, state: &Server) {
+    let view = {
+        let shown = state.shown();
+        let status = shown.status.as_deref();
+        status.map(|status| View::running(status, &shown.beside))
+    };
+    if let Some(view) = view {
+        tray::show(app, view);
     }
 }
 
@@ -222,9 +278,49 @@ pub(crate) async fn toggle_pause(app: &AppHandle) -> Result<(), Error> {
     server.set_paused(!paused).await
 }
 
+/// Puts the address of the API on the clipboard, as OpenAI's clients want it. Call it on the main thread.
+///
+/// # Errors
+/// Why it cannot, in a sentence.
+pub(crate) fn copy_address(app: &AppHandle) -> Result<(), String> {
+    let server = app.state::<Server>().running();
+    let url = server.ok_or("Tierbar is not running")?.url;
+    platform::copy(&format!("{url}/v1"))
+        .map_err(|error| format!("The address could not be copied: {error}"))
+}
+
+/// Does what an item of a tier's submenu says; returns why that failed.
+pub(crate) async fn command_tier(
+    app: &AppHandle,
+    id: TierId,
+    command: TierCommand,
+) -> Result<(), Error> {
+    let state = app.state::<Server>();
+    let config = state.shown().beside.config.clone();
+    let (Some(server), Some(config)) = (state.running(), config) else {
+        return match command {
+            TierCommand::Toggle => toggle_tier(app, id).await,
+            _ => Ok(()),
+        };
+    };
+    let patch = match command {
+        TierCommand::Toggle => return toggle_tier(app, id).await,
+        TierCommand::Pin => {
+            let pinned = config.tiers.get(&id).is_some_and(|tier| tier.pinned);
+            json!({"tiers": {id.as_str(): {"pinned": !pinned}}})
+        }
+        TierCommand::Home => {
+            let is_home = config.policy.home == id.as_str();
+            json!({"policy": {"home": if is_home { "" } else { id.as_str() }}})
+        }
+        TierCommand::UnloadAfter(time) => json!({"tiers": {id.as_str(): {"idle_unload": time}}}),
+    };
+    server.change_config(&patch).await
+}
+
 /// Loads a tier that is not loaded and unloads one that is; returns why that failed. A second click does not wait for its
 /// answers.
-pub(crate) async fn toggle_tier(app: &AppHandle, id: TierId) -> Result<(), Error> {
+async fn toggle_tier(app: &AppHandle, id: TierId) -> Result<(), Error> {
     let state = app.state::<Server>();
     let (Some(server), Some(status)) = (state.running(), state.status()) else {
         return Ok(());
@@ -233,7 +329,7 @@ pub(crate) async fn toggle_tier(app: &AppHandle, id: TierId) -> Result<(), Error
         return Ok(());
     };
     if tier.model.is_none() {
-        windows::open(app, Page::Settings);
+        windows::open(app, Page::Models);
         return Ok(());
     }
     let done = match tier.state {

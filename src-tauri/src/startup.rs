@@ -1,7 +1,8 @@
 //! Starts the app from its command line, and ends it.
 
 use crate::{
-    commands, login_item, platform,
+    commands, login_item,
+    platform::{self, Question},
     server::{self, Server},
     tray,
     view::View,
@@ -64,7 +65,9 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             None
         }
     };
-    let open = arguments.open;
+    let open = arguments
+        .open
+        .or_else(|| opens_a_window(arguments).then_some(Page::Chat));
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
         .invoke_handler(tauri::generate_handler![
@@ -103,7 +106,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         // The last window closed. Without a code, this is not a request to quit.
         RunEvent::ExitRequested {
             code: None, api, ..
-        } => api.prevent_exit(),
+        } => {
+            api.prevent_exit();
+            if !platform::has_tray() {
+                last_window_closed(app);
+            }
+        }
         RunEvent::Exit => shut_down(app),
         RunEvent::WindowEvent {
             event: WindowEvent::Destroyed,
@@ -113,6 +121,34 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         _ => {}
     });
     u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+/// Whether this start opens the window unasked: the first one with a data folder, or where the desktop shows no tray icon.
+/// Call it before the host starts, which writes the configuration.
+fn opens_a_window(arguments: &Arguments) -> bool {
+    let is_first = !tierbar_host::data_folder().join("config.toml").exists();
+    !arguments.login && (is_first || !platform::has_tray())
+}
+
+/// Without a tray icon, nothing would show that the app still runs.
+fn last_window_closed(app: &AppHandle) {
+    if app.state::<Server>().own().is_none() {
+        return quit(app);
+    }
+    let question = Question {
+        title: "Quit Tierbar?".to_owned(),
+        detail: "This desktop has no system tray, so a running Tierbar cannot be seen. If you keep it running, open \
+                 Tierbar again to show its window."
+            .to_owned(),
+        confirm: "Quit",
+        cancel: "Keep Running",
+    };
+    let shell = app.clone();
+    platform::ask(&question, move |yes| {
+        if yes {
+            quit(&shell);
+        }
+    });
 }
 
 /// What this start is.
@@ -169,9 +205,30 @@ pub(crate) fn open_folder() {
     }
 }
 
+/// Quits as the menu's item does: asks first if an answer would be cut off. Downloads resume, and chats and the queue are
+/// stored. Call it on the main thread.
+pub(crate) fn quit_from_menu(app: &AppHandle) {
+    let Some(tier) = app.state::<Server>().answering() else {
+        return quit(app);
+    };
+    let question = Question {
+        title: format!("Quit while {tier} answers?"),
+        detail: "The answer stops where it is. Downloads resume when you open Tierbar again."
+            .to_owned(),
+        confirm: "Quit",
+        cancel: "Cancel",
+    };
+    let shell = app.clone();
+    platform::ask(&question, move |yes| {
+        if yes {
+            quit(&shell);
+        }
+    });
+}
+
 /// Ends the app; with status 1 if the host could not start.
 pub(crate) fn quit(app: &AppHandle) {
-    let failed = app.state::<Server>().has_failed();
+    let failed = app.state::<Server>().failure().is_some();
     app.exit(i32::from(failed));
 }
 

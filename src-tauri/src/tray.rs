@@ -1,39 +1,29 @@
-//! The tray icon and its menu. The menu is built once for a set of items and then changed in place.
+//! The tray icon: its picture, the text beside it, its menu, and what a click does.
 
 use crate::{
     login_item,
+    menu::ShownMenu,
     server::{self, Server},
     startup,
-    view::{Mark, Phase, View},
+    view::{Mark, View, command::Command},
     windows::{self, Page},
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tauri::{
-    AppHandle, Manager, Wry,
+    AppHandle, Manager,
     image::Image,
     include_image,
-    menu::{CheckMenuItem, Menu, MenuEvent, MenuItem, PredefinedMenuItem},
+    menu::MenuEvent,
     tray::{TrayIcon, TrayIconBuilder},
 };
-use tierbar_core::{Error, TierId};
-
-const CHAT: &str = "chat";
-const MODELS: &str = "models";
-const DOWNLOAD: &str = "download";
-const SETTINGS: &str = "settings";
-const PAUSE: &str = "pause";
-const LOGIN: &str = "login";
-const RETRY: &str = "retry";
-const FOLDER: &str = "folder";
-const QUIT: &str = "quit";
-const TIER: &str = "tier:";
+use tierbar_core::Error;
 
 /// The tray's current state; locked on the main thread only.
 pub(crate) struct Tray(Mutex<Shown>);
 
 struct Shown {
     icon: TrayIcon,
-    items: Items,
+    menu: ShownMenu,
     /// The view that is shown.
     view: View,
     /// The view of the host's status, without the note.
@@ -42,29 +32,20 @@ struct Shown {
     note: Option<String>,
 }
 
-/// The items that change.
-struct Items {
-    lines: Vec<MenuItem<Wry>>,
-    tiers: Vec<CheckMenuItem<Wry>>,
-    pause: Option<CheckMenuItem<Wry>>,
-    download: Option<MenuItem<Wry>>,
-    login: Option<CheckMenuItem<Wry>>,
-}
-
 /// Builds the tray. Called once, on the main thread.
 pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
-    let (menu, items) = menu(app, &view)?;
+    let menu = ShownMenu::new(app, &view.items)?;
     let icon = TrayIconBuilder::with_id("tierbar")
         .icon(image(view.mark))
         .icon_as_template(true)
-        .tooltip("Tierbar")
-        .menu(&menu)
+        .tooltip(view.summary)
+        .menu(&menu.menu)
         .show_menu_on_left_click(true)
         .on_menu_event(clicked)
         .build(app)?;
     app.manage(Tray(Mutex::new(Shown {
         icon,
-        items,
+        menu,
         state: view.clone(),
         view,
         note: None,
@@ -88,9 +69,9 @@ fn set_note(app: &AppHandle, reason: Option<String>) {
     });
 }
 
-/// Restores every check to the actual state: a click on an item toggles its check.
+/// Shows the login item as it is now, and restores every check that a click has toggled.
 pub(crate) fn refresh(app: &AppHandle) {
-    update(app, |app, shown| shown.sync(app));
+    update(app, |app, shown| shown.draw(app));
 }
 
 fn update(
@@ -115,138 +96,31 @@ impl Tray {
 
 impl Shown {
     fn draw(&mut self, app: &AppHandle) -> tauri::Result<()> {
-        let view = self.state.clone().with_note(self.note.as_deref());
+        let view = self
+            .state
+            .clone()
+            .with_login(login_item::is_on(app))
+            .with_note(self.note.as_deref());
+        // Setting what is shown already makes the icon flicker.
         if view.mark != self.view.mark {
             self.icon
                 .set_icon_with_as_template(Some(image(view.mark)), true)?;
+            self.icon.set_tooltip(Some(view.summary))?;
         }
-        let before = std::mem::replace(&mut self.view, view);
-        if !before.same_items(&self.view) {
-            let (menu, items) = menu(app, &self.view)?;
-            self.icon.set_menu(Some(menu))?;
-            self.items = items;
-            return Ok(());
+        if view.title != self.view.title {
+            self.icon.set_title(view.title.as_deref())?;
         }
-        for (item, (old, new)) in self
-            .items
-            .lines
-            .iter()
-            .zip(before.lines.iter().zip(&self.view.lines))
-        {
-            if old != new {
-                item.set_text(label(new))?;
-            }
-        }
-        for (item, (old, new)) in self
-            .items
-            .tiers
-            .iter()
-            .zip(before.tiers.iter().zip(&self.view.tiers))
-        {
-            if old.text != new.text {
-                item.set_text(label(&new.text))?;
-            }
-        }
-        if let (Some(item), Some(text)) = (&self.items.download, &self.view.download)
-            && before.download.as_ref() != Some(text)
-        {
-            item.set_text(label(text))?;
-        }
-        self.sync(app)
-    }
-
-    fn sync(&mut self, app: &AppHandle) -> tauri::Result<()> {
-        for (item, tier) in self.items.tiers.iter().zip(&self.view.tiers) {
-            check(item, tier.checked)?;
-        }
-        if let Some(item) = &self.items.pause {
-            check(item, self.view.paused)?;
-        }
-        self.items
-            .login
-            .as_ref()
-            .map_or(Ok(()), |item| check(item, login_item::is_on(app)))
-    }
-}
-
-fn check(item: &CheckMenuItem<Wry>, on: bool) -> tauri::Result<()> {
-    if item.is_checked()? == on {
+        self.menu.show(app, &view.items)?;
+        self.view = view;
         Ok(())
-    } else {
-        item.set_checked(on)
     }
-}
-
-fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
-    let item = |id: &str, text: &str| MenuItem::with_id(app, id, text, true, None::<&str>);
-    let line = |text: &String| MenuItem::new(app, label(text), false, None::<&str>);
-    let separator = || PredefinedMenuItem::separator(app);
-    let menu = Menu::new(app)?;
-    let mut items = Items {
-        lines: Vec::new(),
-        tiers: Vec::new(),
-        pause: None,
-        download: None,
-        login: None,
-    };
-    for text in &view.lines {
-        let line = line(text)?;
-        menu.append(&line)?;
-        items.lines.push(line);
-    }
-    menu.append(&separator()?)?;
-    for tier in &view.tiers {
-        let id = format!("{TIER}{}", tier.id);
-        let item =
-            CheckMenuItem::with_id(app, id, label(&tier.text), true, tier.checked, None::<&str>)?;
-        menu.append(&item)?;
-        items.tiers.push(item);
-    }
-    match view.phase {
-        Phase::Starting => {}
-        Phase::Failed => {
-            menu.append_items(&[
-                &item(RETRY, "Try Again")?,
-                &item(FOLDER, "Open Configuration Folder")?,
-                &separator()?,
-            ])?;
-        }
-        Phase::Running => {
-            let paused = view.paused;
-            let pause = CheckMenuItem::with_id(app, PAUSE, "Pause", true, paused, None::<&str>)?;
-            menu.append_items(&[&pause, &separator()?])?;
-            items.pause = Some(pause);
-            if let Some(text) = &view.download {
-                let download = item(DOWNLOAD, &label(text))?;
-                menu.append_items(&[&download, &separator()?])?;
-                items.download = Some(download);
-            }
-            let on = login_item::is_on(app);
-            let login =
-                CheckMenuItem::with_id(app, LOGIN, "Start at Login", true, on, None::<&str>)?;
-            menu.append_items(&[
-                &item(CHAT, "Open Chat")?,
-                &item(MODELS, "Models…")?,
-                &item(SETTINGS, "Settings…")?,
-                &login,
-                &separator()?,
-            ])?;
-            items.login = Some(login);
-        }
-    }
-    menu.append(&item(QUIT, "Quit Tierbar")?)?;
-    Ok((menu, items))
-}
-
-/// Escapes a text for a menu, where a single `&` would mark a shortcut.
-fn label(text: &str) -> String {
-    text.replace('&', "&&")
 }
 
 fn image(mark: Mark) -> Image<'static> {
     match mark {
         Mark::Idle => include_image!("../icons/tray/idle.png"),
         Mark::Loading => include_image!("../icons/tray/loading.png"),
+        Mark::HalfLoaded => include_image!("../icons/tray/half-loaded.png"),
         Mark::Ready => include_image!("../icons/tray/ready.png"),
         Mark::Busy => include_image!("../icons/tray/busy.png"),
         Mark::Warning => include_image!("../icons/tray/warning.png"),
@@ -254,33 +128,42 @@ fn image(mark: Mark) -> Image<'static> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "Tauri passes it so")]
 fn clicked(app: &AppHandle, event: MenuEvent) {
+    let Some(command) = Command::parse(event.id().as_ref()) else {
+        return;
+    };
+    // Draws again, which also restores a check that the click has toggled.
     set_note(app, None);
-    match event.id().as_ref() {
-        CHAT => windows::open(app, Page::Chat),
-        MODELS | DOWNLOAD => windows::open(app, Page::Models),
-        SETTINGS => windows::open(app, Page::Settings),
-        RETRY => app.state::<Server>().retry(),
-        FOLDER => startup::open_folder(),
-        QUIT => startup::quit(app),
-        PAUSE => {
-            refresh(app);
-            let shell = app.clone();
-            act(app, async move { server::toggle_pause(&shell).await });
+    match command {
+        Command::Chat => windows::open(app, Page::Chat),
+        Command::Models | Command::Download(_) => windows::open(app, Page::Models),
+        Command::Monitor => windows::open(app, Page::Monitor),
+        Command::Settings => windows::open(app, Page::Settings),
+        Command::Retry => app.state::<Server>().retry(),
+        Command::Folder => startup::open_folder(),
+        Command::Quit => startup::quit_from_menu(app),
+        Command::CopyAddress => {
+            if let Err(reason) = server::copy_address(app) {
+                set_note(app, Some(reason));
+            }
         }
-        LOGIN => {
+        Command::Login => {
             if let Err(reason) = login_item::set(app, !login_item::is_on(app)) {
                 tracing::error!("{reason}");
                 set_note(app, Some(reason));
             }
             refresh(app);
         }
-        id => {
-            if let Some(tier) = id.strip_prefix(TIER).and_then(|id| TierId::new(id).ok()) {
-                refresh(app);
-                let shell = app.clone();
-                act(app, async move { server::toggle_tier(&shell, tier).await });
-            }
+        Command::Pause => {
+            let shell = app.clone();
+            act(app, async move { server::toggle_pause(&shell).await });
+        }
+        Command::Tier(tier, command) => {
+            let shell = app.clone();
+            act(app, async move {
+                server::command_tier(&shell, tier, command).await
+            });
         }
     }
 }

@@ -1,16 +1,27 @@
-//! What the tray shows for a status of the host, as a value: the icon's mark, the lines of text, the tiers.
+//! What the menu shows for a status of the host, as a value: the icon's mark, the text beside it, the items.
 
+pub(crate) mod command;
 mod download;
+pub(crate) mod item;
+mod tier;
 
+use command::Command;
+use item::Item;
+use std::sync::Arc;
 use tierbar_core::{
-    Error, TierId, TierState,
+    Config, Error, TierState,
     budget::GIB,
+    config::MenuBarText,
     policy::{Alarm, Stance},
-    status::{Pressure, Status, TierStatus},
+    status::{EngineKind, Pressure, Status, TierStatus},
 };
 
 /// The maximum width of a line of the menu, in characters.
 const WIDTH: usize = 64;
+/// The segments of the memory bar.
+const SEGMENTS: u64 = 8;
+/// From here on, swap that grows is worth a figure: 1 MiB a minute.
+const GROWING: i64 = 1 << 20;
 
 /// The state that the icon shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +30,8 @@ pub(crate) enum Mark {
     Idle,
     /// A tier is loading or unloading.
     Loading,
+    /// A tier is loading, and half of its model is loaded.
+    HalfLoaded,
     Ready,
     /// A tier is answering.
     Busy,
@@ -28,43 +41,53 @@ pub(crate) enum Mark {
     Failed,
 }
 
-/// A tier's item: checked while the tier is loaded or loading.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tier {
-    pub(crate) id: TierId,
-    pub(crate) text: String,
-    pub(crate) checked: bool,
+/// What the menu shows besides the status.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    /// What to know of a server that is not the app's own.
+    pub(crate) apart: Option<String>,
+    /// `None` until it has been read.
+    pub(crate) config: Option<Arc<Config>>,
+    /// The last entry of the event log.
+    pub(crate) last: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct View {
     pub(crate) mark: Mark,
-    /// Plain text at the top.
-    pub(crate) lines: Vec<String>,
-    pub(crate) tiers: Vec<Tier>,
-    pub(crate) paused: bool,
-    /// The progress of the first download.
-    pub(crate) download: Option<String>,
-    pub(crate) phase: Phase,
-}
-
-/// Determines which commands the menu has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    Starting,
-    Failed,
-    Running,
+    /// The mark in words.
+    pub(crate) summary: &'static str,
+    /// The text beside the icon.
+    pub(crate) title: Option<String>,
+    pub(crate) items: Vec<Item>,
 }
 
 impl View {
     pub(crate) fn starting() -> Self {
+        Self::of(
+            Mark::Loading,
+            vec![
+                Item::text("starting", "Starting…"),
+                Item::separator("quit"),
+                Item::action(Command::Quit, "Quit Tierbar"),
+            ],
+        )
+    }
+
+    fn of(mark: Mark, items: Vec<Item>) -> Self {
+        let summary = match mark {
+            Mark::Idle => "Tierbar: no model loaded",
+            Mark::Loading | Mark::HalfLoaded => "Tierbar: loading",
+            Mark::Ready => "Tierbar: ready",
+            Mark::Busy => "Tierbar: answering",
+            Mark::Warning => "Tierbar: needs attention",
+            Mark::Failed => "Tierbar: not running",
+        };
         Self {
-            mark: Mark::Loading,
-            lines: vec!["Starting…".to_owned()],
-            tiers: Vec::new(),
-            paused: false,
-            download: None,
-            phase: Phase::Starting,
+            mark,
+            summary,
+            title: None,
+            items,
         }
     }
 
@@ -92,56 +115,102 @@ impl View {
     }
 
     fn broken(text: &str, hint: Option<&str>) -> Self {
+        let mut items = wrapped("failure", text);
+        items.extend(hint.into_iter().flat_map(|hint| wrapped("hint", hint)));
+        items.extend([
+            Item::separator("retry"),
+            Item::action(Command::Retry, "Try Again"),
+            Item::action(Command::Folder, "Open Configuration Folder"),
+            Item::separator("quit"),
+            Item::action(Command::Quit, "Quit Tierbar"),
+        ]);
+        Self::of(Mark::Failed, items)
+    }
+
+    pub(crate) fn running(status: &Status, beside: &Beside) -> Self {
+        let config = beside.config.as_deref();
+        let mut items = vec![
+            Item::text("ram", ram_line(status)),
+            Item::text("swap", swap_line(status)),
+            Item::text("models", models_line(status)),
+        ];
+        let texts = [
+            ("why", status.guard.why.as_deref()),
+            ("last", beside.last.as_deref()),
+            ("apart", beside.apart.as_deref()),
+        ];
+        for (key, text) in texts {
+            // The event log often says the same as the memory guard.
+            if key == "last" && text == status.guard.why.as_deref() {
+                continue;
+            }
+            items.extend(text.into_iter().flat_map(|text| wrapped(key, text)));
+        }
+        items.push(Item::separator("tiers"));
+        items.extend(status.tiers.iter().map(|tier| tier::item(tier, config)));
+        let pause = match status.guard.stance {
+            Stance::Paused => "Resume",
+            _ => "Pause All",
+        };
+        items.push(Item::action(Command::Pause, pause));
+        let downloads = download::items(&status.downloads);
+        if !downloads.is_empty() {
+            items.push(Item::separator("downloads"));
+            items.extend(downloads);
+        }
+        items.extend([
+            Item::separator("windows"),
+            Item::action(Command::Chat, "Open Chat"),
+            Item::action(Command::Models, "Models…"),
+            Item::action(Command::Monitor, "Monitor…"),
+            Item::action(Command::Settings, "Settings…"),
+            Item::separator("app"),
+            Item::action(Command::CopyAddress, "Copy API Address"),
+            Item::check(Command::Login, "Start at Login", false),
+            Item::separator("quit"),
+            Item::action(Command::Quit, "Quit Tierbar"),
+        ]);
         Self {
-            lines: [text].into_iter().chain(hint).flat_map(wrap).collect(),
-            mark: Mark::Failed,
-            phase: Phase::Failed,
-            ..Self::starting()
+            title: config.and_then(|config| title(status, config.menu_bar.text)),
+            ..Self::of(mark(status), items)
         }
     }
 
-    /// `apart`: what to know of a server that is not the app's own.
-    pub(crate) fn running(status: &Status, apart: Option<&str>) -> Self {
-        Self {
-            mark: mark(status),
-            lines: [status_line(status), models_line(status)]
-                .into_iter()
-                .chain(status.guard.why.iter().flat_map(|why| wrap(why)))
-                .chain(apart.into_iter().flat_map(wrap))
-                .collect(),
-            tiers: status.tiers.iter().map(tier).collect(),
-            paused: status.guard.stance == Stance::Paused,
-            download: download::line(&status.downloads),
-            phase: Phase::Running,
-        }
-    }
-
-    /// Returns the view with a note below its lines.
+    /// Returns the view with a note on top.
     pub(crate) fn with_note(mut self, note: Option<&str>) -> Self {
-        self.lines.extend(note.into_iter().flat_map(wrap));
+        let lines = note.into_iter().flat_map(|note| wrapped("note", note));
+        drop(self.items.splice(0..0, lines));
         self
     }
 
-    /// Whether one menu can show both views by changing texts and checks alone.
-    pub(crate) fn same_items(&self, other: &Self) -> bool {
-        self.phase == other.phase
-            && self.lines.len() == other.lines.len()
-            && self.download.is_some() == other.download.is_some()
-            && self
-                .tiers
-                .iter()
-                .map(|tier| &tier.id)
-                .eq(other.tiers.iter().map(|tier| &tier.id))
+    /// Returns the view with the login item as it is.
+    pub(crate) fn with_login(mut self, on: bool) -> Self {
+        for item in &mut self.items {
+            if let Item::Check {
+                command: Command::Login,
+                checked,
+                ..
+            } = item
+            {
+                *checked = on;
+            }
+        }
+        self
     }
 }
 
 fn mark(status: &Status) -> Mark {
     let any = |states: &[TierState]| status.tiers.iter().any(|tier| states.contains(&tier.state));
+    let loading = |tier: &TierStatus| tier.state == TierState::Starting;
     let alarmed = status.guard.alarm > Alarm::None;
     if alarmed || status.ram.pressure > Pressure::Normal {
         Mark::Warning
     } else if any(&[TierState::Starting, TierState::Stopping]) {
-        Mark::Loading
+        let loaded = status.tiers.iter().filter(|tier| loading(tier));
+        match loaded.filter_map(|tier| tier.loaded_percent).max() {
+            Some(50..) => Mark::HalfLoaded,
+            _ => Mark::Loading,
+        }
     } else if any(&[TierState::Busy]) {
         Mark::Busy
     } else if any(&[TierState::Failed]) {
@@ -153,39 +222,91 @@ fn mark(status: &Status) -> Mark {
     }
 }
 
-/// Formats `RAM 9.1 of 16 GB · swap 0.2 GB · 41 tok/s`. A GB is 2³⁰ bytes, as the system counts memory.
-fn status_line(status: &Status) -> String {
+fn title(status: &Status, text: MenuBarText) -> Option<String> {
+    match text {
+        MenuBarText::None => None,
+        MenuBarText::Speed => status.speed.decode_tokens_per_second.map(speed),
+        MenuBarText::Memory => Some(format!("RAM {} %", used_percent(status))),
+    }
+}
+
+/// Formats `RAM 9.1 of 16 GB, 57 % ▰▰▰▰▰▱▱▱`. A GB is 2³⁰ bytes, as the system counts memory. The bar is last: screen readers
+/// read the figures first.
+fn ram_line(status: &Status) -> String {
     let ram = &status.ram;
     let used = ram.total_bytes.saturating_sub(ram.available_bytes);
-    let mut line = format!(
-        "RAM {:.1} of {} GB · swap {:.1} GB",
+    let percent = used_percent(status);
+    let filled = (percent * SEGMENTS + 50) / 100;
+    let bar: String = (0..SEGMENTS)
+        .map(|segment| if segment < filled { '▰' } else { '▱' })
+        .collect();
+    let pressure = match ram.pressure {
+        Pressure::Normal => "",
+        Pressure::Warning => ", high memory pressure",
+        Pressure::Critical => ", critical memory pressure",
+    };
+    format!(
+        "RAM {:.1} of {} GB, {percent} %{pressure} {bar}",
         gigabytes(used),
         whole_or_tenths(gigabytes(ram.total_bytes)),
-        gigabytes(status.swap.used_bytes)
-    );
-    if status.swap.growth_bytes_per_minute > 0 {
-        line.push_str(", growing");
-    }
-    if let Some(speed) = status.speed.decode_tokens_per_second {
-        line.push_str(&format!(" · {speed:.0} tok/s"));
-    }
-    match ram.pressure {
-        Pressure::Normal => {}
-        Pressure::Warning => line.push_str(" · high memory pressure"),
-        Pressure::Critical => line.push_str(" · critical memory pressure"),
+    )
+}
+
+fn used_percent(status: &Status) -> u64 {
+    let ram = &status.ram;
+    let used = u128::from(ram.total_bytes.saturating_sub(ram.available_bytes));
+    let percent = used * 100 / u128::from(ram.total_bytes.max(1));
+    u64::try_from(percent).unwrap_or(100)
+}
+
+/// Formats `Swap 0.2 GB, growing 120 MB/min`.
+fn swap_line(status: &Status) -> String {
+    let swap = &status.swap;
+    let mut line = format!("Swap {}", memory(swap.used_bytes));
+    if swap.growth_bytes_per_minute >= GROWING {
+        let growth = memory(swap.growth_bytes_per_minute.unsigned_abs());
+        line.push_str(&format!(", growing {growth}/min"));
     }
     line
 }
 
-/// Formats `Models 1.2 GB, 4.1 of 12 GB planned`: the tiers' measured memory, their plans and the budget.
+/// Formats `1 model loaded · 62 MB · 12.4 tok/s`: the models on this machine, their measured memory, and the last speed.
 fn models_line(status: &Status) -> String {
-    let footprints = status.tiers.iter().filter_map(|tier| tier.footprint_bytes);
-    format!(
-        "Models {:.1} GB, {:.1} of {} GB planned",
-        gigabytes(footprints.sum()),
-        gigabytes(status.budget.planned_bytes),
-        whole_or_tenths(gigabytes(status.budget.total_bytes))
-    )
+    let loaded: Vec<_> = status
+        .tiers
+        .iter()
+        .filter(|tier| tier.engine != EngineKind::Endpoint)
+        .filter(|tier| matches!(tier.state, TierState::Ready | TierState::Busy))
+        .collect();
+    let mut parts = vec![match loaded.len() {
+        0 => "No model loaded".to_owned(),
+        1 => "1 model loaded".to_owned(),
+        many => format!("{many} models loaded"),
+    }];
+    let bytes: u64 = loaded.iter().filter_map(|tier| tier.footprint_bytes).sum();
+    if bytes > 0 {
+        parts.push(memory(bytes));
+    }
+    parts.extend(status.speed.decode_tokens_per_second.map(speed));
+    parts.join(" · ")
+}
+
+/// Formats `12.4 tok/s`.
+fn speed(tokens_per_second: f64) -> String {
+    if tokens_per_second < 100.0 {
+        format!("{tokens_per_second:.1} tok/s")
+    } else {
+        format!("{tokens_per_second:.0} tok/s")
+    }
+}
+
+/// Formats `62 MB` and `1.2 GB`, of 2²⁰ and 2³⁰ bytes.
+fn memory(bytes: u64) -> String {
+    match bytes {
+        0 => "0 MB".to_owned(),
+        1..0x4000_0000 => format!("{} MB", bytes.div_ceil(1 << 20)),
+        _ => format!("{:.1} GB", gigabytes(bytes)),
+    }
 }
 
 /// Formats `16` and `23.5`: a machine's memory is mostly a whole number.
@@ -198,39 +319,6 @@ fn gigabytes(bytes: u64) -> f64 {
     #[expect(clippy::cast_precision_loss)]
     let bytes = bytes as f64;
     bytes / GIB as f64
-}
-
-fn tier(tier: &TierStatus) -> Tier {
-    let model = tier
-        .model
-        .as_ref()
-        .map_or("no model chosen", |model| model.as_str());
-    let reason = tier.reason.as_deref();
-    let name = format!("{} ", tier.id);
-    let unnamed = |reason| str::strip_prefix(reason, &*name).unwrap_or(reason);
-    let state = match tier.state {
-        // Why it was unloaded, or what it waits for. The line already starts with its name.
-        TierState::Stopped => reason.map_or(model, unnamed).to_owned(),
-        TierState::Ready => match tier.footprint_bytes {
-            Some(bytes) => format!("{model}, {:.1} GB", gigabytes(bytes)),
-            None => model.to_owned(),
-        },
-        TierState::Starting => match tier.loaded_percent {
-            Some(percent) => format!("loading {model}, {percent} %"),
-            None => format!("loading {model}…"),
-        },
-        TierState::Busy => format!("{model}, answering"),
-        TierState::Stopping => "unloading; click to unload now".to_owned(),
-        TierState::Failed => format!("failed: {}", reason.unwrap_or("see the event log")),
-    };
-    Tier {
-        id: tier.id.clone(),
-        text: truncate(&format!("{} — {state}", capitalize(tier.id.as_str()))),
-        checked: matches!(
-            tier.state,
-            TierState::Starting | TierState::Ready | TierState::Busy
-        ),
-    }
 }
 
 fn capitalize(name: &str) -> String {
@@ -247,6 +335,12 @@ fn truncate(text: &str) -> String {
     }
     let kept: String = text.chars().take(WIDTH - 1).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// Returns a text as items of the menu, one for each line.
+fn wrapped(key: &str, text: &str) -> Vec<Item> {
+    let line = |(number, line)| Item::text(&format!("{key}:{number}"), line);
+    wrap(text).into_iter().enumerate().map(line).collect()
 }
 
 /// Breaks a text into lines of at most [`WIDTH`] characters, between words where there are any.
@@ -267,12 +361,12 @@ fn wrap(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::{Code, ModelId, status};
+    use tierbar_core::{Code, ModelId, TierId, config::TierConfig, status};
 
-    fn status_of(states: &[(&str, TierState)]) -> Status {
-        let tiers = states.iter().map(|(id, state)| TierStatus {
-            id: TierId::new(*id).unwrap(),
-            state: *state,
+    pub(super) fn tier_of(id: &str, state: TierState) -> TierStatus {
+        TierStatus {
+            id: TierId::new(id).unwrap(),
+            state,
             engine: status::EngineKind::Embedded,
             model: Some(ModelId("SmolLM2-135M-Instruct.Q4_1".to_owned())),
             is_starter: false,
@@ -288,7 +382,11 @@ mod tests {
             reason: None,
             unloads_at_ms: None,
             steps_down_to: None,
-        });
+        }
+    }
+
+    fn status_of(states: &[(&str, TierState)]) -> Status {
+        let tiers = states.iter().map(|(id, state)| tier_of(id, *state));
         Status {
             version: "0.1.0".to_owned(),
             url: "http://127.0.0.1:11435".to_owned(),
@@ -307,56 +405,138 @@ mod tests {
             tiers: tiers.collect(),
             downloads: Vec::new(),
             models_revision: 0,
+            config_revision: 0,
             notices: Vec::new(),
             refused_origins: Vec::new(),
         }
     }
 
-    #[test]
-    fn the_status_line_shows_the_speed_once_known() {
-        let mut status = status_of(&[]);
-        assert_eq!(status_line(&status), "RAM 9.0 of 16 GB · swap 0.2 GB");
-        status.speed.decode_tokens_per_second = Some(41.3);
-        assert_eq!(
-            status_line(&status),
-            "RAM 9.0 of 16 GB · swap 0.2 GB · 41 tok/s"
-        );
-        status.ram.total_bytes = 47 * GIB / 2;
-        assert_eq!(
-            status_line(&status),
-            "RAM 16.5 of 23.5 GB · swap 0.2 GB · 41 tok/s"
-        );
-        status.ram.pressure = Pressure::Critical;
-        assert!(status_line(&status).ends_with("critical memory pressure"));
-        status.swap.growth_bytes_per_minute = 1;
-        assert!(status_line(&status).contains("swap 0.2 GB, growing · 41"));
+    fn running(status: &Status) -> View {
+        View::running(status, &Beside::default())
+    }
+
+    fn texts(view: &View) -> Vec<&str> {
+        view.items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
     }
 
     #[test]
-    fn the_models_line_shows_measured_and_planned_memory() {
+    fn the_header_shows_memory_swap_models_and_speed() {
         let mut status = status_of(&[("fast", TierState::Ready), ("heavy", TierState::Stopping)]);
-        for tier in &mut status.tiers {
-            tier.footprint_bytes = Some(GIB);
-        }
-        status.budget.total_bytes = 12 * GIB;
-        status.budget.planned_bytes = 41 * GIB / 10;
-        let view = View::running(&status, None);
-        assert_eq!(view.lines[1], "Models 2.0 GB, 4.1 of 12 GB planned");
         assert_eq!(
-            view.tiers[0].text,
-            "Fast — SmolLM2-135M-Instruct.Q4_1, 1.0 GB"
+            texts(&running(&status)),
+            [
+                "RAM 9.0 of 16 GB, 56 % ▰▰▰▰▱▱▱▱",
+                "Swap 205 MB",
+                "1 model loaded"
+            ]
         );
+        status.tiers[0].footprint_bytes = Some(62 << 20);
+        status.speed.decode_tokens_per_second = Some(12.44);
+        status.swap.growth_bytes_per_minute = 120 << 20;
+        status.ram.total_bytes = 47 * GIB / 2;
+        status.ram.pressure = Pressure::Critical;
+        assert_eq!(
+            texts(&running(&status)),
+            [
+                "RAM 16.5 of 23.5 GB, 70 %, critical memory pressure ▰▰▰▰▰▰▱▱",
+                "Swap 205 MB, growing 120 MB/min",
+                "1 model loaded · 62 MB · 12.4 tok/s",
+            ]
+        );
+        let none = status_of(&[]);
+        assert_eq!(texts(&running(&none))[2], "No model loaded");
     }
 
     #[test]
-    fn the_memory_guards_reason_is_below_the_figures() {
+    fn a_loaded_endpoint_uses_no_memory_here() {
+        let mut status = status_of(&[("cloud", TierState::Ready)]);
+        status.tiers[0].engine = EngineKind::Endpoint;
+        assert_eq!(models_line(&status), "No model loaded");
+    }
+
+    #[test]
+    fn the_text_beside_the_icon_is_chosen() {
         let mut status = status_of(&[]);
-        assert!(!View::running(&status, None).paused);
+        let mut config = Config::default();
+        let mut shown = |text, status: &Status| {
+            config.menu_bar.text = text;
+            let beside = Beside {
+                config: Some(Arc::new(config.clone())),
+                ..Beside::default()
+            };
+            View::running(status, &beside).title
+        };
+        assert_eq!(shown(MenuBarText::None, &status), None);
+        assert_eq!(shown(MenuBarText::Speed, &status), None);
+        assert_eq!(shown(MenuBarText::Memory, &status).unwrap(), "RAM 56 %");
+        status.speed.decode_tokens_per_second = Some(12.4);
+        assert_eq!(shown(MenuBarText::Speed, &status).unwrap(), "12.4 tok/s");
+        assert_eq!(running(&status).title, None);
+    }
+
+    #[test]
+    fn reasons_are_below_the_figures() {
+        let mut status = status_of(&[]);
+        let resume = Item::action(Command::Pause, "Resume");
+        assert!(!running(&status).items.contains(&resume));
         status.guard.stance = Stance::Paused;
         status.guard.why = Some("it is paused".to_owned());
-        let view = View::running(&status, None);
-        assert!(view.paused);
-        assert_eq!(view.lines[2..], ["it is paused"]);
+        let beside = |last: &str| Beside {
+            last: Some(last.to_owned()),
+            ..Beside::default()
+        };
+        let view = View::running(&status, &beside("fast was unloaded"));
+        assert!(view.items.contains(&resume));
+        assert_eq!(texts(&view)[3..], ["it is paused", "fast was unloaded"]);
+        let view = View::running(&status, &beside("it is paused"));
+        assert_eq!(texts(&view)[3..], ["it is paused"]);
+        let view = view.with_note(Some("it failed"));
+        assert_eq!(texts(&view)[0], "it failed");
+    }
+
+    #[test]
+    fn every_item_has_a_key_of_its_own() {
+        fn keys(items: &[Item], found: &mut Vec<String>) {
+            for item in items {
+                found.push(item.key());
+                if let Item::Submenu { items, .. } = item {
+                    keys(items, found);
+                }
+            }
+        }
+        let mut status = status_of(&[("fast", TierState::Failed), ("heavy", TierState::Ready)]);
+        status.tiers[0].reason = Some("long reason ".repeat(20));
+        status.guard.why = Some("long reason ".repeat(20));
+        let mut config = Config::default();
+        for tier in &status.tiers {
+            config.tiers.insert(tier.id.clone(), TierConfig::default());
+        }
+        let beside = Beside {
+            apart: Some("apart".to_owned()),
+            config: Some(Arc::new(config)),
+            last: Some("last".to_owned()),
+        };
+        let mut found = Vec::new();
+        let view = View::running(&status, &beside).with_note(Some("note"));
+        keys(&view.items, &mut found);
+        let all = found.len();
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), all, "{found:?}");
+    }
+
+    #[test]
+    fn the_login_item_is_shown_as_it_is() {
+        let on = Item::check(Command::Login, "Start at Login", true);
+        let view = running(&status_of(&[]));
+        assert!(!view.items.contains(&on));
+        assert!(view.with_login(true).items.contains(&on));
     }
 
     #[test]
@@ -376,49 +556,14 @@ mod tests {
         let mut short = status_of(&[("fast", Busy)]);
         short.ram.pressure = Pressure::Warning;
         assert_eq!(mark(&short), Mark::Warning);
+        let mut loading = status_of(&[("fast", Starting)]);
+        loading.tiers[0].loaded_percent = Some(49);
+        assert_eq!(mark(&loading), Mark::Loading);
+        loading.tiers[0].loaded_percent = Some(50);
+        assert_eq!(mark(&loading), Mark::HalfLoaded);
         let mut alarmed = status_of(&[("fast", Busy)]);
         alarmed.guard.alarm = Alarm::Hold;
         assert_eq!(mark(&alarmed), Mark::Warning);
-    }
-
-    #[test]
-    fn a_tiers_text_describes_its_state() {
-        let text = |state, reason: Option<&str>, model: Option<&str>| {
-            let mut status = status_of(&[("primary", state)]);
-            status.tiers[0].reason = reason.map(str::to_owned);
-            status.tiers[0].model = model.map(|model| ModelId(model.to_owned()));
-            tier(&status.tiers[0])
-        };
-        assert_eq!(text(TierState::Ready, None, Some("m")).text, "Primary — m");
-        assert!(text(TierState::Starting, None, Some("m")).checked);
-        for (reason, text_shown) in [
-            (
-                "unloaded to make room for heavy",
-                "Primary — unloaded to make room for heavy",
-            ),
-            (
-                "waiting for heavy's memory to be freed",
-                "Primary — waiting for heavy's memory to be freed",
-            ),
-            ("primary was stopped", "Primary — was stopped"),
-        ] {
-            assert_eq!(
-                text(TierState::Stopped, Some(reason), Some("m")).text,
-                text_shown
-            );
-        }
-        assert_eq!(
-            text(TierState::Stopped, None, None).text,
-            "Primary — no model chosen"
-        );
-        let failed = text(
-            TierState::Failed,
-            Some(&"very long reason ".repeat(9)),
-            Some("m"),
-        );
-        assert!(!failed.checked);
-        assert_eq!(failed.text.chars().last(), Some('…'));
-        assert!(failed.text.chars().count() <= WIDTH);
     }
 
     #[test]
@@ -426,33 +571,15 @@ mod tests {
         let message = "127.0.0.1:11435 is taken by another program (pid 4711, ollama), so the API cannot listen there";
         let error = Error::new(Code::PortTaken, message).hint("end it, or set another address");
         let view = View::failed(&error);
+        let lines = texts(&view);
         assert!(
-            view.lines.iter().all(|line| line.chars().count() <= WIDTH),
-            "{:?}",
-            view.lines
+            lines.iter().all(|line| line.chars().count() <= WIDTH),
+            "{lines:?}"
         );
-        let text = view.lines.join(" ");
+        let text = lines.join(" ");
         assert!(
             text.contains(message) && text.ends_with("end it, or set another address"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn only_a_change_of_items_replaces_the_menu() {
-        let view = |states: &[(&str, TierState)]| View::running(&status_of(states), None);
-        let before = view(&[("fast", TierState::Stopped)]);
-        assert!(before.same_items(&view(&[("fast", TierState::Failed)])));
-        assert!(!before.same_items(&view(&[
-            ("fast", TierState::Stopped),
-            ("heavy", TierState::Stopped)
-        ])));
-        assert!(!before.same_items(&View::starting()));
-        let downloading = |done| View {
-            download: Some(format!("Downloading m… {done} %")),
-            ..before.clone()
-        };
-        assert!(downloading(1).same_items(&downloading(2)));
-        assert!(!downloading(1).same_items(&before));
     }
 }

@@ -12,6 +12,8 @@ pub(crate) enum Page {
     Settings,
     /// The Models section of the settings.
     Models,
+    /// The Monitor section of the settings.
+    Monitor,
 }
 
 impl Page {
@@ -19,7 +21,16 @@ impl Page {
     fn label(self) -> &'static str {
         match self {
             Self::Chat => "chat",
-            Self::Settings | Self::Models => "settings",
+            Self::Settings | Self::Models | Self::Monitor => "settings",
+        }
+    }
+
+    /// The section of the settings that it shows; `None` for the first one, or the one that is shown.
+    fn section(self) -> Option<&'static str> {
+        match self {
+            Self::Chat | Self::Settings => None,
+            Self::Models => Some("models"),
+            Self::Monitor => Some("monitor"),
         }
     }
 }
@@ -40,8 +51,8 @@ pub(crate) fn open(app: &AppHandle, page: Page) {
 fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
     platform::show_in_dock(app, true);
     if let Some(window) = app.get_webview_window(page.label()) {
-        if page == Page::Models {
-            window.eval("location.hash = 'models'")?;
+        if let Some(section) = page.section() {
+            window.eval(format!("location.hash = '{section}'"))?;
         }
         window.unminimize()?;
         window.show()?;
@@ -53,13 +64,10 @@ fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
             .title("Tierbar")
             .inner_size(960.0, 680.0)
             .min_inner_size(640.0, 480.0),
-        Page::Settings | Page::Models => {
-            let file = if page == Page::Models {
-                "settings.html#models"
-            } else {
-                "settings.html"
-            };
-            WebviewWindowBuilder::new(app, page.label(), url(file))
+        Page::Settings | Page::Models | Page::Monitor => {
+            let section = page.section().map(|section| format!("#{section}"));
+            let file = format!("settings.html{}", section.unwrap_or_default());
+            WebviewWindowBuilder::new(app, page.label(), url(&file))
                 .title("Tierbar Settings")
                 .inner_size(720.0, 560.0)
                 .min_inner_size(560.0, 420.0)

@@ -122,16 +122,28 @@ pub struct Entry {
     pub separator: bool,
     /// `None` unless it is a check item.
     pub checked: Option<bool>,
+    /// The items of its submenu.
+    pub items: Vec<Self>,
 }
+
+/// What is between the labels of a submenu and of its item.
+const IN: &str = " > ";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Menu(pub Vec<Entry>);
 
 impl Menu {
-    /// The first item whose label starts so.
+    /// The first item whose label starts so, such as `Fast`; in a submenu, such as `Fast > Load`.
     #[must_use]
     pub fn find(&self, label: &str) -> Option<&Entry> {
-        self.0.iter().find(|entry| entry.label.starts_with(label))
+        let mut items = &self.0;
+        let mut found = None;
+        for label in label.split(IN) {
+            let entry = items.iter().find(|entry| entry.label.starts_with(label))?;
+            items = &entry.items;
+            found = Some(entry);
+        }
+        found
     }
 
     #[must_use]
@@ -230,7 +242,7 @@ impl TrayIcon {
         Menu(children.into_iter().map(entry).collect())
     }
 
-    /// Clicks the first item whose label starts so.
+    /// Clicks the first item whose label starts so; in a submenu, such as `Fast > Load`.
     ///
     /// # Panics
     /// If there is none, or it is disabled.
@@ -291,7 +303,8 @@ impl TrayIcon {
 }
 
 fn entry(child: OwnedValue) -> Entry {
-    let (id, properties, _): Node = Value::from(child).try_into().expect("an item of the menu");
+    let (id, properties, children): Node =
+        Value::from(child).try_into().expect("an item of the menu");
     let text = |key: &str| {
         properties
             .get(key)
@@ -314,6 +327,7 @@ fn entry(child: OwnedValue) -> Entry {
             .unwrap_or(true),
         separator: text("type") == "separator",
         checked: checkable.then(|| number("toggle-state") == 1),
+        items: children.into_iter().map(entry).collect(),
     }
 }
 

@@ -2,7 +2,13 @@
 
 pub(crate) mod login_item;
 
+use super::Question;
+use gtk::{
+    ButtonsType, Clipboard, DialogFlags, MessageDialog, MessageType, ResponseType, Window, gdk,
+    gio, prelude::*,
+};
 use std::{
+    cell::Cell,
     env, io,
     path::{Path, PathBuf},
 };
@@ -11,6 +17,60 @@ use tauri::{AppHandle, Builder, RunEvent, Wry};
 /// Connects to the display, or returns why there is none. The window library would panic instead.
 pub(crate) fn display() -> Result<(), String> {
     gtk::init().map_err(|_| "no display is available (DISPLAY, WAYLAND_DISPLAY)".to_owned())
+}
+
+/// Whether the desktop shows icons of apps. The interface is <https://www.freedesktop.org/wiki/Specifications/StatusNotifierItem/>.
+pub(crate) fn has_tray() -> bool {
+    let asked = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE).and_then(|bus| {
+        bus.call_sync(
+            Some("org.freedesktop.DBus"),
+            "/org/freedesktop/DBus",
+            "org.freedesktop.DBus",
+            "NameHasOwner",
+            Some(&("org.kde.StatusNotifierWatcher",).to_variant()),
+            None,
+            gio::DBusCallFlags::NONE,
+            1000,
+            gio::Cancellable::NONE,
+        )
+    });
+    let owned = asked.ok().and_then(|answer| answer.get::<(bool,)>());
+    owned.is_some_and(|(owned,)| owned)
+}
+
+/// Puts a text on the clipboard. Call it on the main thread.
+#[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
+pub(crate) fn copy(text: &str) -> io::Result<()> {
+    Clipboard::get(&gdk::SELECTION_CLIPBOARD).set_text(text);
+    Ok(())
+}
+
+/// Asks in a window of its own. Call it on the main thread, which goes on meanwhile.
+pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
+    let dialog = MessageDialog::new(
+        None::<&Window>,
+        DialogFlags::empty(),
+        MessageType::Question,
+        ButtonsType::None,
+        &question.title,
+    );
+    dialog.set_title("Quit Tierbar");
+    dialog.set_secondary_text(Some(&question.detail));
+    dialog.add_button(question.cancel, ResponseType::Cancel);
+    dialog.add_button(question.confirm, ResponseType::Accept);
+    dialog.set_default_response(ResponseType::Cancel);
+    let answer = Cell::new(Some(answer));
+    dialog.connect_response(move |dialog, response| {
+        dialog.hide();
+        if response != ResponseType::DeleteEvent {
+            dialog.close();
+        }
+        if let Some(answer) = answer.take() {
+            answer(response == ResponseType::Accept);
+        }
+    });
+    dialog.show_all();
+    dialog.present();
 }
 
 pub(crate) fn configure(builder: Builder<Wry>) -> Builder<Wry> {

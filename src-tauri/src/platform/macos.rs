@@ -5,12 +5,14 @@ mod menu;
 
 pub(crate) use login_item::is_temporary;
 
+use super::Question;
 use objc2::MainThreadMarker;
-use objc2_app_kit::NSApplication;
+use objc2_app_kit::{NSAlert, NSAlertFirstButtonReturn, NSApplication};
+use objc2_foundation::NSString;
 use std::{
-    io,
+    io::{self, Write},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 use tauri::{ActivationPolicy, App, AppHandle, Builder, RunEvent, Wry};
 
@@ -18,6 +20,43 @@ use tauri::{ActivationPolicy, App, AppHandle, Builder, RunEvent, Wry};
 #[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
 pub(crate) fn display() -> Result<(), String> {
     Ok(())
+}
+
+/// Always true: every Mac has a menu bar.
+pub(crate) fn has_tray() -> bool {
+    true
+}
+
+/// Puts a text on the clipboard.
+pub(crate) fn copy(text: &str) -> io::Result<()> {
+    let mut program = Command::new("/usr/bin/pbcopy")
+        .stdin(Stdio::piped())
+        .spawn()?;
+    // Its input ends here, or it would wait for more.
+    if let Some(mut input) = program.stdin.take() {
+        input.write_all(text.as_bytes())?;
+    }
+    let done = program.wait()?;
+    if done.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("pbcopy ended with {done}")))
+    }
+}
+
+/// Asks in a window of its own. Call it on the main thread, which waits for the answer.
+pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
+    let Some(main) = MainThreadMarker::new() else {
+        return;
+    };
+    let alert = NSAlert::new(main);
+    alert.setMessageText(&NSString::from_str(&question.title));
+    alert.setInformativeText(&NSString::from_str(&question.detail));
+    alert.addButtonWithTitle(&NSString::from_str(question.confirm));
+    alert.addButtonWithTitle(&NSString::from_str(question.cancel));
+    #[expect(deprecated, reason = "`activate` needs macOS 14")]
+    NSApplication::sharedApplication(main).activateIgnoringOtherApps(true);
+    answer(alert.runModal() == NSAlertFirstButtonReturn);
 }
 
 /// Tauri's own menu has an item that ends the app on ⌘Q without asking the app, and with it the server.

@@ -1,51 +1,70 @@
-//! The tray's line about downloads.
+//! The menu's items for downloads.
 
-use super::truncate;
+use super::{command::Command, item::Item, truncate};
 use tierbar_core::download::{DownloadState, DownloadStatus};
 
 /// The maximum width of a file's name, in characters, which leaves room for the figures.
 const NAME: usize = 22;
 
-/// Describes the first download in progress, such as `Downloading gemma-4-E4B… 43 % · 62 MB/s · 1 min left`, and how
-/// many more there are.
-pub(super) fn line(downloads: &[DownloadStatus]) -> Option<String> {
+/// The most downloads that the menu lists.
+const MOST: usize = 4;
+
+/// Returns an item for each download in progress, such as `Downloading gemma-4-E4B… 43 % · 62 MB/s · 1 min left`.
+pub(super) fn items(downloads: &[DownloadStatus]) -> Vec<Item> {
     let mut under_way = downloads
         .iter()
         .filter(|download| download.state.is_under_way());
-    let first = under_way.next()?;
+    let shown = under_way
+        .by_ref()
+        .take(MOST)
+        .map(|download| Item::action(Command::Download(download.id.clone()), line(download)));
+    let mut items: Vec<_> = shown.collect();
+    match under_way.count() {
+        0 => {}
+        more => items.push(Item::text("downloads", format!("{more} more"))),
+    }
+    items
+}
+
+fn line(download: &DownloadStatus) -> String {
     let mut parts = Vec::new();
-    let verb = match first.state {
+    let verb = match download.state {
         DownloadState::Verifying => "Verifying",
         _ => "Downloading",
     };
-    let percent = first.total_bytes.filter(|&total| total > 0).map(|total| {
-        format!(
-            " {} %",
-            (u128::from(first.received_bytes) * 100 / u128::from(total))
-        )
-    });
-    let name = first.file.strip_suffix(".gguf").unwrap_or(&first.file);
+    let percent = download
+        .total_bytes
+        .filter(|&total| total > 0)
+        .map(|total| {
+            format!(
+                " {} %",
+                (u128::from(download.received_bytes) * 100 / u128::from(total))
+            )
+        });
+    let name = download
+        .file
+        .strip_suffix(".gguf")
+        .unwrap_or(&download.file);
     parts.push(format!(
         "{verb} {}…{}",
         cut(name),
         percent.unwrap_or_default()
     ));
-    match first.state {
+    match download.state {
         DownloadState::Queued => parts.push("queued".to_owned()),
-        DownloadState::Waiting => {
-            parts.push(first.reason.clone().unwrap_or_else(|| "waiting".to_owned()));
-        }
-        DownloadState::Downloading if first.bytes_per_second > 0 => {
-            parts.push(rate(first.bytes_per_second));
-            parts.extend(first.eta_seconds.map(left));
+        DownloadState::Waiting => parts.push(
+            download
+                .reason
+                .clone()
+                .unwrap_or_else(|| "waiting".to_owned()),
+        ),
+        DownloadState::Downloading if download.bytes_per_second > 0 => {
+            parts.push(rate(download.bytes_per_second));
+            parts.extend(download.eta_seconds.map(left));
         }
         _ => {}
     }
-    match under_way.count() {
-        0 => {}
-        more => parts.push(format!("{more} more")),
-    }
-    Some(truncate(&parts.join(" · ")))
+    truncate(&parts.join(" · "))
 }
 
 fn cut(name: &str) -> String {
@@ -99,7 +118,7 @@ mod tests {
     fn the_line_shows_name_progress_rate_and_time_left() {
         let running = download(DownloadState::Downloading);
         assert_eq!(
-            line(std::slice::from_ref(&running)).unwrap(),
+            line(&running),
             "Downloading gemma-4-E4B… 43 % · 62 MB/s · 1 min left"
         );
         let slow = DownloadStatus {
@@ -109,7 +128,7 @@ mod tests {
             ..running.clone()
         };
         assert_eq!(
-            line(&[slow]).unwrap(),
+            line(&slow),
             format!(
                 "Downloading {}… 43 % · 1.2 MB/s · 3 h left",
                 "n".repeat(NAME)
@@ -119,31 +138,29 @@ mod tests {
             total_bytes: None,
             bytes_per_second: 4000,
             eta_seconds: None,
-            ..running.clone()
+            ..running
         };
+        assert_eq!(line(&unknown), "Downloading gemma-4-E4B… · 4 kB/s");
         assert_eq!(
-            line(&[unknown, running]).unwrap(),
-            "Downloading gemma-4-E4B… · 4 kB/s · 1 more"
-        );
-        assert_eq!(
-            line(&[download(DownloadState::Verifying)]).unwrap(),
+            line(&download(DownloadState::Verifying)),
             "Verifying gemma-4-E4B… 43 %"
         );
+        let waiting = DownloadStatus {
+            reason: Some("no network".to_owned()),
+            ..download(DownloadState::Waiting)
+        };
+        assert_eq!(line(&waiting), "Downloading gemma-4-E4B… 43 % · no network");
     }
 
     #[test]
-    fn a_stopped_download_has_no_line_and_a_waiting_one_a_reason() {
-        use DownloadState::{Done, Failed, Paused, Waiting};
+    fn only_downloads_in_progress_are_listed_and_not_all() {
+        use DownloadState::{Done, Downloading, Failed, Paused};
         for state in [Done, Failed, Paused] {
-            assert_eq!(line(&[download(state)]), None, "{state:?}");
+            assert_eq!(items(&[download(state)]), [], "{state:?}");
         }
-        let waiting = DownloadStatus {
-            reason: Some("no network".to_owned()),
-            ..download(Waiting)
-        };
-        assert_eq!(
-            line(&[download(Paused), waiting]).unwrap(),
-            "Downloading gemma-4-E4B… 43 % · no network"
-        );
+        let many: Vec<_> = (0..MOST + 2).map(|_| download(Downloading)).collect();
+        let items = items(&many);
+        assert_eq!(items.len(), MOST + 1);
+        assert_eq!(items[MOST], Item::text("downloads", "2 more"));
     }
 }

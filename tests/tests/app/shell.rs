@@ -68,29 +68,29 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
         .filter(|entry| !entry.separator)
         .map(|entry| entry.label.as_str())
         .collect();
-    let memory = labels[0];
-    assert!(
-        memory.starts_with("RAM ") && memory.contains(" GB · swap "),
-        "{menu}"
-    );
-    let fast = format!("Fast — {MODEL}");
-    assert!(labels[1].starts_with("Models 0.0 GB, 0.0 of "), "{menu}");
+    assert!(labels[0].starts_with("RAM "), "{menu}");
+    assert!(labels[1].starts_with("Swap "), "{menu}");
+    assert_eq!(labels[2], "No model loaded", "{menu}");
+    let fast = format!("Fast — {MODEL}, not loaded");
+    // The event log may have something to say in between.
+    let at = labels.iter().position(|label| *label == fast);
+    let at = at.unwrap_or_else(|| panic!("{menu}"));
     let rest = [
         fast.as_str(),
         "Heavy — no model chosen",
-        "Pause",
+        "Pause All",
         "Open Chat",
         "Models…",
+        "Monitor…",
         "Settings…",
+        "Copy API Address",
         "Start at Login",
         "Quit Tierbar",
     ];
-    assert_eq!(labels[2..], rest);
+    assert_eq!(labels[at..], rest);
     assert!(!menu.0[0].enabled, "{menu}");
-    assert_eq!(
-        menu.find("Fast").and_then(|entry| entry.checked),
-        Some(false)
-    );
+    assert!(menu.find("Fast > Load").is_some(), "{menu}");
+    assert!(menu.find("Heavy > Choose a Model…").is_some(), "{menu}");
     shows(&app.icon, "idle").await;
     assert_eq!(desk.display.windows(), Vec::<String>::new());
     // A process that it is just starting has its name at first.
@@ -101,23 +101,40 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
 }
 
 #[tokio::test]
+async fn without_a_tray_the_app_starts_with_its_window() {
+    let desk = Desk::new().await;
+    desk.tray.leave().await;
+    let _app = desk.command(program("tierbar-app")).spawn().unwrap();
+    until("the chat window", async || {
+        (desk.display.windows() == ["Tierbar"]).then_some(())
+    })
+    .await;
+    desk.display.close_window("Tierbar");
+    until("the question", async || {
+        (desk.display.windows() == ["Quit Tierbar"]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_tier_is_started_and_stopped_from_the_menu() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Load").await;
     app.icon
-        .until("Fast is checked", async |_, menu| {
-            menu.is_checked("Fast").then_some(())
+        .until("the loaded tier", async |_, menu| {
+            let ready = menu.find("Fast")?.label.contains(", ready, ");
+            (ready && menu.find("1 model loaded · ").is_some()).then_some(())
         })
         .await;
     shows(&app.icon, "ready").await;
     let worker = desk.status().await.tiers[0].pid.expect("a worker");
     assert!(is_alive(worker));
 
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Unload").await;
     app.icon
-        .until("Fast is not checked", async |_, menu| {
-            (!menu.is_checked("Fast")).then_some(())
+        .until("the unloaded tier", async |_, menu| {
+            menu.find("Fast > Load").map(|_| ())
         })
         .await;
     shows(&app.icon, "idle").await;
@@ -125,21 +142,44 @@ async fn a_tier_is_started_and_stopped_from_the_menu() {
 }
 
 #[tokio::test]
+async fn a_tiers_submenu_changes_its_settings() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    app.icon
+        .until("the settings", async |_, menu| {
+            menu.find("Fast > Home Tier").map(|_| ())
+        })
+        .await;
+    app.icon.click("Fast > Home Tier").await;
+    app.icon.click("Fast > Unload When Idle > After 30").await;
+    app.icon
+        .until("the changed settings", async |_, menu| {
+            let home = menu.is_checked("Fast > Home Tier");
+            let time = menu.is_checked("Fast > Unload When Idle > After 30 Minutes");
+            (home && time).then_some(())
+        })
+        .await;
+    let config = std::fs::read_to_string(desk.data().join("config.toml")).unwrap();
+    assert!(config.contains("home = \"fast\""), "{config}");
+    assert!(config.contains("idle_unload = \"30m\""), "{config}");
+}
+
+#[tokio::test]
 async fn the_menu_pauses_and_resumes_everything() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
-    app.icon.click("Pause").await;
+    app.icon.click("Pause All").await;
     app.icon
         .until("the menu to show the pause", async |_, menu| {
             let shown = menu.0.iter().any(|entry| entry.label.contains("paused"));
-            (menu.is_checked("Pause") && shown).then_some(())
+            menu.find("Resume").filter(|_| shown).map(|_| ())
         })
         .await;
     assert_eq!(desk.status().await.guard.stance, Stance::Paused);
-    app.icon.click("Pause").await;
+    app.icon.click("Resume").await;
     app.icon
         .until("no pause", async |_, menu| {
-            (!menu.is_checked("Pause")).then_some(())
+            menu.find("Pause All").map(|_| ())
         })
         .await;
     assert_eq!(desk.status().await.guard.stance, Stance::Open);
@@ -155,14 +195,14 @@ async fn a_second_click_ends_a_draining_tier() {
     let mut answer = desk.complete(&question).await;
     within("the first words", answer.chunk()).await.unwrap();
     let worker = desk.status().await.tiers[0].pid.unwrap();
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Unload").await;
     app.icon
         .until("that it is unloading", async |_, menu| {
             menu.find("Fast — unloading").map(|_| ())
         })
         .await;
     assert!(is_alive(worker), "the answer was not waited for");
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Unload Now").await;
     shows(&app.icon, "idle").await;
     assert!(!is_alive(worker));
     within("the rest of the answer", answer.text())
@@ -171,16 +211,18 @@ async fn a_second_click_ends_a_draining_tier() {
 }
 
 #[tokio::test]
-async fn a_failed_tier_is_shown_unchecked_in_the_menu() {
+async fn a_failed_tier_says_why_in_its_submenu() {
     let desk = Desk::new().await;
     desk.configure("listen = \"127.0.0.1:0\"\n[tiers.fast]\nmodel = \"broken.gguf\"\n");
     std::fs::write(desk.data().join("models/broken.gguf"), "not a model").unwrap();
     let app = desk.start_app().await;
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Load").await;
     app.icon
         .until("the failure", async |_, menu| {
             let fast = menu.find("Fast")?;
-            (fast.label.starts_with("Fast — failed: ") && fast.checked == Some(false)).then_some(())
+            let reason = fast.items.first().is_some_and(|item| !item.enabled);
+            let failed = fast.label.ends_with(", failed") && reason;
+            menu.find("Fast > Try Again").filter(|_| failed).map(|_| ())
         })
         .await;
     shows(&app.icon, "warning").await;
@@ -279,7 +321,7 @@ async fn an_answer_streams_into_the_chat_window() {
     assert!(memory.contains("GB"), "{memory}");
     app.icon
         .until("the speed in the menu", async |_, menu| {
-            menu.0[0].label.contains("tok/s").then_some(())
+            menu.0[2].label.contains(" tok/s").then_some(())
         })
         .await;
 }
@@ -405,7 +447,15 @@ async fn a_launch_while_the_first_quits_takes_its_place() {
     // An answer that its end waits for.
     let mut answer = desk.complete(&question).await;
     within("the first words", answer.chunk()).await.unwrap();
+    // The menu asks first; a signal does not.
     first.icon.click("Quit").await;
+    until("the question", async || {
+        (desk.display.windows() == ["Quit Tierbar"]).then_some(())
+    })
+    .await;
+    let pid = first.pid().to_string();
+    let kill = desk.command("kill").args(["-TERM", &pid]).status();
+    succeeded(within("kill", kill).await.unwrap());
     let second = desk.command(program("tierbar-app")).spawn().unwrap();
     succeeded(first.ended().await);
     let place = until("the second app's host", async || {
@@ -500,7 +550,7 @@ async fn the_settings_set_the_login_item_and_the_menu_follows() {
 async fn quit_ends_every_process() {
     let desk = Desk::new().await;
     let mut app = desk.start_app().await;
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Load").await;
     shows(&app.icon, "ready").await;
     let worker = desk.status().await.tiers[0].pid.unwrap();
     app.icon.click("Open Chat").await;
@@ -523,7 +573,7 @@ async fn quit_ends_every_process() {
 async fn a_signal_ends_the_app_as_quit_does() {
     let desk = Desk::new().await;
     let mut app = desk.start_app().await;
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Load").await;
     shows(&app.icon, "ready").await;
     let worker = desk.status().await.tiers[0].pid.unwrap();
     let kill = desk
@@ -603,14 +653,14 @@ async fn the_app_shows_a_service_and_leaves_it_running() {
     let mut server = serve(&desk).await;
     let mut app = desk.start_app().await;
     shows_service(&app.icon).await;
-    app.icon.click("Fast").await;
+    app.icon.click("Fast > Load").await;
     app.icon
-        .until("Fast is checked", async |_, menu| {
-            menu.is_checked("Fast").then_some(())
+        .until("the loaded tier", async |_, menu| {
+            menu.find("Fast > Unload").map(|_| ())
         })
         .await;
     shows(&app.icon, "ready").await;
-    app.icon.click("Pause").await;
+    app.icon.click("Pause All").await;
     until("a paused service", async || {
         (desk.status().await.guard.stance == Stance::Paused).then_some(())
     })

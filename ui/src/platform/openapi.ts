@@ -2623,6 +2623,13 @@ export interface components {
              */
             log: components["schemas"]["LogConfig"];
             /**
+             * @default {
+             *       "text": "none",
+             *       "click": "menu"
+             *     }
+             */
+            menu_bar: components["schemas"]["MenuBarConfig"];
+            /**
              * @description Folder of models; empty means `models/` in the data folder.
              * @default
              */
@@ -3472,6 +3479,29 @@ export interface components {
             working_set_bytes: number | null;
         };
         MaxLoaded: "auto" | number;
+        /**
+         * @description What a click on the icon opens.
+         * @enum {string}
+         */
+        MenuBarClick: "menu" | "popover";
+        /** @description The icon in the menu bar, or in the system tray. */
+        MenuBarConfig: {
+            /**
+             * @description What a click on the icon opens. On Linux it is always the menu.
+             * @default menu
+             */
+            click: components["schemas"]["MenuBarClick"];
+            /**
+             * @description The text beside the icon.
+             * @default none
+             */
+            text: components["schemas"]["MenuBarText"];
+        };
+        /**
+         * @description The text beside the icon.
+         * @enum {string}
+         */
+        MenuBarText: "none" | "speed" | "memory";
         /** @description A message of a chat. */
         Message: {
             /** @description A text, or parts: text, images and sound. */
@@ -4999,6 +5029,11 @@ export interface components {
         Stance: "open" | "defers" | "quiet" | "paused";
         Status: {
             budget: components["schemas"]["BudgetStatus"];
+            /**
+             * Format: int64
+             * @description Changes whenever the configuration changes: read it again.
+             */
+            config_revision: number;
             /** @description Active downloads first, in their order; then those that need the user, and the last few finished ones. */
             downloads: components["schemas"]["DownloadStatus"][];
             guard: components["schemas"]["GuardStatus"];
@@ -5977,6 +6012,9 @@ export type LogConfig = components['schemas']['LogConfig'];
 export type LogEvent = components['schemas']['LogEvent'];
 export type MachineFigures = components['schemas']['MachineFigures'];
 export type MaxLoaded = components['schemas']['MaxLoaded'];
+export type MenuBarClick = components['schemas']['MenuBarClick'];
+export type MenuBarConfig = components['schemas']['MenuBarConfig'];
+export type MenuBarText = components['schemas']['MenuBarText'];
 export type Message = components['schemas']['Message'];
 export type MessageBlocks = components['schemas']['MessageBlocks'];
 export type MessageFields = components['schemas']['MessageFields'];

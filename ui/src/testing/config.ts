@@ -53,6 +53,7 @@ const UNCONFIGURED: Config = {
   downloads: { rate_limit: 0, at_once: 1 },
   allowed_origins: [],
   queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
+  menu_bar: { text: 'none', click: 'menu' },
   chains: {},
   policy: POLICY,
   tiers: {},

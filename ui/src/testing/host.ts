@@ -12,6 +12,7 @@ import type {
   LeftOut,
   PagingStatus,
   Preset,
+  SetupPlan,
   Status,
   TurnBegun,
   TurnEvent,
@@ -261,6 +262,8 @@ export class Network {
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
     if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
+    if (url === '/tierbar/v1/setup') return Response.json(NO_PLAN);
+    if (url === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
     return this.#chats(request);
   }
 
@@ -413,6 +416,23 @@ export async function until(condition: () => unknown): Promise<void> {
   );
 }
 
+const NO_PLAN: SetupPlan = {
+  machine: {
+    ram_bytes: 16 * 2 ** 30,
+    budget_bytes: 12 * 2 ** 30,
+    others_bytes: null,
+    gpu_bytes: null,
+    memory_bytes_per_second: null,
+    disk_bytes_per_second: null,
+    disk_free_bytes: null,
+  },
+  tiers: [],
+  download_bytes: 0,
+  models_dir: '/data/models',
+  room: null,
+  notes: [],
+};
+
 export const STATUS: Status = {
   version: '0.1.0',
   url: 'http://127.0.0.1:11435',
@@ -473,6 +493,7 @@ export const STATUS: Status = {
   ],
   downloads: [],
   models_revision: 0,
+  config_revision: 0,
   notices: [],
   refused_origins: [],
 };

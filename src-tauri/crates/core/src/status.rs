@@ -31,6 +31,10 @@ pub struct Status {
     #[serde(default)]
     #[schema(required = true)]
     pub models_revision: u64,
+    /// Changes whenever the configuration changes: read it again.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub config_revision: u64,
     /// Notices for the user, such as an unknown key in the configuration.
     pub notices: Vec<String>,
     /// Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first.

@@ -85,6 +85,7 @@ pub(crate) fn status() -> Status {
         tiers: vec![tier("fast", Some("small"), TierState::Ready)],
         downloads: Vec::new(),
         models_revision: 0,
+        config_revision: 0,
         notices: Vec::new(),
         refused_origins: Vec::new(),
     }

@@ -84,7 +84,8 @@ impl LiveConfig {
     /// Applies the configuration of the file, and returns when the tiers show it.
     async fn apply(&self) {
         let config = self.file.config();
-        if **self.in_force.borrow() != *config {
+        let changed = **self.in_force.borrow() != *config;
+        if changed {
             let before = self.models.budget();
             self.models.configure(Arc::clone(&config));
             self.watch.follow(self.models.library());
@@ -107,6 +108,9 @@ impl LiveConfig {
         }
         self.publish_notices(&config);
         self.in_force.send_replace(config);
+        if changed {
+            self.board.config_changed();
+        }
     }
 
     /// Writes a change to the file when its turn comes, and applies it.

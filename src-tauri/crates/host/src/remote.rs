@@ -6,10 +6,18 @@ use reqwest::{ClientBuilder, Method, Response};
 use serde_json::{Map, Value, json};
 use sse_stream::SseByteStream;
 use std::{path::PathBuf, sync::OnceLock, time::Duration};
-use tierbar_core::{Code, Error, TierId, status::Status};
+use tierbar_core::{Code, Config, Error, TierId, journal::Entry, status::Status};
 
 /// How long a host that is followed may say nothing. It says something every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(40);
+
+/// What a host that is followed says.
+#[derive(Debug)]
+pub enum News {
+    Status(Box<Status>),
+    /// An entry of the event log.
+    Event(Entry),
+}
 
 impl Running {
     /// Loads a tier; returns once it is ready.
@@ -59,12 +67,46 @@ impl Running {
         Ok(listed["models_dir"].as_str().unwrap_or_default().into())
     }
 
-    /// Passes on the status, at once and at each change, until the stream ends: the host has ended, or this app was too
-    /// slow for it.
+    /// Returns the configuration.
     ///
     /// # Errors
     /// `Conflict` if the host is another version; `Internal` if it does not answer.
-    pub async fn follow(&self, mut changed: impl FnMut(Status)) -> Result<(), Error> {
+    pub async fn config(&self) -> Result<Config, Error> {
+        let response = self.send(Method::GET, "config", None).await?;
+        let mut answer: Value = self.read(response).await?;
+        let config = answer.get_mut("config").map(Value::take);
+        serde_json::from_value(config.unwrap_or_default()).map_err(|error| self.strange(&error))
+    }
+
+    /// Changes a part of the configuration.
+    ///
+    /// # Errors
+    /// Why the host refuses it; `Internal` if it does not answer.
+    pub async fn change_config(&self, patch: &Value) -> Result<(), Error> {
+        self.send(Method::PATCH, "config", Some(patch))
+            .await
+            .map(drop)
+    }
+
+    /// Returns the last entry of the event log.
+    ///
+    /// # Errors
+    /// `Conflict` if the host is another version; `Internal` if it does not answer.
+    pub async fn last_event(&self) -> Result<Option<Entry>, Error> {
+        let response = self.send(Method::GET, "log?limit=1", None).await?;
+        let mut page: Value = self.read(response).await?;
+        let entries = page.get_mut("entries").map(Value::take);
+        let entries: Vec<Entry> = serde_json::from_value(entries.unwrap_or_default())
+            .map_err(|error| self.strange(&error))?;
+        Ok(entries.into_iter().next())
+    }
+
+    /// Passes on the status, at once and at each change, and what is logged, until the stream ends: the host has ended, or
+    /// this app was too slow for it.
+    ///
+    /// # Errors
+    /// `Conflict` if the host is another version; `Internal` if it does not answer.
+    pub async fn follow(&self, mut heard: impl FnMut(News)) -> Result<(), Error> {
         let client = tierbar_fetch::loopback().read_timeout(SILENCE);
         let response = self.send_by(client, Method::GET, "events", None).await?;
         let silent = OnceLock::new();
@@ -80,13 +122,18 @@ impl Running {
             let Ok(event) = event else {
                 return silent.get().cloned().map_or(Ok(()), Err);
             };
-            if let Some("snapshot" | "change") = event.event.as_deref() {
-                let data = event.data.unwrap_or_default();
+            let data = event.data.unwrap_or_default();
+            if event.event.as_deref() == Some("log") {
+                // One of a newer version is no reason to stop.
+                if let Ok(entry) = serde_json::from_str(&data) {
+                    heard(News::Event(entry));
+                }
+            } else if let Some("snapshot" | "change") = event.event.as_deref() {
                 let fields: Map<String, Value> =
                     serde_json::from_str(&data).map_err(|error| self.strange(&error))?;
                 status.extend(fields);
                 let now = serde_json::from_value(Value::Object(status.clone()));
-                changed(now.map_err(|error| self.strange(&error))?);
+                heard(News::Status(now.map_err(|error| self.strange(&error))?));
             }
         }
         Ok(())

@@ -59,6 +59,7 @@ struct Parts {
     notices: Mutex<Vec<String>>,
     refused: Mutex<RefusedOrigins>,
     models: AtomicU64,
+    config: AtomicU64,
 }
 
 /// The memory shown: for unknown figures, the last known ones.
@@ -118,6 +119,7 @@ impl StatusBoard {
             notices: Mutex::new(Vec::new()),
             refused: Mutex::default(),
             models: AtomicU64::new(0),
+            config: AtomicU64::new(0),
         };
         let first = Arc::new(parts.compose());
         Self {
@@ -152,6 +154,12 @@ impl StatusBoard {
     /// Marks the list of models as changed. Watchers see it with the next notices.
     pub(crate) fn models_changed(&self) {
         self.parts.models.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Publishes that the configuration has changed.
+    pub(crate) fn config_changed(&self) {
+        self.parts.config.fetch_add(1, Ordering::Relaxed);
+        self.now();
     }
 
     pub(crate) async fn history(&self, minutes: u64) -> Result<History, Error> {
@@ -314,6 +322,7 @@ impl Parts {
             tiers: self.supervisor.snapshot(),
             downloads: self.downloads.borrow().to_vec(),
             models_revision: self.models.load(Ordering::Relaxed),
+            config_revision: self.config.load(Ordering::Relaxed),
             notices,
             refused_origins: self.refused.lock().list().to_vec(),
         }

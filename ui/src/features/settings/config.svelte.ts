@@ -4,6 +4,7 @@ import type {
   Config,
   DownloadsConfig,
   LibraryConfig,
+  MenuBarConfig,
   PolicyConfig,
   ServerConfig,
   TierConfig,
@@ -12,13 +13,14 @@ import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/cho
 
 /** The changed part of the configuration; `null` removes a tier or chain. */
 export type ConfigPatch = Partial<
-  Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains'>
+  Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains' | 'menu_bar'>
 > & {
   server?: Partial<ServerConfig>;
   chains?: Record<string, Partial<ChainConfig> | null>;
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;
+  menu_bar?: Partial<MenuBarConfig>;
   tiers?: Record<string, TierPatch | null>;
 };
 

@@ -165,6 +165,15 @@ describe('general settings', () => {
     expect(screen.queryByTestId('settings-reveal')).toBeNull();
   });
 
+  it('puts a figure beside the icon in the menu bar', async () => {
+    await open('', { loginItem: { get: async () => false, set: async () => false } });
+    const text = (await screen.findByTestId('settings-menu-bar-text')) as HTMLSelectElement;
+    expect(text.value).toBe('none');
+    await fireEvent.change(text, { target: { value: 'memory' } });
+    await until(() => network.sent('PATCH', '/tierbar/v1/config').length === 1);
+    expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({ menu_bar: { text: 'memory' } });
+  });
+
   it('show the login item as the system reports it', async () => {
     const set = vi.fn(async () => true);
     await open('', { loginItem: { get: async () => false, set } });

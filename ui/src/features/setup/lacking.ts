@@ -1,4 +1,4 @@
-import type { TierStatus } from '../../platform/openapi';
+import type { SetupPlan, TierPlan, TierStatus } from '../../platform/openapi';
 
 /** Whether a tier has no model, or only the one to try things with. */
 function lacksModel(tier: Pick<TierStatus, 'model' | 'engine' | 'is_starter'>): boolean {
@@ -9,4 +9,19 @@ function lacksModel(tier: Pick<TierStatus, 'model' | 'engine' | 'is_starter'>): 
 export function needsSetUp(tiers: TierStatus[]): boolean {
   const usual = tiers.filter(({ id }) => ['fast', 'primary', 'heavy'].includes(id));
   return usual.length > 0 && usual.every(lacksModel);
+}
+
+/** The model to begin with: the one for most questions, else the first that a tier lacks. */
+export function firstModel(plan: SetupPlan | null): TierPlan | undefined {
+  const rows = plan?.tiers.filter(({ replaces, in_use }) => replaces === null && !in_use) ?? [];
+  return rows.find(({ tier }) => tier === 'primary') ?? rows[0];
+}
+
+/** Returns why a chat that requests `model` cannot be answered for want of a model; `null` if it can. */
+export function lackedModel(model: string, tiers: TierStatus[]): string | null {
+  const chats = tiers.filter(({ kind }) => kind === 'chat');
+  const has = (tier: TierStatus) => tier.engine !== 'embedded' || tier.model !== null;
+  if (!chats.some(has)) return 'There is no model yet to answer.';
+  const chosen = chats.find(({ id }) => id === model);
+  return chosen && !has(chosen) ? `${chosen.id} has no model yet.` : null;
 }

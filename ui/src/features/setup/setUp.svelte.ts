@@ -69,6 +69,16 @@ export class SetUp {
     this.starting = false;
   }
 
+  /** Gives one tier its model, without the questions at the end of a whole set-up. */
+  async take(row: TierPlan): Promise<void> {
+    this.starting = true;
+    await this.#try(async () => {
+      await (row.installed === null ? this.#download(row, 0) : this.#assign(row.tier, row.installed));
+    });
+    await this.load();
+    this.starting = false;
+  }
+
   #download({ tier, reference }: TierPlan, place: number): Promise<unknown> {
     const folder = this.placed[tier]?.path;
     const priority = PRIORITIES[place] ?? 'low';

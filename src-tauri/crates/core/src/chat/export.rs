@@ -99,7 +99,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{AnswerFacts, ChatSummary, context::WhenFull, text_parts};
+    use crate::chat::{AnswerFacts, ChatSummary, context::WhenFull, settings::AnswerSettings, text_parts};
 
     fn chat(title: &str, messages: Vec<ChatMessage>) -> Chat {
         Chat {
@@ -110,6 +110,7 @@ mod tests {
                 created_at: "2026-11-26T08:15:00.000000Z".into(),
                 updated_at: "2026-11-26T08:16:00.000000Z".into(),
                 when_full: WhenFull::Refuse,
+                settings: AnswerSettings::default(),
                 pinned: false,
                 turn: None,
                 found: None,

@@ -9,7 +9,7 @@ mod lm_studio;
 mod open_webui;
 mod tree;
 
-use super::{Chat, ChatSummary, Part, context::WhenFull};
+use super::{Chat, ChatSummary, Part, context::WhenFull, settings::AnswerSettings};
 use crate::TierId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -210,6 +210,7 @@ fn summary(title: &str, pinned: bool) -> ChatSummary {
         created_at: String::new(),
         updated_at: String::new(),
         when_full: WhenFull::default(),
+        settings: AnswerSettings::default(),
         pinned,
         turn: None,
         found: None,

@@ -65,6 +65,7 @@ fn status() -> Status {
         tiers: vec![tier("fast"), tier("secret")],
         downloads: Vec::new(),
         models_revision: 0,
+        config_revision: 0,
         notices: vec![SECRET.to_owned()],
         refused_origins: vec![crate::status::RefusedOrigin {
             origin: SECRET.to_owned(),

@@ -89,6 +89,13 @@ bytes = "256MiB"
 # Hosts that clients with an API key may name for webhooks, such as ["hooks.example.com"]. Clients on this machine may name any.
 webhook_hosts = []
 
+# The app's icon in the menu bar, or in the system tray.
+[menu_bar]
+# The text beside it: "none", "speed" (the last answer's tokens per second) or "memory" (RAM in use).
+text = "none"
+# What a click on it opens on a Mac: "menu" or "popover", a small window with memory, speed and tiers.
+click = "menu"
+
 # The keys of a tier:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
 #   profile   what the tier is for, which decides the context: "balanced" (default): the longest for an eighth of the memory for

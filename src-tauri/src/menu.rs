@@ -1,0 +1,172 @@
+//! The menu as the system shows it. It is made to match a list of items in place, so that an open menu stays open.
+
+use crate::view::item::Item;
+use tauri::{
+    AppHandle, Wry,
+    menu::{CheckMenuItem, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu},
+};
+
+/// The menu and what it shows.
+pub(crate) struct ShownMenu {
+    pub(crate) menu: Menu<Wry>,
+    items: Vec<Shown>,
+}
+
+impl ShownMenu {
+    pub(crate) fn new(app: &AppHandle, items: &[Item]) -> tauri::Result<Self> {
+        let mut shown = Self {
+            menu: Menu::new(app)?,
+            items: Vec::new(),
+        };
+        shown.show(app, items)?;
+        Ok(shown)
+    }
+
+    /// Changes what differs.
+    pub(crate) fn show(&mut self, app: &AppHandle, items: &[Item]) -> tauri::Result<()> {
+        show(app, &self.menu, &mut self.items, items)
+    }
+}
+
+/// One item, and what it shows.
+struct Shown {
+    item: Item,
+    native: Native,
+}
+
+enum Native {
+    Plain(MenuItem<Wry>),
+    Check(CheckMenuItem<Wry>),
+    Submenu(Submenu<Wry>, Vec<Shown>),
+    Separator(PredefinedMenuItem<Wry>),
+}
+
+/// A menu or a submenu.
+trait Parent {
+    fn insert_item(&self, item: &dyn IsMenuItem<Wry>, position: usize) -> tauri::Result<()>;
+    fn remove_item(&self, item: &dyn IsMenuItem<Wry>) -> tauri::Result<()>;
+}
+
+impl Parent for Menu<Wry> {
+    fn insert_item(&self, item: &dyn IsMenuItem<Wry>, position: usize) -> tauri::Result<()> {
+        self.insert(item, position)
+    }
+    fn remove_item(&self, item: &dyn IsMenuItem<Wry>) -> tauri::Result<()> {
+        self.remove(item)
+    }
+}
+
+impl Parent for Submenu<Wry> {
+    fn insert_item(&self, item: &dyn IsMenuItem<Wry>, position: usize) -> tauri::Result<()> {
+        self.insert(item, position)
+    }
+    fn remove_item(&self, item: &dyn IsMenuItem<Wry>) -> tauri::Result<()> {
+        self.remove(item)
+    }
+}
+
+/// Items with the key of one that is wanted stay; those before it that nobody wants go.
+fn show(
+    app: &AppHandle,
+    parent: &dyn Parent,
+    shown: &mut Vec<Shown>,
+    wanted: &[Item],
+) -> tauri::Result<()> {
+    for (position, item) in wanted.iter().enumerate() {
+        let key = item.key();
+        let mut rest = shown.iter().skip(position);
+        if let Some(unwanted) = rest.position(|shown| shown.item.key() == key) {
+            for gone in shown.drain(position..position + unwanted) {
+                parent.remove_item(gone.as_item())?;
+            }
+            if let Some(shown) = shown.get_mut(position) {
+                shown.update(app, item)?;
+            }
+        } else {
+            let new = Shown::new(app, item)?;
+            parent.insert_item(new.as_item(), position)?;
+            shown.insert(position, new);
+        }
+    }
+    for gone in shown.drain(wanted.len()..) {
+        parent.remove_item(gone.as_item())?;
+    }
+    Ok(())
+}
+
+impl Shown {
+    fn new(app: &AppHandle, item: &Item) -> tauri::Result<Self> {
+        let id = item.key();
+        let plain = |text: &str, enabled: bool| {
+            MenuItem::with_id(app, &id, label(text), enabled, None::<&str>)
+        };
+        let native = match item {
+            Item::Text { text, .. } => Native::Plain(plain(text, false)?),
+            Item::Action { text, .. } => Native::Plain(plain(text, true)?),
+            Item::Check { text, checked, .. } => Native::Check(CheckMenuItem::with_id(
+                app,
+                &id,
+                label(text),
+                true,
+                *checked,
+                None::<&str>,
+            )?),
+            Item::Submenu { text, items, .. } => {
+                let submenu = Submenu::with_id(app, &id, label(text), true)?;
+                let mut shown = Vec::new();
+                show(app, &submenu, &mut shown, items)?;
+                Native::Submenu(submenu, shown)
+            }
+            Item::Separator { .. } => Native::Separator(PredefinedMenuItem::separator(app)?),
+        };
+        Ok(Self {
+            item: item.clone(),
+            native,
+        })
+    }
+
+    fn as_item(&self) -> &dyn IsMenuItem<Wry> {
+        match &self.native {
+            Native::Plain(item) => item,
+            Native::Check(item) => item,
+            Native::Submenu(item, _) => item,
+            Native::Separator(item) => item,
+        }
+    }
+
+    fn update(&mut self, app: &AppHandle, wanted: &Item) -> tauri::Result<()> {
+        let differs = self.item != *wanted;
+        match (&mut self.native, wanted) {
+            (Native::Plain(item), Item::Text { text, .. } | Item::Action { text, .. }) => {
+                if differs {
+                    item.set_text(label(text))?;
+                }
+            }
+            (Native::Check(item), Item::Check { text, checked, .. }) => {
+                if differs {
+                    item.set_text(label(text))?;
+                }
+                // A click on an item toggles its check, whatever comes of it.
+                if item.is_checked()? != *checked {
+                    item.set_checked(*checked)?;
+                }
+            }
+            (Native::Submenu(item, shown), Item::Submenu { text, items, .. }) => {
+                if !matches!(&self.item, Item::Submenu { text: old, .. } if old == text) {
+                    item.set_text(label(text))?;
+                }
+                show(app, &*item, shown, items)?;
+            }
+            _ => {}
+        }
+        if differs {
+            self.item = wanted.clone();
+        }
+        Ok(())
+    }
+}
+
+/// Escapes a text for a menu, where a single `&` would mark a shortcut.
+fn label(text: &str) -> String {
+    text.replace('&', "&&")
+}

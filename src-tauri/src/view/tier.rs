@@ -1,0 +1,202 @@
+//! A tier's submenu: its state, and what can be done with it.
+
+use super::{
+    capitalize,
+    command::{Command, TierCommand},
+    item::Item,
+    memory, truncate, wrapped,
+};
+use tierbar_core::{
+    Config, TierState,
+    config::IdleUnload,
+    status::{EngineKind, TierStatus},
+};
+
+/// The times after which an idle tier can be unloaded, as the configuration and the menu write them.
+const UNLOAD: [(&str, &str); 7] = [
+    ("1m", "After 1 Minute"),
+    ("5m", "After 5 Minutes"),
+    ("10m", "After 10 Minutes"),
+    ("30m", "After 30 Minutes"),
+    ("1h", "After 1 Hour"),
+    ("4h", "After 4 Hours"),
+    ("never", "Never"),
+];
+
+/// `config`: `None` until it has been read.
+pub(super) fn item(tier: &TierStatus, config: Option<&Config>) -> Item {
+    let of = |command| Command::Tier(tier.id.clone(), command);
+    let mut items = Vec::new();
+    if let Some(reason) = &tier.reason {
+        items.extend(wrapped(&format!("{}:reason", tier.id), reason));
+    }
+    items.push(Item::action(of(TierCommand::Toggle), action(tier)));
+    // Another server loads and unloads its own models.
+    let settings = config
+        .filter(|_| tier.engine != EngineKind::Endpoint)
+        .and_then(|config| Some((config, config.tiers.get(&tier.id)?)));
+    if let Some((config, settings)) = settings {
+        let is_home = config.policy.home == tier.id.as_str();
+        items.extend([
+            Item::separator(&format!("{}:settings", tier.id)),
+            Item::check(of(TierCommand::Pin), "Keep Loaded", settings.pinned),
+            Item::check(of(TierCommand::Home), "Home Tier", is_home),
+        ]);
+        if !settings.pinned {
+            items.push(unload_when_idle(tier, settings.idle_unload));
+        }
+    }
+    Item::Submenu {
+        key: format!("tier:{}", tier.id),
+        text: truncate(&format!(
+            "{} — {}",
+            capitalize(tier.id.as_str()),
+            state(tier)
+        )),
+        items,
+    }
+}
+
+fn unload_when_idle(tier: &TierStatus, current: IdleUnload) -> Item {
+    let current = String::from(current);
+    let choice = |(time, text): &(&str, &str)| {
+        let command = TierCommand::UnloadAfter((*time).to_owned());
+        Item::check(
+            Command::Tier(tier.id.clone(), command),
+            *text,
+            *time == current,
+        )
+    };
+    Item::Submenu {
+        key: format!("unload:{}", tier.id),
+        text: "Unload When Idle".to_owned(),
+        items: UNLOAD.iter().map(choice).collect(),
+    }
+}
+
+/// What a click does now.
+fn action(tier: &TierStatus) -> &'static str {
+    match tier.state {
+        TierState::Stopped | TierState::Failed if tier.model.is_none() => "Choose a Model…",
+        TierState::Stopped => "Load",
+        TierState::Failed => "Try Again",
+        TierState::Starting | TierState::Ready | TierState::Busy => "Unload",
+        TierState::Stopping => "Unload Now",
+    }
+}
+
+fn state(tier: &TierStatus) -> String {
+    let Some(model) = tier.model.as_ref().map(|model| model.as_str()) else {
+        return "no model chosen".to_owned();
+    };
+    match (tier.state, tier.footprint_bytes) {
+        (TierState::Stopped, _) => format!("{model}, not loaded"),
+        (TierState::Ready, Some(bytes)) => format!("{model}, ready, {}", memory(bytes)),
+        (TierState::Ready, None) => format!("{model}, ready"),
+        (TierState::Starting, _) => match tier.loaded_percent {
+            Some(percent) => format!("loading {model}, {percent} %"),
+            None => format!("loading {model}…"),
+        },
+        (TierState::Busy, Some(bytes)) => format!("{model}, answering, {}", memory(bytes)),
+        (TierState::Busy, None) => format!("{model}, answering"),
+        (TierState::Stopping, _) => format!("unloading {model}"),
+        (TierState::Failed, _) => format!("{model}, failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::{WIDTH, tests::tier_of};
+    use tierbar_core::{ModelId, budget::GIB, config::TierConfig};
+
+    fn parts(item: Item) -> (String, Vec<Item>) {
+        let Item::Submenu { text, items, .. } = item else {
+            panic!("{item:?}");
+        };
+        (text, items)
+    }
+
+    #[test]
+    fn a_tiers_text_has_state_model_and_memory() {
+        let text = |state, bytes, percent| {
+            let mut tier = tier_of("primary", state);
+            tier.model = Some(ModelId("m".to_owned()));
+            tier.footprint_bytes = bytes;
+            tier.loaded_percent = percent;
+            parts(item(&tier, None)).0
+        };
+        for (state, bytes, percent, expected) in [
+            (TierState::Stopped, None, None, "Primary — m, not loaded"),
+            (
+                TierState::Starting,
+                None,
+                Some(40),
+                "Primary — loading m, 40 %",
+            ),
+            (
+                TierState::Ready,
+                Some(GIB),
+                None,
+                "Primary — m, ready, 1.0 GB",
+            ),
+            (
+                TierState::Busy,
+                Some(62 << 20),
+                None,
+                "Primary — m, answering, 62 MB",
+            ),
+            (
+                TierState::Stopping,
+                Some(GIB),
+                None,
+                "Primary — unloading m",
+            ),
+            (TierState::Failed, None, None, "Primary — m, failed"),
+        ] {
+            assert_eq!(text(state, bytes, percent), expected);
+        }
+        let mut bare = tier_of("primary", TierState::Stopped);
+        bare.model = None;
+        let (text, items) = parts(item(&bare, None));
+        assert_eq!(text, "Primary — no model chosen");
+        let toggle = Command::Tier(bare.id.clone(), TierCommand::Toggle);
+        assert_eq!(items, [Item::action(toggle, "Choose a Model…")]);
+    }
+
+    #[test]
+    fn a_failed_tier_shows_the_whole_reason_in_its_submenu() {
+        let mut tier = tier_of("primary", TierState::Failed);
+        tier.reason = Some("very long reason ".repeat(9));
+        let (text, items) = parts(item(&tier, None));
+        assert!(text.chars().count() <= WIDTH, "{text}");
+        assert!(items.len() > 2, "{items:?}");
+        assert!(matches!(items.last(), Some(Item::Action { text, .. }) if text == "Try Again"));
+    }
+
+    #[test]
+    fn the_submenu_shows_and_changes_the_tiers_settings() {
+        let tier = tier_of("fast", TierState::Ready);
+        let mut config = Config::default();
+        config.policy.home = "fast".to_owned();
+        config.tiers.insert(tier.id.clone(), TierConfig::default());
+        let (_, items) = parts(item(&tier, Some(&config)));
+        let of = |command| Command::Tier(tier.id.clone(), command);
+        assert!(items.contains(&Item::check(of(TierCommand::Pin), "Keep Loaded", false)));
+        assert!(items.contains(&Item::check(of(TierCommand::Home), "Home Tier", true)));
+        let Some(Item::Submenu { items: times, .. }) = items.last() else {
+            panic!("{items:?}");
+        };
+        let ten = TierCommand::UnloadAfter("10m".to_owned());
+        assert!(times.contains(&Item::check(of(ten), "After 10 Minutes", true)));
+
+        let pinned = TierConfig {
+            pinned: true,
+            ..TierConfig::default()
+        };
+        config.tiers.insert(tier.id.clone(), pinned);
+        let (_, items) = parts(item(&tier, Some(&config)));
+        assert!(items.contains(&Item::check(of(TierCommand::Pin), "Keep Loaded", true)));
+        assert!(!items.iter().any(|item| item.key() == "unload:fast"));
+    }
+}
