@@ -8,6 +8,7 @@ import type {
   Entry,
   ExpertReads,
   Finish,
+  History,
   JobStatus,
   LeftOut,
   PagingStatus,
@@ -199,6 +200,7 @@ export class Network {
   /** Queued requests, newest first. */
   jobs: JobStatus[] = [];
   paging: PagingStatus = { tiers: [], disk: null };
+  history: History = { step_seconds: 1, points: [] };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
   /** Answers a request instead of the defaults below; `null` lets it through. */
@@ -238,6 +240,7 @@ export class Network {
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
+    if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
