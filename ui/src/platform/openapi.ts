@@ -4246,7 +4246,9 @@ export interface components {
              */
             at: number;
             cpu_percent?: components["schemas"]["Spread"] | null;
+            decode_tokens_per_second?: components["schemas"]["Spread"] | null;
             disk_read_bytes_per_second?: components["schemas"]["Spread"] | null;
+            models_bytes?: components["schemas"]["Spread"] | null;
             pressure?: components["schemas"]["Pressure"] | null;
             /**
              * Format: int64
@@ -7354,6 +7356,8 @@ export interface operations {
         parameters: {
             query?: {
                 minutes?: number;
+                /** @description Leaves out points that start before it, in seconds since 1970: those that are known already. */
+                since?: number;
             };
             header?: never;
             path?: never;

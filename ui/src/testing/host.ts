@@ -8,6 +8,7 @@ import type {
   Entry,
   ExpertReads,
   Finish,
+  History,
   JobStatus,
   LeftOut,
   PagingStatus,
@@ -216,6 +217,7 @@ export class Network {
   presets: Preset[] = [];
   models: unknown[] = [];
   config: unknown = { config: { tiers: {} } };
+  history: History = { step_seconds: 1, points: [] };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
   /** Answers a request instead of the defaults below; `null` lets it through. */
@@ -258,6 +260,7 @@ export class Network {
     if (url.startsWith('/tierbar/v1/presets')) return this.#preset(request);
     if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });
     if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
+    if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);

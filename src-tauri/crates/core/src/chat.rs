@@ -1,9 +1,9 @@
 //! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
 
 pub mod context;
-pub mod settings;
 pub mod export;
 pub mod import;
+pub mod settings;
 
 use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};

@@ -31,6 +31,19 @@ pub struct Point {
     pub cpu_percent: Option<Spread>,
     pub disk_read_bytes_per_second: Option<Spread>,
     pub temperature_celsius: Option<Spread>,
+    /// Memory of the workers, as measured.
+    pub models_bytes: Option<Spread>,
+    /// Only of readings while a model was answering.
+    pub decode_tokens_per_second: Option<Spread>,
+}
+
+/// What models did at the time of a reading. `None` is unknown, or not the case.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ModelUse {
+    /// Memory of the workers, as measured.
+    pub bytes: Option<u64>,
+    /// Of an answer that was streaming, or that has ended since the last reading.
+    pub decode_tokens_per_second: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
@@ -42,7 +55,7 @@ pub struct Spread {
 impl Point {
     /// Returns the point of a single reading at `at` seconds since 1970.
     #[must_use]
-    pub fn of(at: u64, reading: &Reading) -> Self {
+    pub fn of(at: u64, reading: &Reading, models: ModelUse) -> Self {
         let whole = |figure: Option<u64>| figure.map(|value| Spread::of(value as f64));
         let used = reading
             .ram_total_bytes
@@ -60,6 +73,8 @@ impl Point {
             cpu_percent: reading.cpu_percent.map(Spread::of),
             disk_read_bytes_per_second: whole(reading.disk_read_bytes_per_second),
             temperature_celsius: reading.temperature_celsius.map(Spread::of),
+            models_bytes: whole(models.bytes),
+            decode_tokens_per_second: models.decode_tokens_per_second.map(Spread::of),
         }
     }
 }
@@ -106,6 +121,8 @@ pub fn merged(at: u64, points: &[&Point]) -> Point {
         cpu_percent: spread(|point| point.cpu_percent),
         disk_read_bytes_per_second: spread(|point| point.disk_read_bytes_per_second),
         temperature_celsius: spread(|point| point.temperature_celsius),
+        models_bytes: spread(|point| point.models_bytes),
+        decode_tokens_per_second: spread(|point| point.decode_tokens_per_second),
     }
 }
 
@@ -152,7 +169,9 @@ mod tests {
         let mut seconds: Vec<_> = [(900, Some(10.0)), (500, None), (100, Some(40.0))]
             .iter()
             .zip(120..)
-            .map(|((available, cpu), at)| Point::of(at, &reading(*available, *cpu)))
+            .map(|((available, cpu), at)| {
+                Point::of(at, &reading(*available, *cpu), ModelUse::default())
+            })
             .collect();
         seconds[1].pressure = Some(Pressure::Critical);
         let minutes = roll_up(&seconds, 60);
@@ -177,6 +196,26 @@ mod tests {
             })
         );
         assert_eq!(minute.swap_used_bytes, None);
+    }
+
+    #[test]
+    fn the_speed_is_that_of_readings_while_a_model_answered() {
+        let readings = [(Some(5), None), (Some(7), Some(12.0)), (None, Some(8.0))];
+        let seconds: Vec<_> = readings
+            .into_iter()
+            .zip(60..)
+            .map(|((bytes, decode_tokens_per_second), at)| {
+                let models = ModelUse {
+                    bytes,
+                    decode_tokens_per_second,
+                };
+                Point::of(at, &Reading::default(), models)
+            })
+            .collect();
+        let minute = roll_up(&seconds, 60).remove(0);
+        let spread = |mean, max| Some(Spread { mean, max });
+        assert_eq!(minute.models_bytes, spread(6.0, 7.0));
+        assert_eq!(minute.decode_tokens_per_second, spread(10.0, 12.0));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use tierbar_core::{
     diagnosis::{HostFigures, MachineFigures},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
-    history::History,
+    history::{History, Point},
     journal::Entry,
     lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease, Tiers},
     paging::PagingStatus,
@@ -202,7 +202,12 @@ impl Services for Home {
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>> {
         let history = History {
             step_seconds: minutes,
-            points: Vec::new(),
+            points: [60, 120]
+                .map(|at| Point {
+                    at,
+                    ..Point::default()
+                })
+                .into(),
         };
         Box::pin(async move { Ok(history) })
     }

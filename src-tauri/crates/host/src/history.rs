@@ -7,7 +7,7 @@ use std::{
 };
 use tierbar_core::{
     Error,
-    history::{History, Point, roll_up},
+    history::{History, ModelUse, Point, roll_up},
     reading::Reading,
 };
 use tierbar_store::Store;
@@ -33,8 +33,8 @@ impl PastReadings {
         }
     }
 
-    pub(crate) async fn record(&self, reading: &Reading) {
-        let over = self.recent.lock().record(now(), reading);
+    pub(crate) async fn record(&self, reading: &Reading, models: ModelUse) {
+        let over = self.recent.lock().record(now(), reading, models);
         self.keep(over).await;
     }
 
@@ -102,7 +102,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
         let past = PastReadings::new(store.clone());
-        past.record(&reading(0)).await;
+        past.record(&reading(0), ModelUse::default()).await;
         let recent = past.of(10).await.unwrap();
         assert_eq!((recent.step_seconds, recent.points.len()), (1, 1));
         assert_eq!(recent.points[0].cpu_percent.unwrap().mean, 25.0);
@@ -135,7 +135,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
         let past = PastReadings::new(store.clone());
-        past.record(&reading(0)).await;
+        past.record(&reading(0), ModelUse::default()).await;
         past.close().await;
         past.close().await;
         let kept = store.minutes(0, u64::MAX).await.unwrap();

@@ -12,7 +12,7 @@ use std::{
 use tierbar_core::{
     Error, TierState,
     download::DownloadStatus,
-    history::History,
+    history::{History, ModelUse},
     lease::Tiers,
     origin::RefusedOrigins,
     paging::DiskTraffic,
@@ -242,7 +242,7 @@ impl StatusBoard {
                 self.parts.memory.lock().update(&reading);
                 self.disks.lock().record(&reading);
                 // A busy disk must not delay the status.
-                let _ = timeout(WATCHED, self.past.record(&reading)).await;
+                let _ = timeout(WATCHED, self.past.record(&reading, self.parts.model_use())).await;
                 // The kernel walks a worker's pages for it, and no decision depends on it.
                 if watched || footprints.elapsed() >= UNWATCHED {
                     footprints = Instant::now();
@@ -304,6 +304,20 @@ async fn sample(mut sampler: Sampler) -> (Sampler, Reading) {
 }
 
 impl Parts {
+    /// What models have done since the last reading. A worker that cannot be read makes the sum unknown.
+    fn model_use(&self) -> ModelUse {
+        let tiers = self.supervisor.snapshot();
+        let bytes: Option<u64> = tiers
+            .iter()
+            .filter(|tier| tier.pid.is_some())
+            .map(|tier| tier.footprint_bytes)
+            .sum();
+        ModelUse {
+            bytes,
+            decode_tokens_per_second: self.speed.take_decode(),
+        }
+    }
+
     fn compose(&self) -> Status {
         let mut notices = self.notices.lock().clone();
         let (ram, swap) = {

@@ -20,8 +20,7 @@ use uuid::Uuid;
 
 const MAX_TITLE_CHARS: usize = 500;
 const MAX_MODEL_CHARS: usize = 500;
-const COLUMNS: &str =
-    "id, title, model, created_at, updated_at, when_full, pinned, settings";
+const COLUMNS: &str = "id, title, model, created_at, updated_at, when_full, pinned, settings";
 
 /// How long a deleted chat can be restored.
 pub const RESTORABLE: Duration = Duration::from_secs(10 * 60);

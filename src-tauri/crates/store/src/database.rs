@@ -34,6 +34,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("chat_context.sql")),
     M::up(include_str!("chat_search.sql")),
     M::up(include_str!("chat_settings.sql")),
+    M::up(include_str!("minute_models.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

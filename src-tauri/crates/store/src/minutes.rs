@@ -11,7 +11,7 @@ const KEPT_SECONDS: u64 = 30 * 24 * 3600;
 const DROPPED_AT_ONCE: u32 = 60;
 const COLUMNS: &str = "at, samples, pressure, ram_total_bytes, ram_used_mean, ram_used_max, swap_used_mean,
     swap_used_max, swap_in_mean, swap_in_max, swap_out_mean, swap_out_max, cpu_mean, cpu_max, disk_read_mean,
-    disk_read_max, temperature_mean, temperature_max";
+    disk_read_max, temperature_mean, temperature_max, models_mean, models_max, decode_mean, decode_max";
 
 /// Adds a minute. An existing one has another part of the same minute, after a restart or a clock set back.
 pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<()> {
@@ -28,7 +28,8 @@ pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<(
     connection
         .prepare_cached(&format!(
             "INSERT OR REPLACE INTO minutes ({COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+             ?19, ?20, ?21, ?22)"
         ))?
         .execute(params![
             signed(minute.at),
@@ -49,6 +50,10 @@ pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<(
             max(minute.disk_read_bytes_per_second),
             mean(minute.temperature_celsius),
             max(minute.temperature_celsius),
+            mean(minute.models_bytes),
+            max(minute.models_bytes),
+            mean(minute.decode_tokens_per_second),
+            max(minute.decode_tokens_per_second),
         ])?;
     connection
         .prepare_cached(
@@ -88,6 +93,8 @@ fn point(row: &Row) -> rusqlite::Result<Point> {
         cpu_percent: spread(12)?,
         disk_read_bytes_per_second: spread(14)?,
         temperature_celsius: spread(16)?,
+        models_bytes: spread(18)?,
+        decode_tokens_per_second: spread(20)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use tierbar_core::{
-    history::{Point, merged},
+    history::{ModelUse, Point, merged},
     reading::Reading,
 };
 
@@ -25,8 +25,8 @@ pub struct Recent {
 impl Recent {
     /// Records a reading at `at`, in seconds since 1970. Returns the previous minute if this reading starts another; after
     /// the time of day was set back, a minute can occur twice.
-    pub fn record(&mut self, at: u64, reading: &Reading) -> Option<Point> {
-        let point = Point::of(at, reading);
+    pub fn record(&mut self, at: u64, reading: &Reading, models: ModelUse) -> Option<Point> {
+        let point = Point::of(at, reading, models);
         match self.seconds.back_mut() {
             Some((_, last)) if last.at == at => *last = merged(at, &[last, &point]),
             _ => self.seconds.push_back((reading.at_ms, point.clone())),
@@ -88,17 +88,21 @@ mod tests {
         }
     }
 
+    fn record(recent: &mut Recent, at: u64, reading: &Reading) -> Option<Point> {
+        recent.record(at, reading, ModelUse::default())
+    }
+
     #[test]
     fn a_minute_is_returned_once_over_or_on_request() {
         let mut recent = Recent::default();
         assert_eq!(recent.now(), None);
         for second in 0..60 {
             assert_eq!(
-                recent.record(600 + second, &reading(second * 1000, 50.0)),
+                record(&mut recent, 600 + second, &reading(second * 1000, 50.0)),
                 None
             );
         }
-        let minute = recent.record(660, &reading(60_000, 10.0)).unwrap();
+        let minute = record(&mut recent, 660, &reading(60_000, 10.0)).unwrap();
         assert_eq!((minute.at, minute.samples), (600, 60));
         assert_eq!(minute.cpu_percent.unwrap().mean, 50.0);
         let open = recent.now().unwrap();
@@ -110,11 +114,11 @@ mod tests {
     #[test]
     fn seconds_expire_after_ten_minutes_of_monotonic_time() {
         let mut recent = Recent::default();
-        recent.record(1000, &reading(0, 1.0));
+        record(&mut recent, 1000, &reading(0, 1.0));
         // The time of day is set a year ahead.
-        recent.record(31_000_000, &reading(RECENT_MS - 1, 2.0));
+        record(&mut recent, 31_000_000, &reading(RECENT_MS - 1, 2.0));
         assert_eq!(recent.seconds().len(), 2);
-        recent.record(31_000_001, &reading(RECENT_MS, 3.0));
+        record(&mut recent, 31_000_001, &reading(RECENT_MS, 3.0));
         let left: Vec<_> = recent.seconds().iter().map(|point| point.at).collect();
         assert_eq!(left, [31_000_000, 31_000_001]);
     }
@@ -122,8 +126,8 @@ mod tests {
     #[test]
     fn readings_of_the_same_second_are_one_point() {
         let mut recent = Recent::default();
-        recent.record(5, &reading(0, 10.0));
-        recent.record(5, &reading(300, 30.0));
+        record(&mut recent, 5, &reading(0, 10.0));
+        record(&mut recent, 5, &reading(300, 30.0));
         let seconds = recent.seconds();
         assert_eq!((seconds.len(), seconds[0].samples), (1, 2));
         let cpu = seconds[0].cpu_percent.unwrap();
@@ -135,7 +139,7 @@ mod tests {
         let mut recent = Recent::default();
         // Two seconds of the same minute, again and again, within ten minutes.
         for count in 0..100_000 {
-            recent.record(count % 2, &reading(count, 1.0));
+            record(&mut recent, count % 2, &reading(count, 1.0));
         }
         assert!(recent.seconds.len() <= MOST_POINTS);
         assert!(recent.minute.len() <= MOST_OF_A_MINUTE);

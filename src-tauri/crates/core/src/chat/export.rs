@@ -99,7 +99,9 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::{AnswerFacts, ChatSummary, context::WhenFull, settings::AnswerSettings, text_parts};
+    use crate::chat::{
+        AnswerFacts, ChatSummary, context::WhenFull, settings::AnswerSettings, text_parts,
+    };
 
     fn chat(title: &str, messages: Vec<ChatMessage>) -> Chat {
         Chat {

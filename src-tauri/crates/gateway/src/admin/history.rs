@@ -21,6 +21,9 @@ const MOST_MINUTES: u64 = 30 * 24 * 60;
 pub(crate) struct Question {
     #[serde(default = "ten")]
     minutes: u64,
+    /// Leaves out points that start before it, in seconds since 1970: those that are known already.
+    #[serde(default)]
+    since: u64,
 }
 
 fn ten() -> u64 {
@@ -41,10 +44,12 @@ pub(crate) async fn history(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<History>, Failure> {
-    let minutes = read_query(question)?.minutes;
+    let Question { minutes, since } = read_query(question)?;
     if !(1..=MOST_MINUTES).contains(&minutes) {
         let message = format!("minutes is {minutes}; it must be between 1 and {MOST_MINUTES}");
         return Err(Error::new(Code::BadRequest, message).into());
     }
-    Ok(Json(admin.services.history(minutes).await?))
+    let mut history = admin.services.history(minutes).await?;
+    history.points.retain(|point| point.at >= since);
+    Ok(Json(history))
 }

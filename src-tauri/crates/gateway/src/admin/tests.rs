@@ -97,8 +97,13 @@ async fn history_covers_the_requested_minutes() {
     let bench = Bench::new(ADDRESS).await;
     for (query, minutes) in [("", 10), ("?minutes=1", 1), ("?minutes=43200", 43_200)] {
         let history = json(bench.get(&format!("/tierbar/v1/history{query}")).await).await;
-        assert_eq!(history, json!({"step_seconds": minutes, "points": []}));
+        assert_eq!(history["step_seconds"], minutes);
+        assert_eq!(history["points"][0]["at"], 60);
     }
+    let since = bench.get("/tierbar/v1/history?minutes=60&since=61").await;
+    let since = json(since).await;
+    assert_eq!(since["points"].as_array().unwrap().len(), 1);
+    assert_eq!(since["points"][0]["at"], 120);
 }
 
 #[tokio::test]

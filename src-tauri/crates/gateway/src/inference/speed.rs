@@ -70,6 +70,8 @@ struct Measured {
     answers: u64,
     live: Option<Live>,
     last: Speed,
+    /// Of an answer that has ended since [`SpeedMeter::take_decode`].
+    ended: Option<f64>,
     under_way: BTreeMap<ModelId, u32>,
 }
 
@@ -120,6 +122,19 @@ impl SpeedMeter {
             decode_tokens_per_second: live.or(measured.last.decode_tokens_per_second),
             ..measured.last
         }
+    }
+
+    /// Decode speed of the answer that is streaming, or else of the last that has ended since the previous call; `None` if there was
+    /// none. For one reader, who keeps a history.
+    #[must_use]
+    pub fn take_decode(&self) -> Option<f64> {
+        let mut measured = self.measured();
+        let ended = measured.ended.take();
+        measured
+            .live
+            .as_ref()
+            .and_then(Live::tokens_per_second)
+            .or(ended)
     }
 
     pub(crate) fn begin(&self, model: &ModelId) -> Answering {
@@ -201,6 +216,7 @@ impl Answering {
         }
         if let Some(decode) = plausible(timings.predicted_per_second) {
             measured.last.decode_tokens_per_second = Some(decode);
+            measured.ended = Some(decode);
         }
         if let Some(prefill) = plausible(timings.prompt_per_second) {
             measured.last.prefill_tokens_per_second = Some(prefill);
@@ -229,6 +245,7 @@ impl Drop for Answering {
             && let Some(counted) = live.tokens_per_second()
         {
             measured.last.decode_tokens_per_second = Some(counted);
+            measured.ended = Some(counted);
         }
     }
 }
@@ -263,7 +280,9 @@ mod tests {
             predicted_n: 4,
             ..Timings::default()
         });
+        assert_eq!(meter.take_decode(), Some(4.5));
         drop(answering);
+        assert_eq!(meter.take_decode(), None);
         let exact = Speed {
             decode_tokens_per_second: Some(4.5),
             prefill_tokens_per_second: Some(300.0),
@@ -279,6 +298,8 @@ mod tests {
         answering.chunk(after(start, 100));
         drop(answering);
         assert_eq!(meter.speed().decode_tokens_per_second, Some(10.0));
+        assert_eq!(meter.take_decode(), Some(10.0));
+        assert_eq!(meter.take_decode(), None);
     }
 
     #[test]

@@ -588,6 +588,8 @@ async fn a_minute_reads_back_whole_after_reopening() {
         cpu_percent: spread(5.25),
         disk_read_bytes_per_second: spread(6.25),
         temperature_celsius: spread(7.25),
+        models_bytes: spread(8.25),
+        decode_tokens_per_second: spread(9.25),
     };
     let unknown = Point {
         at: whole.at + 60,

@@ -1,0 +1,126 @@
+import { fireEvent, render, screen } from '@testing-library/svelte';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { type App, startApp } from '../../lib/app';
+import type { History } from '../../platform/openapi';
+import { browser } from '../../testing/browser';
+import { Network, refusal, STATUS, until } from '../../testing/host';
+import Root from '../settings/Root.svelte';
+
+const drawn = vi.hoisted(() => ({ updates: 0 }));
+vi.mock('uplot', () => ({
+  default: class {
+    static paths = {};
+    width = 0;
+    setData() {
+      drawn.updates += 1;
+    }
+    setSize() {}
+    setCursor() {}
+    valToPos() {
+      return 0;
+    }
+    redraw() {}
+    destroy() {}
+  },
+}));
+
+const GIB = 2 ** 30;
+let network: Network;
+let app: App;
+
+beforeEach(() => {
+  browser();
+  drawn.updates = 0;
+  network = new Network();
+});
+afterEach(() => {
+  app.feed.stop();
+  location.hash = '';
+  vi.useRealTimers();
+  Object.defineProperty(document, 'hidden', { configurable: true, value: false });
+});
+
+/** Readings a second apart; the models take a GiB more at each. */
+function history(from: number, count: number): History {
+  const points = Array.from({ length: count }, (_, n) => ({
+    at: from + n,
+    samples: 1,
+    ram_total_bytes: 16 * GIB,
+    ram_used_bytes: { mean: (4 + n) * GIB, max: (4 + n) * GIB },
+    models_bytes: { mean: n * GIB, max: n * GIB },
+    swap_used_bytes: { mean: 0, max: 0 },
+  }));
+  return { step_seconds: 1, points };
+}
+
+async function open() {
+  location.hash = '#monitor';
+  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
+  render(Root, { app });
+  await until(() => network.eventStreams.length === 1);
+  network.eventStreams[0]?.event('snapshot', STATUS);
+}
+
+const text = (testid: string) => screen.getByTestId(testid).textContent?.replace(/\s+/g, ' ').trim();
+const reads = () => network.requests.filter(({ path }) => path.startsWith('/tierbar/v1/history'));
+const cursor = () => screen.getByRole('slider', { name: 'Memory over time' });
+function hide(hidden: boolean) {
+  Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
+  document.dispatchEvent(new Event('visibilitychange'));
+}
+
+it('says in words what memory was, and reads it out under the arrow keys', async () => {
+  network.history = history(1_800_000_000, 4);
+  await open();
+  await screen.findByTestId('chart-memory');
+  expect(text('chart-memory-summary')).toBe(
+    'Models used 3 GB at most in the last 10 minutes. The dashed line is their budget, 12 GB.',
+  );
+  expect(text('chart-memory-read')).toBe('Models 3 GB Other apps 4 GB Available 9 GB');
+  await fireEvent.keyDown(cursor(), { key: 'ArrowLeft' });
+  expect(cursor().getAttribute('aria-valuetext')).toMatch(
+    /^\d\d:\d\d:02, Models 2 GB, Other apps 4 GB, Available 10 GB$/,
+  );
+  await fireEvent.keyDown(cursor(), { key: 'Home' });
+  expect(cursor().getAttribute('aria-valuetext')).toContain('Models 0 B');
+  await fireEvent.keyDown(cursor(), { key: 'ArrowLeft' });
+  expect(cursor().getAttribute('aria-valuenow')).toBe('0');
+  await fireEvent.keyDown(cursor(), { key: 'Escape' });
+  expect(cursor().getAttribute('aria-valuetext')).toContain('Models 3 GB');
+});
+
+it('shows another span when chosen, and why it cannot', async () => {
+  network.history = history(1_800_000_000, 2);
+  await open();
+  await screen.findByTestId('chart-memory');
+  network.history = { step_seconds: 3600, points: [] };
+  await fireEvent.click(screen.getByTestId('range-30d'));
+  await until(() => screen.queryByTestId('history-empty')?.textContent?.includes('No readings yet.'));
+  expect(reads().at(-1)?.path).toContain('minutes=43200');
+  network.override = ({ path }) =>
+    path.startsWith('/tierbar/v1/history') ? refusal(507, 'storage', 'the file is damaged') : null;
+  await fireEvent.click(screen.getByTestId('range-24h'));
+  expect((await screen.findByTestId('history-problem')).textContent).toBe('The file is damaged.');
+});
+
+it('reads only what is new, and neither reads nor draws while the page is hidden', async () => {
+  vi.useFakeTimers();
+  HTMLCanvasElement.prototype.getContext = () => ({}) as never;
+  network.history = history(1_800_000_000, 3);
+  await open();
+  await screen.findByTestId('chart-memory');
+  await until(() => drawn.updates === 6);
+  network.history = history(1_800_000_002, 2);
+  await vi.advanceTimersByTimeAsync(5000);
+  await until(() => drawn.updates === 12);
+  expect(reads().at(-1)?.path).toContain('since=1800000002');
+  expect(cursor().getAttribute('aria-valuemax')).toBe('3');
+
+  hide(true);
+  const before = reads().length;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(reads().length).toBe(before);
+  expect(drawn.updates).toBe(12);
+  hide(false);
+  await until(() => drawn.updates > 12);
+});
