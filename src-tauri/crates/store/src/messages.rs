@@ -6,7 +6,7 @@ use crate::{
     word::Word,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,

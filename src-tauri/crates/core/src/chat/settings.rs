@@ -1,7 +1,7 @@
 //! What a chat sets for its answers, and presets of it.
 
 use crate::{Code, Error, sampling::Sampling};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 const MAX_INSTRUCTIONS_CHARS: usize = 32_000;
@@ -67,6 +67,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         let value = Option::deserialize(json)?;
         Ok(value.map_or(Self::Unset, Self::Set))
+    }
+}
+
+/// What the field's description has as its default.
+impl<T: Serialize> Serialize for Change<T> {
+    fn serialize<S: Serializer>(&self, json: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Set(value) => value.serialize(json),
+            Self::Keep | Self::Unset => json.serialize_none(),
+        }
     }
 }
 
