@@ -96,6 +96,16 @@ async fn a_pull_without_a_host_prints_the_verdict_and_verifies() {
     assert_eq!(listed["models"][0]["reference"], Q4_1);
     assert_eq!(listed["models"][0]["keeper"], "tierbar");
     assert_eq!(listed["models"][0]["sha256"], hub_hash());
+
+    // The printed command gives the model to a tier.
+    let id = listed["models"][0]["id"].as_str().unwrap();
+    let next = format!("To use it: tierbar tier use fast {id}\n");
+    assert!(stderr.ends_with(&next), "{stderr}");
+    let (code, _, stderr) = data.run(&["tier", "use", "fsat", id]).await;
+    assert_eq!(code, Some(4), "{stderr}");
+    assert!(stderr.contains("did you mean fast?"), "{stderr}");
+    let (_, stdout, stderr) = data.run(&["tier", "use", "fast", id]).await;
+    assert_eq!(stdout, format!("fast uses {id}.\n"), "{stderr}");
 }
 
 fn hub_hash() -> String {

@@ -31,21 +31,14 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else {
         output::write(&text(&findings));
     }
-    match findings
-        .iter()
-        .filter(|finding| finding.remedy.is_some())
-        .count()
-    {
-        0 => Ok(()),
-        1 => Err(Error::new(
-            Code::TierFailed,
-            "one thing needs your attention",
-        )),
-        several => Err(Error::new(
-            Code::TierFailed,
-            format!("{several} things need your attention"),
-        )),
-    }
+    let bad = findings.iter().filter(|finding| finding.remedy.is_some());
+    let message = match bad.count() {
+        0 => return Ok(()),
+        1 => "one thing needs your attention".to_owned(),
+        several => format!("{several} things need your attention"),
+    };
+    // Only a script sees the code, as exit code 1.
+    Err(Error::new(Code::TierFailed, message))
 }
 
 /// What the running host says of itself.

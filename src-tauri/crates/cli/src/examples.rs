@@ -183,7 +183,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "source <(tierbar completions bash)",
             "source <(tierbar completions zsh)",
-            "tierbar completions fish > ~/.config/fish/completions/tierbar.fish",
+            "tierbar completions fish | source",
         ],
     ),
     ("man", &["tierbar man > tierbar.1"]),

@@ -1,6 +1,7 @@
 //! `tierbar`: runs Tierbar without a window, and controls a running one.
 
 mod bench;
+mod candidates;
 mod chat;
 mod client;
 mod confirm;
@@ -118,10 +119,11 @@ enum Command {
 
 /// Returns what `tierbar` can be called with.
 fn command() -> clap::Command {
-    examples::add(Args::command())
+    candidates::add(examples::add(Args::command()))
 }
 
 fn main() -> ExitCode {
+    shell::complete();
     let matches = command().get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let runtime = match tokio::runtime::Runtime::new() {
@@ -173,10 +175,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Tune(args) => tune::run(home, args).await,
         Command::Doctor(args) => doctor::run(home, args).await,
         Command::Diagnose(args) => diagnose::run(home, &args).await,
-        Command::Completions(args) => {
-            shell::completions(&args);
-            Ok(())
-        }
+        Command::Completions(args) => shell::completions(&args),
         Command::Man => shell::man(),
     }
 }

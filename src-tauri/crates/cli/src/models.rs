@@ -13,7 +13,7 @@ mod verify;
 
 use crate::client::Client;
 use std::path::{Path, PathBuf};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, fit::LibraryModel};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -65,6 +65,11 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Lists the models on this machine.
+pub(crate) async fn installed(client: &Client) -> Result<Vec<LibraryModel>, Error> {
+    Ok(list::all(client).await?.models)
 }
 
 /// Returns a model as the host has to be given it: a path becomes absolute, since the host runs in another folder.

@@ -103,7 +103,7 @@ pub(super) async fn choose(
     Ok(())
 }
 
-pub(super) async fn tiers(client: &Client) -> Result<Vec<TierStatus>, Error> {
+pub(crate) async fn tiers(client: &Client) -> Result<Vec<TierStatus>, Error> {
     let status: Status = read(client.get("/tierbar/v1/status").await?)?;
     Ok(status.tiers)
 }
