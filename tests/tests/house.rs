@@ -471,7 +471,7 @@ const EDGE: [&str; 10] = [
     "ui",
     "keys",
 ];
-const ADMIN: [&str; 28] = [
+const ADMIN: &[&str] = &[
     "models",
     "tiers",
     "events",
