@@ -62,7 +62,7 @@ def node():
                 shutil.copy(path, folder)
             subprocess.run([*NPM, "ci"], cwd=folder, check=True)
     link = source / "node_modules"
-    if link.resolve() != (folder / "node_modules").resolve():
+    if not link.exists():
         link.unlink(missing_ok=True)
         link.symlink_to(folder / "node_modules")
     return source
