@@ -32,7 +32,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("queue_owners.sql")),
     M::up(include_str!("message_experts.sql")),
     M::up(include_str!("chat_context.sql")),
-    M::up(include_str!("chat_settings.sql")),
+    M::up(include_str!("chat_contents.sql")),
 ];
 
 /// A backup program may hold the file for a moment.
