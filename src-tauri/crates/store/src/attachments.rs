@@ -68,10 +68,9 @@ pub(crate) fn parts(
                 parts.push(part.clone());
             }
             NewAttachment::Stored(hash) => {
-                let all = messages.iter().flat_map(|message| &message.parts);
-                let mut named =
-                    all.filter(|part| part.file().is_some_and(|file| file.sha256 == *hash));
-                let Some(part) = named.next() else {
+                let mut all = messages.iter().flat_map(|message| &message.parts);
+                let is_named = |part: &&Part| part.file().is_some_and(|file| file.sha256 == *hash);
+                let Some(part) = all.find(is_named) else {
                     let message = "no message of this chat has a file with that hash";
                     return Ok(Err(Error::new(Code::NotFound, message)));
                 };

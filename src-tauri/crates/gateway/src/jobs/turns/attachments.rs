@@ -238,16 +238,13 @@ mod tests {
         let text = part(
             json!({"type": "file", "name": "a.rs", "media_type": "text/plain", "text": "abc"}),
         );
-        let Ok(
-            [
-                NewAttachment::New {
-                    part: Part::File { file },
-                    data,
-                },
-            ],
-        ) = read(vec![text])
-            .as_deref()
-            .map(|read| <&[_; 1]>::try_from(read).unwrap())
+        let attachments = read(vec![text]).unwrap();
+        let [
+            NewAttachment::New {
+                part: Part::File { file },
+                data,
+            },
+        ] = attachments.as_slice()
         else {
             panic!("it is a file");
         };
