@@ -3790,6 +3790,34 @@ export interface components {
             content: string;
             role: components["schemas"]["Role"];
         };
+        /** @description A file of a question, in the body of a turn. */
+        NewPart: {
+            /** @description In base64. */
+            data: string;
+            /** @description Such as `image/png`. */
+            media_type: string;
+            name: string;
+            /** @enum {string} */
+            type: "image";
+        } | {
+            /** @description In base64. */
+            data: string;
+            /** @description `audio/wav` or `audio/mpeg`. */
+            media_type: string;
+            name: string;
+            /** @enum {string} */
+            type: "audio";
+        } | {
+            media_type: string;
+            name: string;
+            text: string;
+            /** @enum {string} */
+            type: "file";
+        } | {
+            sha256: string;
+            /** @enum {string} */
+            type: "stored";
+        };
         /** @description One quant that can be downloaded. */
         OfferedFile: {
             /** @description The file in the repository; the first of several parts. */
@@ -4187,7 +4215,7 @@ export interface components {
             /** @description The loaded tiers whose experts or layers come and go. */
             tiers: components["schemas"]["TierPaging"][];
         };
-        /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
+        /** @description A piece of a message. A file's bytes are stored beside the chat's messages, by their hash. */
         Part: {
             text: string;
             /** @enum {string} */
@@ -5761,6 +5789,8 @@ export interface components {
              *     the shown branch.
              */
             parent?: number | null;
+            /** @description The question's files, which stand before its text. */
+            parts?: components["schemas"]["NewPart"][];
             text?: string | null;
             when_full?: components["schemas"]["WhenFull"] | null;
         };
@@ -6033,6 +6063,7 @@ export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
+export type NewPart = components['schemas']['NewPart'];
 export type OfferedFile = components['schemas']['OfferedFile'];
 export type OfferedProjector = components['schemas']['OfferedProjector'];
 export type OllamaAnswerMessage = components['schemas']['OllamaAnswerMessage'];

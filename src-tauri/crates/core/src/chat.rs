@@ -144,7 +144,7 @@ pub struct Approximated {
     pub lost_weight: Option<f64>,
 }
 
-/// A piece of a message. Large ones lie in the data folder, named by their hash.
+/// A piece of a message. A file's bytes are stored beside the chat's messages, by their hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
@@ -178,6 +178,17 @@ pub enum Part {
     Sources {
         sources: Vec<WebSource>,
     },
+}
+
+impl Part {
+    /// Returns the file that it is, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Attachment> {
+        match self {
+            Self::Image { file } | Self::Audio { file } | Self::File { file } => Some(file),
+            _ => None,
+        }
+    }
 }
 
 /// A file that belongs to a message.

@@ -1,6 +1,6 @@
 //! Chats that are made of others: forks, and those of a file.
 
-use crate::{NewMessage, Store, chats, messages, no_chat, title};
+use crate::{NewMessage, Store, attachments, chats, messages, no_chat, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use tierbar_core::{
@@ -69,6 +69,7 @@ fn fork(
         ..original
     };
     chats::insert(change, &chat, None)?;
+    attachments::copy(change, id, &chat.id, &branch)?;
     let ids = messages::copy(change, &chat.id, branch)?;
     if let Some(leaf) = ids.get(&message) {
         chats::set_leaf(change, &chat.id, *leaf)?;
@@ -86,8 +87,12 @@ fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rus
     let Chat {
         summary,
         leaf,
-        messages,
+        mut messages,
     } = chat;
+    // The file has their names alone.
+    for message in &mut messages {
+        message.parts.retain(|part| part.file().is_none());
+    }
     if !source.is_empty() && chats::is_known(change, &source)? {
         added.known += 1;
         return Ok(());

@@ -33,7 +33,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("message_experts.sql")),
     M::up(include_str!("chat_context.sql")),
     M::up(include_str!("chat_search.sql")),
-    M::up(include_str!("chat_settings.sql")),
+    M::up(include_str!("chat_contents.sql")),
     M::up(include_str!("minute_models.sql")),
 ];
 

@@ -2,6 +2,7 @@
 //! schedules, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod answer_pieces;
+mod attachments;
 mod chats;
 mod copies;
 mod database;
@@ -21,6 +22,7 @@ mod title;
 mod turns;
 mod word;
 
+pub use attachments::NewAttachment;
 pub use chats::{ChatFields, RESTORABLE};
 pub use copies::Added as AddedChats;
 pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
@@ -188,7 +190,7 @@ impl Store {
                 }
                 let title = title::of_message(&message);
                 let parent = messages::parent_for(change, &id, message.role)?;
-                let added = messages::add(change, &id, parent, message, None)?;
+                let added = messages::add(change, &id, parent, message, Vec::new(), None)?;
                 chats::set_leaf(change, &id, added.id)?;
                 if let Some(title) = title {
                     chats::title_if_untitled(change, &id, &title)?;

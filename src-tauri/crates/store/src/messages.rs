@@ -42,12 +42,13 @@ impl NewMessage {
     }
 }
 
-/// Adds a message below `parent` and returns it. `turn`: what writes it, if it is an answer of one.
+/// Adds a message below `parent` and returns it. `files`: the parts that stand before its text. `turn`: what writes it, if it is an answer of one.
 pub(crate) fn add(
     connection: &Connection,
     chat: &str,
     parent: Option<u64>,
     message: NewMessage,
+    files: Vec<Part>,
     turn: Option<&str>,
 ) -> rusqlite::Result<ChatMessage> {
     let NewMessage {
@@ -55,7 +56,8 @@ pub(crate) fn add(
         content,
         answer,
     } = message;
-    let parts = text_parts(content);
+    let mut parts = files;
+    parts.extend(text_parts(content));
     insert(connection, chat, parent, role, parts, answer, turn)
 }
 

@@ -1,6 +1,6 @@
 //! What a turn reads and writes: its question, the conversation before it, and the answer while it is written.
 
-use crate::{NewMessage, Store, chats, messages, no_chat, title};
+use crate::{NewAttachment, NewMessage, Store, attachments, chats, messages, no_chat, title};
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
 use tierbar_core::{
@@ -36,6 +36,8 @@ pub struct NewTurn {
     pub id: String,
     /// The question; `None` asks the question of `parent` again.
     pub text: Option<String>,
+    /// The question's files.
+    pub attachments: Vec<NewAttachment>,
     /// With a question, the message before it; without, the question or one of its answers.
     pub parent: Parent,
     /// What answers this once, in place of the chat's model.
@@ -71,7 +73,7 @@ impl Store {
             .text
             .as_deref()
             .is_some_and(|text| text.trim().is_empty());
-        if blank {
+        if blank && turn.attachments.is_empty() {
             return Err(Error::new(Code::BadRequest, "the message is empty"));
         }
         let once = chats::ChatFields {
@@ -245,6 +247,10 @@ fn open(
         }
         parent => resolve(change, chat, parent)?,
     };
+    let files = match attachments::parts(change, chat, &all, &turn.attachments)? {
+        Ok(files) => files,
+        Err(refused) => return Ok(Err(refused)),
+    };
     // What is refused changes nothing: the first write is behind the last refusal.
     let question = match &turn.text {
         Some(text) => {
@@ -253,8 +259,10 @@ fn open(
                 content: text.clone(),
                 answer: AnswerFacts::default(),
             };
-            let title = title::of_message(&message);
-            let message = messages::add(change, chat, parent, message, None)?;
+            let named = files.iter().find_map(Part::file);
+            let title = title::of_message(&message).or_else(|| named.map(|file| file.name.clone()));
+            attachments::add(change, chat, &turn.attachments)?;
+            let message = messages::add(change, chat, parent, message, files, None)?;
             if let Some(title) = title {
                 chats::title_if_untitled(change, chat, &title)?;
             }
@@ -279,7 +287,15 @@ fn open(
         content: String::new(),
         answer: AnswerFacts::default(),
     };
-    let answer = messages::add(change, chat, Some(question), draft, Some(&turn.id))?.id;
+    let answer = messages::add(
+        change,
+        chat,
+        Some(question),
+        draft,
+        Vec::new(),
+        Some(&turn.id),
+    )?
+    .id;
     opened(change, chat, turn, &all, question, answer)
 }
 

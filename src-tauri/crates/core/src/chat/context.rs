@@ -1,6 +1,6 @@
 //! How full a chat's context is, and which messages a prompt leaves out once it is full.
 
-use super::{ChatMessage, Role};
+use super::{ChatMessage, Part, Role};
 use crate::tasks::delimited::delimited;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,8 @@ pub const CHOICES: &str =
 const NEARLY_FULL: u64 = 80;
 /// What a message takes beside its text, in bytes: the template's words around it.
 const AROUND_A_MESSAGE: usize = 24;
+/// What an image or a sound takes, in bytes of text: some hundred tokens.
+const MEDIUM: usize = 1024;
 /// How often messages are left out by estimate. Then all but the last question are.
 const ESTIMATES: u32 = 3;
 
@@ -104,7 +106,10 @@ impl Excerpt {
     /// ignored.
     #[must_use]
     pub fn new(conversation: Vec<ChatMessage>, known: Vec<LeftOut>) -> Self {
-        let size = |message: &ChatMessage| message.text().len() + AROUND_A_MESSAGE;
+        let size = |message: &ChatMessage| {
+            let files = message.parts.iter().map(size_of_file);
+            message.text().len() + files.sum::<usize>() + AROUND_A_MESSAGE
+        };
         let sizes = conversation.iter().map(size).collect();
         let (mut exchanges, mut begun) = (vec![0], false);
         for (at, message) in conversation.iter().enumerate() {
@@ -235,12 +240,8 @@ impl Excerpt {
     /// Returns the messages of the prompt, with the summary at the beginning of the first question.
     #[must_use]
     pub fn messages(&self) -> Vec<(Role, String)> {
-        let first = self.first_kept();
-        let kept = self.conversation.iter().enumerate();
-        let kept = kept.filter(|(place, message)| *place >= first || message.role == Role::System);
         let mut summary = self.summary.as_deref();
-        let kept = kept.filter(|(_, message)| is_sent(message));
-        kept.map(|(_, message)| {
+        let sent = self.sent().map(|message| {
             let text = message.text();
             let summary = match message.role {
                 Role::User => summary.take(),
@@ -251,8 +252,30 @@ impl Excerpt {
                 None => text,
             };
             (message.role, text)
-        })
-        .collect()
+        });
+        sent.collect()
+    }
+
+    /// Returns the files of each of these messages.
+    #[must_use]
+    pub fn files(&self) -> Vec<Vec<Part>> {
+        let files = |message: &ChatMessage| {
+            let parts = message.parts.iter();
+            parts
+                .filter(|part| part.file().is_some())
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        self.sent().map(files).collect()
+    }
+
+    fn sent(&self) -> impl Iterator<Item = &ChatMessage> {
+        let first = self.first_kept();
+        let all = self.conversation.iter().enumerate();
+        let kept =
+            all.filter(move |(place, message)| *place >= first || message.role == Role::System);
+        kept.map(|(_, message)| message)
+            .filter(|message| is_sent(message))
     }
 
     fn last_exchange(&self) -> usize {
@@ -317,6 +340,15 @@ pub fn note(summary: &str) -> String {
 /// An answer of nothing is not sent: some templates refuse it.
 fn is_sent(message: &ChatMessage) -> bool {
     message.role != Role::Assistant || !message.text().is_empty()
+}
+
+/// The bytes of text that a part's file counts for.
+fn size_of_file(part: &Part) -> usize {
+    match part {
+        Part::File { file } => usize::try_from(file.bytes).unwrap_or(usize::MAX),
+        Part::Image { .. } | Part::Audio { .. } => MEDIUM,
+        _ => 0,
+    }
 }
 
 /// `tokens` of `of` bytes, for `bytes` of them.

@@ -47,7 +47,7 @@ pub(crate) async fn begin(
     Id(chat): Id,
     body: Body,
 ) -> Result<(StatusCode, Json<TurnBegun>), Failure> {
-    let bytes = body::read(body, body::ADMIN_LIMIT).await?;
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let question: Question = body::object_of(&bytes)?;
     // The turn keeps what is in it for longer than this request lasts.
     let memory = bytes.len() + body::memory_of(&bytes, false)?;

@@ -4,11 +4,13 @@
 //! whole message at its end. Followers read from where they are; a follower that leaves changes nothing. Only a stop, the end of the
 //! chat or the end of the host ends a turn before its answer does.
 
+mod attachments;
 mod log;
 mod prompt;
 mod run;
 
 use crate::{edge::keys::Weight, inference::Inference, jobs::Jobs};
+use attachments::NewPart;
 use log::Log;
 use prompt::Prompt;
 use serde_json::{Map, Value};
@@ -33,6 +35,9 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// How often a chat is in memory at most: its messages, and the text that is made of them while it grows.
 const CHAT_COPIES: usize = 3;
+
+/// The same for a chat's files: as they are stored, and about twice in base64.
+const FILE_COPIES: usize = 4;
 
 /// What a question's options cannot say. A chat has no tools yet, and one answer at a time.
 const TURNS_OWN: [&str; 7] = [
@@ -78,6 +83,9 @@ pub(crate) struct Turn {
 #[schema(as = TurnRequest)]
 pub(crate) struct Question {
     text: Option<String>,
+    /// The question's files, which stand before its text.
+    #[serde(default)]
+    parts: Vec<NewPart>,
     /// The message before the question; `null` for a question that begins a branch of its own. Without the field, the last message of
     /// the shown branch.
     #[serde(default)]
@@ -138,12 +146,20 @@ impl Jobs {
         }
         // Before anything is stored, so that what is refused leaves no question behind.
         prompt::request("", &[], options.clone())?;
+        let attachments = attachments::read(question.parts)?;
+        // A question of files alone is one.
+        let files_alone = || (!attachments.is_empty()).then(String::new);
+        let text = question.text.or_else(files_alone);
         let most = self.inference.services.config().server.requests_at_once;
+        // Files become base64 in a request, and its body.
+        let files = self.store.attachments_size(chat).await?;
+        let files = usize::try_from(files).unwrap_or(usize::MAX);
+        let memory = memory.saturating_add(files.saturating_mul(FILE_COPIES));
         let weight = self.charge_chat(chat, memory).await?;
         let admitted = self.keys.enter(None, weight, most.into())?;
         let mut model = question.model;
         let begun = if question.continues {
-            if question.text.is_some() {
+            if text.is_some() {
                 let message = "\"continue\" and \"text\" cannot be combined";
                 let error = Error::new(Code::BadRequest, message);
                 return Err(error.hint("leave one of them out"));
@@ -159,7 +175,8 @@ impl Jobs {
         };
         let new = NewTurn {
             id: Uuid::new_v4().to_string(),
-            text: question.text,
+            text,
+            attachments,
             parent: question.parent,
             model,
             when_full: question.when_full,

@@ -3,9 +3,9 @@
 use crate::support::Fixture;
 use tierbar_core::{
     Code,
-    chat::{AnswerFacts, Chat, Finish, Part, Role, branch, text_parts},
+    chat::{AnswerFacts, Attachment, Chat, Finish, Part, Role, branch, text_parts},
 };
-use tierbar_store::{ChatFields, NewMessage, NewTurn, OpenedTurn, Parent, Store};
+use tierbar_store::{ChatFields, NewAttachment, NewMessage, NewTurn, OpenedTurn, Parent, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {
     NewTurn {
@@ -140,6 +140,45 @@ async fn an_answer_that_ended_early_is_carried_on_in_its_message() {
         let refused = store.unfinished_answer(&id, parent).await.unwrap_err();
         assert_eq!(refused.code, Code::BadRequest, "{parent:?}");
     }
+}
+
+#[tokio::test]
+async fn files_of_a_question_are_kept_with_its_chat() {
+    let store = Fixture::new().store();
+    let (id, other) = (chat(&store).await, chat(&store).await);
+    let file = Attachment {
+        sha256: "ab".into(),
+        media_type: "text/plain".into(),
+        name: "notes.txt".into(),
+        bytes: 3,
+    };
+    let part = Part::File { file };
+    let with_files = |id: &str, attachments| NewTurn {
+        attachments,
+        ..turn(id, "")
+    };
+    let new = NewAttachment::New {
+        part: part.clone(),
+        data: b"abc".to_vec(),
+    };
+    let opened = answered(&store, &id, with_files("a", vec![new]), "1").await;
+    assert_eq!(opened.conversation[0].parts, std::slice::from_ref(&part));
+    assert_eq!(opened.chat.title, "notes.txt");
+    let kept = store.attachments(&id, vec!["ab".into(), "cd".into()]);
+    assert_eq!(kept.await.unwrap(), [("ab".into(), b"abc".to_vec())].into());
+    assert_eq!(store.attachments_size(&id).await.unwrap(), 3);
+
+    let stored = || vec![NewAttachment::Stored("ab".into())];
+    let again = NewTurn {
+        attachments: stored(),
+        ..turn("b", "Why?")
+    };
+    let opened = answered(&store, &id, again, "2").await;
+    assert_eq!(opened.conversation[2].parts[0], part);
+    let refused = store.open_turn(&other, with_files("c", stored())).await;
+    assert_eq!(refused.unwrap_err().code, Code::NotFound);
+    store.delete_chat(&id).await.unwrap();
+    assert_eq!(store.attachments_size(&id).await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! What a turn sends: its conversation, or the part of it that the context holds.
 
+use super::attachments::{Files, with_files};
 use crate::inference::request::Request;
 use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
-        Role,
+        Part, Role,
         context::{CHOICES, Excerpt, WhenFull},
     },
     status::{EngineKind, TierStatus},
@@ -25,22 +26,32 @@ pub(super) struct Prompt {
 impl Prompt {
     /// # Errors
     /// `BadRequest` for an option of the wrong type.
-    pub(super) fn request(&self) -> Result<Request, Error> {
-        let messages = self.with_instructions(self.excerpt.messages());
+    pub(super) fn request(&self, files: &Files) -> Result<Request, Error> {
+        let messages = with_files(self.excerpt.messages(), &self.excerpt.files(), files);
+        let messages = self.with_instructions(messages);
         request(&self.model, &messages, self.options.clone())
     }
 
     /// The instructions stand before a system message that the chat has, in one with it: some templates take no second.
-    fn with_instructions(&self, mut messages: Vec<(Role, String)>) -> Vec<(Role, String)> {
+    fn with_instructions(&self, mut messages: Vec<(Role, Value)>) -> Vec<(Role, Value)> {
         let instructions = self.instructions.trim();
         if instructions.is_empty() {
             return messages;
         }
         match messages.first_mut() {
-            Some((Role::System, text)) => *text = format!("{instructions}\n\n{text}"),
-            _ => messages.insert(0, (Role::System, instructions.to_owned())),
+            Some((Role::System, Value::String(text))) => {
+                *text = format!("{instructions}\n\n{text}");
+            }
+            _ => messages.insert(0, (Role::System, instructions.into())),
         }
         messages
+    }
+
+    /// The hashes of the files of the messages that are sent.
+    pub(super) fn files(&self) -> Vec<String> {
+        let files = self.excerpt.files();
+        let files = files.iter().flatten().filter_map(Part::file);
+        files.map(|file| file.sha256.clone()).collect()
     }
 
     /// Leaves messages out before anything is sent, as far as the last answer of the same tier shows that they find no room. Returns
@@ -151,12 +162,12 @@ pub(super) fn continue_last_message(options: &mut Map<String, Value>) {
 /// `BadRequest` for an option of the wrong type.
 pub(super) fn request(
     model: &str,
-    messages: &[(Role, String)],
+    messages: &[(Role, Value)],
     options: Map<String, Value>,
 ) -> Result<Request, Error> {
     let messages = messages
         .iter()
-        .map(|(role, text)| json!({"role": role, "content": text}));
+        .map(|(role, content)| json!({"role": role, "content": content}));
     let mut chat = options;
     chat.insert("model".to_owned(), model.into());
     chat.insert("messages".to_owned(), messages.collect::<Value>());

@@ -1,6 +1,6 @@
 //! One turn, from its request to the stored message.
 
-use super::{Inference, Store, Turn, prompt::Prompt};
+use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
 use crate::{
     edge::keys::Admitted,
     inference::{
@@ -177,7 +177,13 @@ impl Writing {
     }
 
     async fn attempt(&mut self, inference: &Arc<Inference>, prompt: &Prompt) -> Ending {
-        let request = match prompt.request() {
+        let hashes = prompt.files();
+        let files = if hashes.is_empty() {
+            Ok(Files::new())
+        } else {
+            self.store.attachments(&self.turn.chat, hashes).await
+        };
+        let request = match files.and_then(|files| prompt.request(&files)) {
             Ok(request) => request,
             Err(error) => return Ending::Failed(error),
         };

@@ -361,6 +361,37 @@ async fn a_turn_follows_the_settings_of_its_chat() {
 }
 
 #[tokio::test]
+async fn a_question_is_sent_with_its_files() {
+    let mut stage = Stage::new().await;
+    let file = json!({"type": "file", "name": "a.rs", "media_type": "text/plain", "text": "fn"});
+    let image =
+        json!({"type": "image", "name": "a.png", "media_type": "image/png", "data": "AAAA"});
+    let body = json!({"text": "Why?", "parts": [file, image]});
+    let turn = stage.begin(body).await;
+    stage.say("So.");
+    stage.finish();
+    stage.follow(&turn, 0).await.last().await;
+    let sent = stage.requests.recv().await.unwrap();
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}});
+    let text = json!({"type": "text", "text": "File \"a.rs\":\n\nfn\n\nWhy?"});
+    assert_eq!(sent["messages"][0]["content"], json!([image, text]));
+    let parts = stage.chat().await["messages"][0]["parts"].clone();
+    let file = &parts[0]["file"];
+    assert_eq!((&file["name"], &file["bytes"]), (&json!("a.rs"), &json!(2)));
+
+    let edited = json!({"type": "stored", "sha256": file["sha256"]});
+    let turn = stage.begin(json!({"text": "How?", "parent": null, "parts": [edited]}));
+    let turn = turn.await;
+    stage.finish();
+    stage.follow(&turn, 0).await.last().await;
+    let sent = stage.requests.recv().await.unwrap();
+    assert_eq!(
+        sent["messages"][0]["content"],
+        "File \"a.rs\":\n\nfn\n\nHow?"
+    );
+}
+
+#[tokio::test]
 async fn presets_are_saved_listed_and_deleted() {
     let Stage { bench, .. } = Stage::new().await;
     let names = async || {
