@@ -10,6 +10,7 @@ mod doctor;
 mod downloads;
 mod experts;
 mod key;
+mod link;
 mod log;
 mod measure;
 mod models;
@@ -77,6 +78,8 @@ enum Command {
     /// Manage API keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Print a link that signs a browser in, once and within 10 minutes
+    Link,
     /// Manage browsers that are signed in
     #[command(subcommand)]
     Sessions(sessions::Command),
@@ -152,6 +155,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Connect(args) => connect::run(home, args).await,
         Command::Origins(args) => origins::run(home, args).await,
         Command::Key(command) => key::run(home, command).await,
+        Command::Link => link::run(home).await,
         Command::Sessions(command) => sessions::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
         Command::Pause(args) => pause::pause(home, &args).await,

@@ -514,6 +514,31 @@ describe('the token', () => {
     expect(screen.queryByTestId('token-input')).toBeNull();
   });
 
+  it('signs in with the code of a link, and takes it out of the address', async () => {
+    location.hash = '#code=once-1';
+    network.override = ({ path }) =>
+      path === '/tierbar/v1/session'
+        ? new Response(null, { status: 204, headers: { 'x-tierbar-session': 'half' } })
+        : null;
+    start();
+    expect(location.hash).toBe('');
+    await until(() => network.eventStreams.length === 1);
+    const [begun] = network.sent('POST', '/tierbar/v1/session');
+    expect(begun?.headers.get('authorization')).toBe('Bearer once-1');
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await screen.findByTestId('composer');
+  });
+
+  it('asks for the token where a link was used before', async () => {
+    location.hash = '#code=used';
+    network.override = () => refusal(401, 'unauthorized', 'This needs the token.');
+    start();
+    expect((await screen.findByTestId('token-error')).textContent).toContain('The link was used before');
+    await fireEvent.input(screen.getByTestId('token-input'), { target: { value: 'wrong' } });
+    await fireEvent.click(screen.getByTestId('token-submit'));
+    await screen.findByText('The token is incorrect.');
+  });
+
   it('shows a chat and its turn of another window at once', async () => {
     await open();
     await until(() => screen.queryByTestId('composer'));
