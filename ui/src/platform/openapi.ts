@@ -5581,6 +5581,13 @@ export interface components {
             code: string;
             hint: string | null;
             message: string;
+            /**
+             * Format: int64
+             * @description After this time the same request may succeed, where a server has said so.
+             */
+            retry_after_seconds: number | null;
+            /** @description The tier that did not answer, if it came to one. */
+            tier: string | null;
             /** @enum {string} */
             type: "failed";
         };
