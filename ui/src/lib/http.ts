@@ -46,6 +46,10 @@ export class ApiError extends Error {
     readonly status = 0,
     /** Whether a new session may do what this one may not. */
     readonly signInAgain = false,
+    /** The tier that did not answer. */
+    readonly tier: string | null = null,
+    /** From when on the same request may succeed, in milliseconds since 1970, where a server has said so. */
+    readonly retryAtMs: number | null = null,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -64,13 +68,19 @@ export class ConnectionError extends ApiError {
   }
 }
 
+/** Returns when these seconds are over, in milliseconds since 1970. */
+export function after(seconds: number | null): number | null {
+  return seconds === null ? null : Date.now() + seconds * 1000;
+}
+
 /** Reads `{"error": {message, code, hint?}}`; `null` if the value is something else. */
 export function errorFromBody(body: unknown, status = 0): ApiError | null {
   const error = (body as { error?: unknown } | null)?.error as Record<string, unknown> | null | undefined;
   if (typeof error?.message !== 'string') return null;
   const code = typeof error.code === 'string' ? error.code : 'internal';
   const hint = typeof error.hint === 'string' ? error.hint : null;
-  return new ApiError(code, error.message, hint, status, error.sign_in_again === true);
+  const seconds = typeof error.retry_after_seconds === 'number' ? error.retry_after_seconds : null;
+  return new ApiError(code, error.message, hint, status, error.sign_in_again === true, null, after(seconds));
 }
 
 /** Converts anything thrown to an error that can be shown. */

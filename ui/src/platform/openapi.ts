@@ -1088,10 +1088,27 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchanges the token for a session: a cookie, and a header whose value the page keeps and sends. */
+        /** Exchanges the token, or a one-time code, for a session: a cookie, and a header whose value the page keeps and sends. */
         post: operations["beginSession"];
         /** Ends the browser's session. */
         delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/session/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Creates a one-time code that signs a browser in. The page takes it from its address: `/#code=CODE`. */
+        post: operations["createSignInCode"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -4984,6 +5001,16 @@ export interface components {
         SetupQuestion: {
             tiers: string[];
         };
+        /** @description A code that begins one session. */
+        SignInCode: {
+            /** @description To be sent once to `POST /tierbar/v1/session`, in place of the token. */
+            code: string;
+            /**
+             * Format: int64
+             * @description How long it may be used.
+             */
+            expires_in_seconds: number;
+        };
         /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
         Size: string;
         /** @description A text to enter somewhere. */
@@ -5770,6 +5797,13 @@ export interface components {
             code: string;
             hint: string | null;
             message: string;
+            /**
+             * Format: int64
+             * @description After this time the same request may succeed, where a server has said so.
+             */
+            retry_after_seconds: number | null;
+            /** @description The tier that did not answer, if it came to one. */
+            tier: string | null;
             /** @enum {string} */
             type: "failed";
         };
@@ -6151,6 +6185,7 @@ export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
+export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
 export type Snippet = components['schemas']['Snippet'];
 export type SnippetKind = components['schemas']['SnippetKind'];
@@ -8132,6 +8167,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    createSignInCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code, which is shown this once */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInCode"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

@@ -157,10 +157,24 @@ export class RunningTurn {
     this.#store(message.parts.length > 0 || finish !== 'stopped' ? message : null);
     this.#end({ type: 'finished', message });
   }
-  fail(code: string, message: string, hint: string | null = null): void {
+  fail(
+    code: string,
+    message: string,
+    hint: string | null = null,
+    more: { tier?: string; retry_after_seconds?: number } = {},
+  ): void {
     const answer = this.text === '' ? null : this.#answer('error', null);
     this.#store(answer);
-    this.#end({ type: 'failed', code, message, hint, answer });
+    this.#end({
+      type: 'failed',
+      code,
+      message,
+      hint,
+      tier: null,
+      retry_after_seconds: null,
+      answer,
+      ...more,
+    });
   }
 
   #answer(finish: Finish, tokensPerSecond: number | null): ChatMessage {

@@ -15,6 +15,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "sudo tierbar service install --before-login --yes",
         ],
     ),
+    ("link", &["tierbar link", "open \"$(tierbar link)\""]),
     ("service status", &["tierbar service status"]),
     ("service uninstall", &["tierbar service uninstall"]),
     (

@@ -14,6 +14,7 @@ mod examples;
 mod exit;
 mod experts;
 mod key;
+mod link;
 mod log;
 mod measure;
 mod models;
@@ -81,6 +82,8 @@ enum Command {
     Origins(origins::Args),
     /// Manage API keys
     Key(key::Args),
+    /// Print a link that signs a browser in, once and within 10 minutes
+    Link(link::Args),
     /// Manage browsers that are signed in
     Sessions(sessions::Args),
     /// Choose a tier's model, load it or unload it
@@ -160,6 +163,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Connect(args) => connect::run(home, args).await,
         Command::Origins(args) => origins::run(home, args).await,
         Command::Key(args) => key::run(home, args).await,
+        Command::Link(args) => link::run(home, &args).await,
         Command::Sessions(args) => sessions::run(home, args).await,
         Command::Tier(args) => tier::run(home, args).await,
         Command::Pause(args) => pause::pause(home, &args).await,

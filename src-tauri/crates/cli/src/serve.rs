@@ -47,7 +47,6 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     for notice in host.config_notices() {
         output::error_line(&format!("note: {notice}"));
     }
-    let token_file = host.token_file().display();
     if args.json {
         let mut ready = json!({"ready": true, "url": host.url(), "token_file": host.token_file(), "pid": process::id()});
         if let Some(fingerprint) = host.fingerprint() {
@@ -56,10 +55,12 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         output::line(&ready.to_string());
     } else {
         output::line(&format!("Tierbar is serving on {}", host.url()));
-        output::line(&format!(
-            "  Browser           {}   (asks once for the token in {token_file})",
-            host.url()
-        ));
+        let link = host.running().sign_in_link().await;
+        let page = link.unwrap_or_else(|_| host.url().to_owned());
+        output::line(&format!("  Browser           {page}"));
+        output::line(
+            "                    signs in once, within 10 minutes; for a new link: tierbar link",
+        );
         output::line(&format!(
             "  OpenAI clients    {}/v1   (model: \"auto\" or a tier)",
             host.url()

@@ -48,7 +48,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
     let folder = home.unwrap_or_else(tierbar_host::data_folder);
     let token_file = folder.join("token");
     output::line(&format!(
-        "\nThe web interface asks once for the token in {}",
+        "\nTo open the web interface, run `tierbar link`, or sign in with the token in {}",
         token_file.display()
     ));
     Ok(())

@@ -322,6 +322,14 @@ pub enum TurnEvent {
         message: String,
         #[schema(required = true)]
         hint: Option<String>,
+        /// The tier that did not answer, if it came to one.
+        #[serde(default)]
+        #[schema(required = true)]
+        tier: Option<String>,
+        /// After this time the same request may succeed, where a server has said so.
+        #[serde(default)]
+        #[schema(required = true)]
+        retry_after_seconds: Option<u64>,
         #[schema(required = true)]
         answer: Option<ChatMessage>,
     },

@@ -7,6 +7,7 @@ pub(crate) mod origin;
 pub(crate) mod paused;
 pub(crate) mod request_id;
 pub(crate) mod sessions;
+pub(crate) mod sign_in;
 pub(crate) mod token;
 pub(crate) mod ui;
 mod welcome;
@@ -15,6 +16,7 @@ use crate::services::Services;
 use axum::http::HeaderMap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use keys::Keys;
+use sign_in::SignInCodes;
 use std::{
     net::SocketAddr,
     sync::Arc,
@@ -33,6 +35,7 @@ pub(crate) struct Edge {
     pub(crate) services: Arc<dyn Services>,
     pub(crate) keys: Arc<Keys>,
     pub(crate) token: Token,
+    pub(crate) codes: SignInCodes,
     /// Where sessions are.
     pub(crate) store: Store,
     /// The listen address.

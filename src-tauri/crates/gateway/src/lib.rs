@@ -197,6 +197,7 @@ impl Gateway {
             services: Arc::clone(&self.services),
             keys: self.keys,
             token: self.token,
+            codes: edge::sign_in::SignInCodes::default(),
             store: self.store.clone(),
             address: self.address,
             is_owners_path: dialects::contexts::is_path,

@@ -67,6 +67,17 @@ impl Running {
         Ok(listed["models_dir"].as_str().unwrap_or_default().into())
     }
 
+    /// Returns an address that signs a browser in, once and within ten minutes.
+    ///
+    /// # Errors
+    /// `Internal` if the host does not answer.
+    pub async fn sign_in_link(&self) -> Result<String, Error> {
+        let response = self.post("session/code", &json!({})).await?;
+        let answer: Value = self.read(response).await?;
+        let code = answer["code"].as_str().unwrap_or_default();
+        Ok(format!("{}/#code={code}", self.url))
+    }
+
     /// Returns the configuration.
     ///
     /// # Errors

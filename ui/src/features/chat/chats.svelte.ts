@@ -46,13 +46,14 @@ export class Chats {
       this.problem = null;
       const { current } = this;
       const { id } = current;
+      if (current.problem instanceof ConnectionError) return await current.recover();
       if (id === null) return;
       const summary = chats.find((chat) => chat.id === id);
-      const lost = current.problem instanceof ConnectionError;
-      if (lost || (current.problem && current.messages.length === 0)) await current.open(id);
+      if (current.problem && current.messages.length === 0) await current.open(id);
       else if (summary) await current.sync(summary);
     } catch (cause) {
-      this.problem = asApiError(cause);
+      // A banner says that the connection is lost.
+      this.problem = cause instanceof ConnectionError ? null : asApiError(cause);
     }
   }
 

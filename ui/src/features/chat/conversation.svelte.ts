@@ -1,4 +1,4 @@
-import { type Api, ApiError, asApiError } from '../../lib/http';
+import { type Api, ApiError, after, asApiError } from '../../lib/http';
 import type {
   AnswerSettings,
   Chat,
@@ -108,6 +108,23 @@ export class Conversation {
     } finally {
       this.opening = false;
     }
+  }
+
+  /** Reads the chat once the host is back, and sends a question again that did not reach it. */
+  async recover(): Promise<void> {
+    if (this.busy || this.opening) return;
+    const question = this.messages.find(({ id }) => id === null);
+    const known = this.messages.map(({ id }) => id);
+    if (this.id !== null) await this.open(this.id);
+    else this.problem = null;
+    if (question === undefined || this.problem !== null || this.busy) return;
+    // The host may have stored it just before it ended.
+    const stored = this.messages.some(
+      ({ id, role, content }) => role === 'user' && content === question.content && !known.includes(id),
+    );
+    if (stored) return;
+    this.messages = [...this.messages.filter(({ id }) => id !== null), { ...question, parent: this.leaf }];
+    await this.answer();
   }
 
   /** Takes over what another page has changed, and joins the turn that it has begun. An error stays until then. */
@@ -404,7 +421,10 @@ export class Conversation {
 
   #conclude(event: Ending, sent: number | null, first: number): void {
     const answer = event.type === 'finished' ? event.message : event.answer;
-    if (event.type === 'failed') this.problem = new ApiError(event.code, event.message, event.hint);
+    if (event.type === 'failed') {
+      const { code, message, hint, tier, retry_after_seconds: seconds } = event;
+      this.problem = new ApiError(code, message, hint, 0, false, tier, after(seconds));
+    }
     // Stopped before its first word, an answer is not stored.
     if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;
     const { tier } = answer;

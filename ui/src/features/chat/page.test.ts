@@ -569,6 +569,47 @@ describe('the status', () => {
     network.eventStreams[1]?.event('snapshot', STATUS);
     await until(() => screen.queryByTestId('connection-banner') === null);
   });
+
+  it('sends a message again that was lost with the host, and shows one banner meanwhile', async () => {
+    await open();
+    network.override = () => Promise.reject(new TypeError('Failed to fetch'));
+    network.eventStreams[0]?.breakOff();
+    await screen.findByTestId('connection-banner');
+    await type('Hello?');
+    await fireEvent.click(screen.getByTestId('send'));
+    await screen.findByTestId('sends-again');
+    expect(screen.queryByTestId('error-banner')).toBeNull();
+    await type('A draft');
+    network.override = () => null;
+    await fireEvent.click(screen.getByText('Try Now'));
+    await until(() => network.eventStreams.length === 2);
+    network.eventStreams[1]?.event('snapshot', STATUS);
+    await until(() => network.turns.length === 1);
+    expect(network.turns[0]?.request.body.text).toBe('Hello?');
+    network.turns[0]?.finish('stop', 1);
+    await until(() => screen.queryByTestId('sends-again') === null);
+    expect(composer().value).toBe('A draft');
+  });
+
+  it('names the server that refuses, its wait, and a tier to ask instead', async () => {
+    await open();
+    const [fast, primary] = STATUS.tiers;
+    const cloud = { ...fast, id: 'cloud', engine: 'endpoint' };
+    network.eventStreams[0]?.event('change', { tiers: [fast, primary, cloud] });
+    const turn = await ask('Hello?');
+    turn.fail('overloaded', 'rate limited', null, { tier: 'cloud', retry_after_seconds: 30 });
+    const problem = await screen.findByTestId('error-banner');
+    expect(problem.textContent).toContain('cloud did not answer: Rate limited.');
+    const retry = within(problem).getByTestId<HTMLButtonElement>('retry');
+    expect(retry.textContent?.trim()).toMatch(/^Retry in (30|29) s$/);
+    expect(retry.disabled).toBe(true);
+    const instead = screen.getByTestId('ask-instead');
+    expect(instead.textContent).toBe('Ask primary Instead');
+    await fireEvent.click(instead);
+    await until(() => network.turns.length === 2);
+    expect(network.turns[1]?.request.body.model).toBe('primary');
+    network.turns[1]?.finish('stop', 1);
+  });
 });
 
 describe('the token', () => {
@@ -593,6 +634,31 @@ describe('the token', () => {
     network.eventStreams[0]?.event('snapshot', STATUS);
     await screen.findByTestId('composer');
     expect(screen.queryByTestId('token-input')).toBeNull();
+  });
+
+  it('signs in with the code of a link, and takes it out of the address', async () => {
+    location.hash = '#code=once-1';
+    network.override = ({ path }) =>
+      path === '/tierbar/v1/session'
+        ? new Response(null, { status: 204, headers: { 'x-tierbar-session': 'half' } })
+        : null;
+    start();
+    expect(location.hash).toBe('');
+    await until(() => network.eventStreams.length === 1);
+    const [begun] = network.sent('POST', '/tierbar/v1/session');
+    expect(begun?.headers.get('authorization')).toBe('Bearer once-1');
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await screen.findByTestId('composer');
+  });
+
+  it('asks for the token where a link was used before', async () => {
+    location.hash = '#code=used';
+    network.override = () => refusal(401, 'unauthorized', 'This needs the token.');
+    start();
+    expect((await screen.findByTestId('token-error')).textContent).toContain('The link was used before');
+    await fireEvent.input(screen.getByTestId('token-input'), { target: { value: 'wrong' } });
+    await fireEvent.click(screen.getByTestId('token-submit'));
+    await screen.findByText('The token is incorrect.');
   });
 
   it('shows a chat and its turn of another window at once', async () => {

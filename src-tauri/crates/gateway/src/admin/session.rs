@@ -5,22 +5,25 @@ use crate::{
     edge::{
         origin::OverTls,
         sessions::{self, BySession, HALF},
+        sign_in,
     },
     http::{error::Failure, schema::Errors},
 };
 use axum::{
-    Extension,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, HeaderName, StatusCode, header},
     response::IntoResponse,
 };
+use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
+use utoipa::ToSchema;
 
 /// As long as browsers keep a cookie; the host ends a session earlier.
 const COOKIE_SECONDS: u32 = 400 * 24 * 3600;
 
-/// Exchanges the token for a session: a cookie, and a header whose value the page keeps and sends.
+/// Exchanges the token, or a one-time code, for a session: a cookie, and a header whose value the page keeps and sends.
 #[utoipa::path(
     post,
     path = "/tierbar/v1/session",
@@ -44,6 +47,36 @@ pub(crate) async fn begin(
         StatusCode::NO_CONTENT,
         [cookie, (HALF.clone(), halves.page)],
     ))
+}
+
+/// A code that begins one session.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SignInCode {
+    /// To be sent once to `POST /tierbar/v1/session`, in place of the token.
+    code: String,
+    /// How long it may be used.
+    expires_in_seconds: u64,
+}
+
+/// Creates a one-time code that signs a browser in. The page takes it from its address: `/#code=CODE`.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/session/code",
+    tag = "owner",
+    operation_id = "createSignInCode",
+    security(("token" = [])),
+    responses((status = 201, description = "The code, which is shown this once", body = SignInCode), Errors),
+)]
+pub(crate) async fn create_code(
+    State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
+) -> Result<(StatusCode, Json<SignInCode>), Failure> {
+    sessions::check_fresh(session, "create a sign-in link")?;
+    let code = SignInCode {
+        code: admin.edge.codes.create()?,
+        expires_in_seconds: sign_in::LIFE.as_secs(),
+    };
+    Ok((StatusCode::CREATED, Json(code)))
 }
 
 /// Ends the browser's session.

@@ -143,6 +143,8 @@ fn last_event(message: ChatMessage) -> TurnEvent {
         code: Code::Internal.as_str().to_owned(),
         message: "the answer broke off".to_owned(),
         hint: Some("ask again, or see the event log for the reason".to_owned()),
+        tier: message.answer.tier.clone(),
+        retry_after_seconds: None,
         answer: Some(message),
     }
 }

@@ -19,6 +19,8 @@ use tierbar_core::{
 
 /// The paths of the API, not of the page.
 const API: [&str; 4] = ["/v1/", "/api/", "/tierbar/", "/metrics"];
+/// Where a browser exchanges the token, or a one-time code, for a session.
+const SIGN_IN: &str = "/tierbar/v1/session";
 /// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.
 const PREFLIGHT_SECONDS: &str = "7200";
 
@@ -160,6 +162,10 @@ pub(crate) async fn require_token(
 ) -> Response {
     let headers = request.headers();
     if bearer(headers).is_some_and(|given| edge.token.is(given)) {
+        return next.run(request).await;
+    }
+    let begins = request.method() == Method::POST && request.uri().path() == SIGN_IN;
+    if begins && bearer(headers).is_some_and(|given| edge.codes.take(given)) {
         return next.run(request).await;
     }
     if let Some(session) = sessions::find(&edge, headers).await {

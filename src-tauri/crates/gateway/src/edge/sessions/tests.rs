@@ -106,6 +106,49 @@ async fn a_session_needs_both_halves() {
 }
 
 #[tokio::test]
+async fn a_one_time_code_begins_one_session_and_nothing_else() {
+    let bench = bench().await;
+    let created = bench
+        .ask("POST", "/tierbar/v1/session/code", Body::empty())
+        .await;
+    assert_eq!(created.status(), 201);
+    let created = crate::testing::json(created).await;
+    let code = created["code"].as_str().unwrap().to_owned();
+    assert_eq!(created["expires_in_seconds"], 600);
+    let bearer = async |method: &str, path: &str| {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .header("authorization", format!("Bearer {code}"));
+        bench.send(request.body(Body::empty()).unwrap()).await
+    };
+    let begin = "/tierbar/v1/session";
+    for (method, path) in [
+        STATUS,
+        ("DELETE", begin),
+        ("POST", "/tierbar/v1/session/code"),
+    ] {
+        assert_eq!(bearer(method, path).await.status(), 401, "{method} {path}");
+    }
+    let begun = bearer("POST", begin).await;
+    assert_eq!(begun.status(), 204);
+    let header = |name: &str| begun.headers()[name].to_str().unwrap().to_owned();
+    let cookie = header("set-cookie");
+    let browser = Browser {
+        cookie: cookie.split(';').next().unwrap().to_owned(),
+        page: header("x-tierbar-session"),
+    };
+    assert_eq!(browser.send(&bench, STATUS, "").await.status(), 200);
+    assert_eq!(bearer("POST", begin).await.status(), 401);
+    // It is fresh, and may sign another browser in.
+    let another = browser
+        .send(&bench, ("POST", "/tierbar/v1/session/code"), "")
+        .await;
+    assert_eq!(another.status(), 201);
+}
+
+#[tokio::test]
 async fn a_session_ends_by_its_page_or_by_the_owner() {
     let bench = bench().await;
     let (one, two) = (

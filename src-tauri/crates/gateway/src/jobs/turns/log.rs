@@ -210,6 +210,8 @@ mod tests {
             code: "internal".into(),
             message: "gone".into(),
             hint: None,
+            tier: None,
+            retry_after_seconds: None,
             answer: None,
         }
     }

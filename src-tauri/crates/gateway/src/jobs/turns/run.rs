@@ -3,6 +3,7 @@
 use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
 use crate::{
     edge::keys::Admitted,
+    http::error::seconds_of,
     inference::{
         ask::{Event, Stage, Usage},
         caller::Caller,
@@ -72,7 +73,7 @@ pub(super) async fn run(
     drop(admitted);
     let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
     if ended.is_err() {
-        turn.log.push(failed(&panicked(), None));
+        turn.log.push(failed(&panicked(), None, None));
     }
 }
 
@@ -373,15 +374,18 @@ impl Writing {
             self.facts.decode_tokens_per_second = self.speed();
         }
         let stored = self.store_whole(finish).await;
+        let tier = self.facts.tier.clone();
         let last = match (stored, error) {
-            (Ok(answer), Some(error)) => failed(&error, answer),
+            (Ok(answer), Some(error)) => failed(&error, tier, answer),
             (Ok(Some(message)), None) => TurnEvent::Finished { message },
             // Stopped before the first token: nothing is stored.
             (Ok(None), None) => TurnEvent::Finished {
                 message: self.message(),
             },
             // What went wrong with the answer itself comes first.
-            (Err(_), Some(error)) | (Err(error), None) => failed(&error, Some(self.message())),
+            (Err(_), Some(error)) | (Err(error), None) => {
+                failed(&error, tier, Some(self.message()))
+            }
         };
         self.turn.log.push(last);
     }
@@ -439,11 +443,13 @@ fn not_summarized(error: Error) -> Error {
     .hint("leave them out instead, or choose a tier with a larger context")
 }
 
-fn failed(error: &Error, answer: Option<ChatMessage>) -> TurnEvent {
+fn failed(error: &Error, tier: Option<String>, answer: Option<ChatMessage>) -> TurnEvent {
     TurnEvent::Failed {
         code: error.code.as_str().to_owned(),
         message: error.message.clone(),
         hint: error.hint.clone(),
+        tier,
+        retry_after_seconds: seconds_of(error),
         answer,
     }
 }
