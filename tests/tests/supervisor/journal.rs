@@ -94,8 +94,7 @@ async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
             format!("{tier} is loading good for a request: {what}"),
         )
     };
-    let gone =
-        "fast was unloaded to make room for heavy; good ended after … and freed up to 1.0 GiB";
+    let gone = "fast was unloaded to make room for heavy; freed up to 1.0 GiB";
     assert_eq!(
         recorder.take(),
         [
@@ -109,8 +108,7 @@ async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
     // A measured figure is in the event if it is known.
     bench.handle.set_footprints(vec![(id("heavy"), 3 * GIB)]);
     bench.close().await;
-    let gone =
-        "heavy was unloaded because Tierbar is quitting; good ended after … and freed 3.0 GiB";
+    let gone = "unloaded heavy on quit, freed 3.0 GiB";
     assert_eq!(recorder.take(), [(Kind::Unload, gone.to_owned())]);
 }
 

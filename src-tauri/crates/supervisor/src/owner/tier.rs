@@ -93,8 +93,6 @@ pub(super) struct Worker {
     /// Whether it has completed a request.
     pub(super) served: bool,
     pub(super) ready_since: Option<Instant>,
-    /// When it was asked to end.
-    pub(super) ending_since: Option<Instant>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
     pub(super) loaded_percent: Option<u8>,
@@ -135,7 +133,6 @@ impl Worker {
             begun: Instant::now(),
             served: false,
             ready_since: None,
-            ending_since: None,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
             loaded_percent: None,
@@ -364,7 +361,6 @@ impl Tier {
         self.why = Some(why);
         if let Some(worker) = &mut self.worker {
             worker.phase = Phase::Stopping;
-            worker.ending_since = Some(Instant::now());
             worker.stop.request(at_once);
         }
     }

@@ -199,20 +199,14 @@ pub(super) fn ready(
 /// A worker was ended and is gone.
 pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
     let worker = &gone.worker;
-    let why = match gone.end.code {
-        Code::ShuttingDown => format!("{tier} was unloaded because Tierbar is quitting"),
-        _ => gone.end.message.clone(),
-    };
-    let after = match worker.ending_since {
-        Some(since) => format!(" after {}", took(since.elapsed())),
-        None => String::new(),
-    };
     let back = match worker.footprint_bytes {
         Some(held) => gib(held),
         None => format!("up to {}", gib(worker.load.plan.total_bytes())),
     };
-    let model = &worker.load.model;
-    format!("{why}; {model} ended{after} and freed {back}")
+    match gone.end.code {
+        Code::ShuttingDown => format!("unloaded {tier} on quit, freed {back}"),
+        _ => format!("{}; freed {back}", gone.end.message),
+    }
 }
 
 /// A worker has ended by itself.
