@@ -91,7 +91,7 @@ async fn the_event_log_is_in_every_view_and_survives_the_host() {
     assert_eq!(kinds(&entries), ["load", "ready", "unload"]);
     let sentence = entries[2]["sentence"].as_str().unwrap();
     assert!(
-        sentence.starts_with("Unloaded fast on quit, freed "),
+        sentence.starts_with("unloaded fast on quit, freed "),
         "{sentence}"
     );
     let host = data.serve().await;

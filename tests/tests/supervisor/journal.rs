@@ -108,7 +108,7 @@ async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
     // A measured figure is in the event if it is known.
     bench.handle.set_footprints(vec![(id("heavy"), 3 * GIB)]);
     bench.close().await;
-    let gone = "Unloaded heavy on quit, freed 3.0 GiB";
+    let gone = "unloaded heavy on quit, freed 3.0 GiB";
     assert_eq!(recorder.take(), [(Kind::Unload, gone.to_owned())]);
 }
 

@@ -10,6 +10,7 @@ import {
   sentence,
   speed,
   timeLeft,
+  windowUnits,
 } from './format';
 
 describe('formatters', () => {
@@ -25,6 +26,14 @@ describe('formatters', () => {
   it('move to the next unit before 1,000', () => {
     expect(fileSize(999_700_000)).toBe('1 GB');
     expect(memory(1023.7 * 2 ** 20)).toBe('1 GB');
+  });
+
+  it('write the memory of a text of the host in the window’s units, but not a setting', () => {
+    expect(windowUnits('it needs 3.5 GiB of 12 GiB; 68 MiB free')).toBe(
+      'it needs 3.5 GB of 12 GB; 68 MB free',
+    );
+    expect(windowUnits('write it as 512MiB')).toBe('write it as 512MiB');
+    expect(sentence('unloaded fast on quit, freed 68 MiB')).toBe('Unloaded fast on quit, freed 68 MB.');
   });
 
   it('make sentences of messages, keeping names at their start', () => {

@@ -23,7 +23,7 @@ function scaled(bytes: number, base: number): string {
   return `${sign}${value.toFixed(digits).replace(/\.0$/, '')} ${units[unit]}`;
 }
 
-/** Formats bytes as a number of GiB without the unit, for columns. */
+/** Formats memory as a number of GB without the unit, for columns. */
 export function gibibytes(bytes: number): string {
   return (bytes / 2 ** 30).toFixed(2);
 }
@@ -60,9 +60,17 @@ export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
+/** Writes the memory in a text of the host as `memory` does: the host says GiB, and this window GB. Settings' values stay. */
+export function windowUnits(text: string): string {
+  return text.replace(/(\d )([KMGT])iB\b/g, '$1$2B');
+}
+
 /** Turns a message of the host into a sentence. A name at its start, such as a file's, keeps its case. */
 export function sentence(text: string): string {
-  const begun = text.replace(/^[a-z]+(?=[ ,])/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
+  const begun = windowUnits(text).replace(
+    /^[a-z]+(?=[ ,])/,
+    (word) => word.charAt(0).toUpperCase() + word.slice(1),
+  );
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
 

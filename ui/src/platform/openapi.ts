@@ -7570,6 +7570,9 @@ export interface operations {
                 before?: number;
                 limit?: number;
                 tier?: string;
+                kind?: components["schemas"]["Kind"];
+                /** @description Words that the sentence has, in any case and order. */
+                words?: string;
             };
             header?: never;
             path?: never;

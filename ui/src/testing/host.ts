@@ -288,7 +288,15 @@ export class Network {
     const query = new URL(url, 'http://host').searchParams;
     const before = Number(query.get('before') ?? Number.POSITIVE_INFINITY);
     const tier = query.get('tier');
-    const entries = this.log.filter((entry) => entry.id < before && (tier === null || entry.tier === tier));
+    const kind = query.get('kind');
+    const words = (query.get('words') ?? '').toLowerCase().split(' ');
+    const entries = this.log.filter(
+      (entry) =>
+        entry.id < before &&
+        (tier === null || entry.tier === tier) &&
+        (kind === null || entry.kind === kind) &&
+        words.every((word) => entry.sentence.toLowerCase().includes(word)),
+    );
     return entries.slice(0, Number(query.get('limit')));
   }
 

@@ -12,7 +12,7 @@ use sse_stream::SseByteStream;
 use std::path::PathBuf;
 use tierbar_core::{
     Code, Error, TierId,
-    journal::{Entry, Kind},
+    journal::{Entry, Filter, Kind},
 };
 
 /// The most entries that the host returns at once.
@@ -26,6 +26,17 @@ pub(crate) struct Args {
     /// Show only entries of this tier
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
+    /// Show only entries of this kind, such as unload or crash
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<Kind>,
+    /// Show only entries with all of these words
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value = "",
+        hide_default_value = true
+    )]
+    find: String,
     /// Number of recent entries
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     limit: u32,
@@ -36,7 +47,7 @@ pub(crate) struct Args {
 
 #[derive(Debug)]
 struct Log {
-    tier: Option<TierId>,
+    filter: Filter,
     json: bool,
     zone: TimeZone,
     /// The ID of the last printed entry.
@@ -47,7 +58,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let tier = args.tier.map(TierId::new).transpose();
     let tier = tier.map_err(|wrong| Error::new(Code::TierUnknown, wrong))?;
     let mut log = Log {
-        tier,
+        filter: Filter::new(tier, args.kind, &args.find),
         json: args.json,
         zone: TimeZone::system(),
         last: 0,
@@ -58,7 +69,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let newest_first = match Client::running(home.as_ref()) {
         Ok(client) => log.fetch(&client, args.limit).await?,
         // The log can be read while no host runs.
-        Err(_) => tierbar_host::past_log(home, log.tier.clone(), args.limit).await?,
+        Err(_) => tierbar_host::past_log(home, log.filter.clone(), args.limit).await?,
     };
     if newest_first.is_empty() && !log.json {
         output::error_line(&match &log.tier {
@@ -85,7 +96,7 @@ impl Log {
                     continue;
                 };
                 let entry: Entry = read(serde_json::from_str(&data).unwrap_or_default())?;
-                if self.tier.is_none() || self.tier == entry.what.tier {
+                if self.filter.matches(&entry.what) {
                     self.print(vec![entry]);
                 }
             }
@@ -100,6 +111,7 @@ impl Log {
         struct Page {
             entries: Vec<Entry>,
         }
+        let words = self.filter.words().join(" ");
         let mut fetched: Vec<Entry> = Vec::new();
         loop {
             let left = most.saturating_sub(u32::try_from(fetched.len()).unwrap_or(u32::MAX));
@@ -111,7 +123,10 @@ impl Log {
             let limit_text = limit.to_string();
             let mut query = vec![("limit", limit_text.as_str())];
             query.extend(before.as_deref().map(|before| ("before", before)));
-            query.extend(self.tier.as_ref().map(|tier| ("tier", tier.as_str())));
+            let Filter { tier, kind, .. } = &self.filter;
+            query.extend(tier.as_ref().map(|tier| ("tier", tier.as_str())));
+            query.extend(kind.map(|kind| ("kind", kind.as_str())));
+            query.push(("words", words.as_str()));
             let Page { entries } = read(client.get(&admin(&["log"], &query)).await?)?;
             let page_len = entries.len();
             let new = entries.into_iter().take_while(|entry| entry.id > self.last);
@@ -154,6 +169,12 @@ fn line(entry: &Entry, zone: &TimeZone) -> String {
     format!("{at}  {:<8}  {sentence}", kind_name(entry.what.kind))
 }
 
+/// Reads a kind as the log prints it.
+fn kind(text: &str) -> Result<Kind, String> {
+    serde_json::from_value(text.replace('-', "_").into())
+        .map_err(|_| "this is no kind of event; `tierbar log` shows them".to_owned())
+}
+
 fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Load => "load",
@@ -175,6 +196,14 @@ fn kind_name(kind: Kind) -> &'static str {
 mod tests {
     use super::*;
     use tierbar_core::journal::LogEvent;
+
+    #[test]
+    fn a_kind_is_read_as_it_is_printed() {
+        for known in [Kind::StepDown, Kind::Load, Kind::Calm] {
+            assert_eq!(kind(kind_name(known)), Ok(known));
+        }
+        assert!(kind("tea").is_err());
+    }
 
     #[test]
     fn an_entry_is_one_line_in_local_time() {

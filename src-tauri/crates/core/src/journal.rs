@@ -110,6 +110,45 @@ impl LogEvent {
     }
 }
 
+/// Which events are listed; by default, all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    pub tier: Option<TierId>,
+    pub kind: Option<Kind>,
+    /// In lower case. The sentence has each of them, in any case.
+    words: Vec<String>,
+}
+
+impl Filter {
+    #[must_use]
+    pub fn new(tier: Option<TierId>, kind: Option<Kind>, words: &str) -> Self {
+        Self {
+            tier,
+            kind,
+            words: words
+                .split_whitespace()
+                .map(str::to_ascii_lowercase)
+                .collect(),
+        }
+    }
+
+    #[must_use]
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    #[must_use]
+    pub fn matches(&self, event: &LogEvent) -> bool {
+        let sentence = event.sentence.to_ascii_lowercase();
+        (self.tier.is_none() || self.tier == event.tier)
+            && self.kind.is_none_or(|kind| kind == event.kind)
+            && self
+                .words
+                .iter()
+                .all(|word| sentence.contains(word.as_str()))
+    }
+}
+
 /// Where events are recorded.
 pub trait Journal: Send + Sync + fmt::Debug {
     /// Records an event of this moment. Never blocks; an event that cannot be kept is lost.
@@ -131,6 +170,22 @@ mod tests {
         for kind in [Kind::StepDown, Kind::Load, Kind::Note] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
+    }
+
+    #[test]
+    fn a_filter_needs_each_of_its_words() {
+        let tier = TierId::new("fast").unwrap();
+        let event = LogEvent::of(Kind::Crash, &tier, None, "the worker of fast was Killed");
+        let lists = |tier, kind, words| Filter::new(tier, kind, words).matches(&event);
+        assert!(lists(None, None, ""));
+        assert!(lists(
+            Some(tier.clone()),
+            Some(Kind::Crash),
+            "KILLED  worker"
+        ));
+        assert!(!lists(Some(TierId::new("heavy").unwrap()), None, ""));
+        assert!(!lists(None, Some(Kind::Load), ""));
+        assert!(!lists(None, None, "killed heavy"));
     }
 
     #[test]

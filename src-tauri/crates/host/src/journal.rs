@@ -10,8 +10,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::{
-    Error, TierId,
-    journal::{Entry, Journal, Kind, LogEvent},
+    Error,
+    journal::{Entry, Filter, Journal, Kind, LogEvent},
 };
 use tierbar_gateway::Metrics;
 use tierbar_store::Store;
@@ -32,14 +32,14 @@ const LONGEST: usize = 1000;
 /// `Storage` if the database cannot be read.
 pub async fn past_log(
     home: Option<PathBuf>,
-    tier: Option<TierId>,
+    filter: Filter,
     limit: u32,
 ) -> Result<Vec<Entry>, Error> {
     let store = blocking("opening the log", move || {
         let database = Folder::open(home)?.database();
         Store::open(&database)
     });
-    store.await?.entries(None, tier, limit).await
+    store.await?.entries(None, filter, limit).await
 }
 
 /// The handle on the log; a task that ends with it writes to the store.
@@ -205,10 +205,16 @@ mod tests {
             assert_eq!((entry.id, entry.what.sentence.as_str()), (expected, "one"));
             assert!(entry.at_ms > 1_700_000_000_000, "{}", entry.at_ms);
             // An announced entry is in the store.
-            let kept = store(folder.path()).entries(None, None, 9).await.unwrap();
+            let kept = store(folder.path())
+                .entries(None, Filter::default(), 9)
+                .await
+                .unwrap();
             assert!(kept.contains(&entry));
             ledger.flush().await;
-            let kept = store(folder.path()).entries(None, None, 9).await.unwrap();
+            let kept = store(folder.path())
+                .entries(None, Filter::default(), 9)
+                .await
+                .unwrap();
             assert_eq!(kept[0].id, expected + 1);
         }
     }
@@ -245,10 +251,16 @@ mod tests {
         store.add_entries(vec![taken.clone()]).await.unwrap();
         ledger.record(event("lost"));
         assert_eq!(watched.recv().await.unwrap().what.sentence, "lost");
-        assert_eq!(store.entries(None, None, 9).await.unwrap(), [taken]);
+        assert_eq!(
+            store.entries(None, Filter::default(), 9).await.unwrap(),
+            [taken]
+        );
         ledger.record(event("kept"));
         let kept = watched.recv().await.unwrap();
-        assert_eq!(store.entries(None, None, 1).await.unwrap(), [kept]);
+        assert_eq!(
+            store.entries(None, Filter::default(), 1).await.unwrap(),
+            [kept]
+        );
     }
 
     #[tokio::test]
@@ -263,7 +275,7 @@ mod tests {
             ledger.record(event(count.to_string()));
         }
         ledger.flush().await;
-        let kept = store.entries(None, None, 2000).await.unwrap();
+        let kept = store.entries(None, Filter::default(), 2000).await.unwrap();
         assert_eq!(kept.len(), WAITING + 1);
         let mut notes = kept.iter().filter(|entry| entry.what.kind == Kind::Note);
         let expected = "3 more events happened than the log could record";

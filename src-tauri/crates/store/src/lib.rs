@@ -37,10 +37,10 @@ pub use turns::{NewTurn, OpenedTurn, Parent};
 use database::Database;
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
-    Code, Error, TierId,
+    Code, Error,
     chat::{Chat, ChatSummary},
     history::Point,
-    journal::Entry,
+    journal::{Entry, Filter},
     schedule::Run,
     tasks::{
         Task,
@@ -221,15 +221,15 @@ impl Store {
             .await
     }
 
-    /// Returns the last `limit` entries before the one with the id `before`, newest first; of one tier, if given.
+    /// Returns the last `limit` entries before the one with the id `before`, newest first.
     pub async fn entries(
         &self,
         before: Option<u64>,
-        tier: Option<TierId>,
+        filter: Filter,
         limit: u32,
     ) -> Result<Vec<Entry>, Error> {
         self.call(move |database| {
-            database.read(|connection| log::before(connection, before, tier.as_ref(), limit))
+            database.read(|connection| log::before(connection, before, &filter, limit))
         })
         .await
     }

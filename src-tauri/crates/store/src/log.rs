@@ -1,10 +1,10 @@
 //! The table of the event log.
 
 use crate::word::Word;
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, params, params_from_iter, types::Value};
 use tierbar_core::{
     ModelId, TierId,
-    journal::{Entry, Kind, LogEvent},
+    journal::{Entry, Filter, Kind, LogEvent},
 };
 
 /// How long entries are kept,
@@ -48,28 +48,36 @@ pub(crate) fn add(connection: &Connection, entries: &[Entry]) -> rusqlite::Resul
     Ok(())
 }
 
+/// The most words that are looked for.
+const WORDS: usize = 16;
+
 /// Returns entries before `before`, newest first.
 pub(crate) fn before(
     connection: &Connection,
     before: Option<u64>,
-    tier: Option<&TierId>,
+    filter: &Filter,
     limit: u32,
 ) -> rusqlite::Result<Vec<Entry>> {
-    let before = before.map_or(i64::MAX, signed);
-    match tier {
-        None => connection
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM log WHERE id < ?1 ORDER BY id DESC LIMIT ?2"
-            ))?
-            .query_map(params![before, limit], entry)?
-            .collect(),
-        Some(tier) => connection
-            .prepare_cached(&format!(
-                "SELECT {COLUMNS} FROM log WHERE tier = ?3 AND id < ?1 ORDER BY id DESC LIMIT ?2"
-            ))?
-            .query_map(params![before, limit, tier.as_str()], entry)?
-            .collect(),
+    let mut query = format!("SELECT {COLUMNS} FROM log WHERE id < ?");
+    let mut values = vec![Value::from(before.map_or(i64::MAX, signed))];
+    if let Some(tier) = &filter.tier {
+        query.push_str(" AND tier = ?");
+        values.push(Value::from(tier.as_str().to_owned()));
     }
+    if let Some(kind) = filter.kind {
+        query.push_str(" AND kind = ?");
+        values.push(Value::from(kind.as_str().to_owned()));
+    }
+    for word in filter.words().iter().take(WORDS) {
+        query.push_str(" AND instr(lower(sentence), ?) > 0");
+        values.push(Value::from(word.clone()));
+    }
+    query.push_str(" ORDER BY id DESC LIMIT ?");
+    values.push(Value::from(i64::from(limit)));
+    connection
+        .prepare_cached(&query)?
+        .query_map(params_from_iter(values), entry)?
+        .collect()
 }
 
 /// Returns the largest id.

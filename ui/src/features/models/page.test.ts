@@ -244,7 +244,7 @@ describe('installed models', () => {
       .getAllByRole('row')
       .map((line) => [...line.children].map((cell) => cell.textContent));
     expect(cells).toEqual([
-      ['Memory', 'GiB'],
+      ['Memory', 'GB'],
       ['Weights', '2.50'],
       ['KV cache', '0.75'],
       ['Tierbar', '0.25'],
@@ -321,7 +321,7 @@ describe('installed models', () => {
     const button = () => within(local('nomic')).getByTestId('model-slot');
     expect(within(local('nomic')).queryByTestId('model-use')).toBeNull();
     expect(button().textContent).toBe(use);
-    expect(local('nomic').textContent).toContain('Loads beside a chat model: it needs 251 MiB.');
+    expect(local('nomic').textContent).toContain('Loads beside a chat model: it needs 251 MB.');
     models = [model([tier])];
     await fireEvent.click(button());
     await until(() => button().textContent === stop);
@@ -488,7 +488,7 @@ describe('available models', () => {
     const quant = await screen.findByTestId<HTMLSelectElement>('offer-quant');
     await fireEvent.change(quant, { target: { value: 'o/big-GGUF:Q4_K_M' } });
     expect(screen.getByTestId('offer-why').textContent).toContain(
-      'It needs 20 GiB and models may take 12 GiB.',
+      'It needs 20 GB and models may take 12 GB.',
     );
     await fireEvent.click(screen.getByTestId('offer-get'));
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([]);
@@ -511,7 +511,7 @@ describe('available models', () => {
     await open();
     await fireEvent.click(await screen.findByTestId('offer-get'));
     expect((await screen.findByTestId('error-banner')).textContent).toMatch(
-      /It needs 20 GiB\..*Take o\/odd:Q2 instead\./,
+      /It needs 20 GB\..*Take o\/odd:Q2 instead\./,
     );
     await fireEvent.click(screen.getByTestId('offer-get'));
     await fireEvent.click(screen.getByTestId('confirm'));

@@ -46,8 +46,8 @@ it('shows events live, newest first, with their kind', async () => {
     entry(2, 'fast', 'crash', 'the worker of fast was killed by signal 9'),
   );
   await until(() => lines().length === 2);
-  expect(lines()[0]).toMatch(/^\d\d:\d\d:\d\d Crash the worker of fast was killed by signal 9$/);
-  expect(lines()[1]).toMatch(/Load fast loads smol for a request: 1.0 GiB planned$/);
+  expect(lines()[0]).toMatch(/^\d\d:\d\d:\d\d Crash The worker of fast was killed by signal 9\.$/);
+  expect(lines()[1]).toMatch(/Load Fast loads smol for a request: 1.0 GB planned\.$/);
 });
 
 it('shows the events of one tier when chosen', async () => {
@@ -62,7 +62,29 @@ it('shows the events of one tier when chosen', async () => {
   network.eventStreams[0]?.event('log', entry(3, 'primary', 'unload', 'primary was ended'));
   network.eventStreams[0]?.event('log', entry(4, 'fast', 'unload', 'fast was ended'));
   await until(() => lines().length === 2);
-  expect(lines()[0]).toContain('fast was ended');
+  expect(lines()[0]).toContain('Fast was ended.');
+});
+
+it('shows the events of a kind and with some words', async () => {
+  network.log = [
+    entry(3, 'fast', 'unload', 'unloaded fast on quit, freed 68 MiB'),
+    entry(2, 'heavy', 'unload', 'heavy was unloaded to make room for fast; freed 3.0 GiB'),
+    entry(1, 'fast', 'ready', 'fast is ready'),
+  ];
+  await open();
+  await until(() => screen.queryByTestId('log') && lines().length === 3);
+  await fireEvent.change(screen.getByTestId('log-kind'), { target: { value: 'unload' } });
+  await until(() => lines().length === 2);
+  expect(lines()[0]).toMatch(/Unloaded fast on quit, freed 68 MB\.$/);
+  await fireEvent.input(screen.getByTestId('log-find'), { target: { value: 'Room heavy ' } });
+  await until(() => lines().length === 1);
+  expect(lines()[0]).toContain('Heavy was unloaded to make room for fast; freed 3.0 GB.');
+  network.eventStreams[0]?.event('log', entry(4, 'fast', 'unload', 'unloaded fast on quit'));
+  network.eventStreams[0]?.event('log', entry(5, 'fast', 'unload', 'fast made room for heavy'));
+  await until(() => lines().length === 2);
+  expect(lines()[0]).toContain('Fast made room for heavy.');
+  await fireEvent.input(screen.getByTestId('log-find'), { target: { value: 'tea' } });
+  expect((await screen.findByTestId('log-empty')).textContent).toContain('No events match.');
 });
 
 it('shows that there are no events, or why they cannot be read', async () => {

@@ -1,10 +1,16 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { Entry, TierId } from '../../platform/openapi';
+import type { Entry, Kind } from '../../platform/openapi';
 
 /** Entries per request. */
 export const PAGE = 50;
 /** Entries kept in the page; `tierbar log` shows older ones. */
 export const MAX_ENTRIES = 1000;
+
+export interface Filter {
+  tier: string;
+  kind: Kind | '';
+  words: string;
+}
 
 /** The part of the event log that is shown, newest first. */
 export class EventLog {
@@ -13,8 +19,8 @@ export class EventLog {
   more = $state(false);
   busy = $state(false);
   problem = $state<ApiError | null>(null);
-  /** The tier whose events are shown; `null` for all. */
-  tier = $state<TierId | null>(null);
+  /** Which events are shown: those of a tier, of a kind, and with all of the words. Empty for all. */
+  filter = $state.raw<Filter>({ tier: '', kind: '', words: '' });
   #api: Api;
   /** Counts loads: the answer to an older one is ignored. */
   #requests = 0;
@@ -23,8 +29,8 @@ export class EventLog {
     this.#api = api;
   }
 
-  async show(tier: TierId | null): Promise<void> {
-    this.tier = tier;
+  async show(change: Partial<Filter>): Promise<void> {
+    this.filter = { ...this.filter, ...change };
     await this.load();
   }
 
@@ -37,7 +43,7 @@ export class EventLog {
       if (request !== this.#requests) return;
       // Entries that arrived live meanwhile are not in the answer.
       const newest = entries[0]?.id ?? 0;
-      const since = (this.entries ?? []).filter(({ id, tier }) => id > newest && this.#shows(tier));
+      const since = (this.entries ?? []).filter((entry) => entry.id > newest && this.#shows(entry));
       this.entries = [...since, ...entries];
       this.more = entries.length === PAGE;
       this.problem = null;
@@ -70,13 +76,22 @@ export class EventLog {
   /** Adds an entry of the event stream. */
   add(entry: Entry): void {
     const newest = this.entries?.[0]?.id ?? 0;
-    if (entry.id <= newest || !this.#shows(entry.tier)) return;
+    if (entry.id <= newest || !this.#shows(entry)) return;
     this.entries = [entry, ...(this.entries ?? [])];
     this.#cut();
   }
 
-  #shows(tier: TierId | null): boolean {
-    return this.tier === null || this.tier === tier;
+  #shows(entry: Entry): boolean {
+    const { tier, kind, words } = this.filter;
+    const sentence = entry.sentence.toLowerCase();
+    return (
+      (tier === '' || tier === entry.tier) &&
+      (kind === '' || kind === entry.kind) &&
+      words
+        .toLowerCase()
+        .split(/\s+/)
+        .every((word) => sentence.includes(word))
+    );
   }
 
   #cut(): void {
@@ -86,7 +101,14 @@ export class EventLog {
   }
 
   async #page(before?: number): Promise<Entry[]> {
-    const query = { limit: PAGE, before, tier: this.tier ?? undefined };
+    const { tier, kind, words } = this.filter;
+    const query = {
+      limit: PAGE,
+      before,
+      tier: tier || undefined,
+      kind: kind || undefined,
+      words: words || undefined,
+    };
     const { entries } = await this.#api.get('/tierbar/v1/log', { query });
     return entries;
   }

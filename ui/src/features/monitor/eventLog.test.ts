@@ -39,14 +39,14 @@ describe('the event log', () => {
 
   it('adds each live entry once, and only of the tier shown', async () => {
     network.log = [entry(2, 'heavy'), entry(1)];
-    await log.show('heavy');
+    await log.show({ tier: 'heavy' });
     expect(ids()).toEqual([2]);
     log.add(entry(3));
     log.add(entry(4, null, 'alarm'));
     log.add(entry(5, 'heavy'));
     log.add(entry(5, 'heavy'));
     expect(ids()).toEqual([5, 2]);
-    await log.show(null);
+    await log.show({ tier: '' });
     // This host has not stored the live entries.
     expect(ids()).toEqual([5, 2, 1]);
   });
@@ -62,8 +62,8 @@ describe('the event log', () => {
 
   it('ignores an answer that arrives after another tier was chosen', async () => {
     network.log = [entry(2, 'heavy'), entry(1)];
-    const first = log.show('heavy');
-    await Promise.all([first, log.show('fast')]);
+    const first = log.show({ tier: 'heavy' });
+    await Promise.all([first, log.show({ tier: 'fast' })]);
     expect(ids()).toEqual([1]);
     expect(log.busy).toBe(false);
   });

@@ -1,6 +1,7 @@
 import { memory } from '../../lib/format';
 import type { Line, LoadPlan, Ram, Status, TierState, TierStatus } from '../../platform/openapi';
 import { GROUP } from '../models/labels';
+import { holdsModel } from '../tiers/tiers';
 
 /** RAM as one bar, from the left: other apps, the tiers, what is available. In shares of the whole. */
 export interface MemoryBar {
@@ -89,6 +90,15 @@ export function memoryText(tier: TierStatus): string | null {
   const held = tier.footprint_bytes === null ? null : memory(tier.footprint_bytes);
   if (planned) return held ? `${held} used of ${planned} planned` : `${planned} planned`;
   return held && `${held} used`;
+}
+
+/** Describes what models hold: `1 model loaded · 62 MB`. */
+export function loadedText(tiers: TierStatus[]): string {
+  const models = tiers.filter(({ state, pid }) => holdsModel(state) && pid !== null);
+  if (models.length === 0) return 'No model loaded';
+  const held = sum(models, heldBytes);
+  const count = models.length === 1 ? '1 model loaded' : `${models.length} models loaded`;
+  return held > 0 ? `${count} · ${memory(held)}` : count;
 }
 
 export function sum<T>(items: T[], bytes: (item: T) => number): number {

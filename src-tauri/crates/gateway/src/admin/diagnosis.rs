@@ -11,7 +11,10 @@ use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tierbar_core::diagnosis::{Diagnosis, Sources};
+use tierbar_core::{
+    diagnosis::{Diagnosis, Sources},
+    journal::Filter,
+};
 use utoipa::ToSchema;
 
 /// More events than these of one day tell nothing new.
@@ -39,7 +42,10 @@ pub(crate) async fn diagnose(State(admin): State<Arc<Admin>>) -> Result<Json<Dia
     let status = admin.services.status();
     // What cannot be read is left out: it may be what the report is about.
     let models = admin.models.list().await.map(|listed| listed.models);
-    let log = admin.store.entries(None, None, LOG_ENTRIES).await;
+    let log = admin
+        .store
+        .entries(None, Filter::default(), LOG_ENTRIES)
+        .await;
     let mut benches = BTreeMap::new();
     for tier in &status.tiers {
         if let Ok(Some(report)) = admin.measures.last_bench(tier.id.clone()).await {

@@ -11,7 +11,10 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId, journal::Entry};
+use tierbar_core::{
+    Code, Error, TierId,
+    journal::{Entry, Filter, Kind},
+};
 use utoipa::ToSchema;
 
 const LONGEST_PAGE: u32 = 1000;
@@ -25,6 +28,10 @@ pub(crate) struct Question {
     #[param(minimum = 1, maximum = 1000)]
     limit: u32,
     tier: Option<String>,
+    kind: Option<Kind>,
+    /// Words that the sentence has, in any case and order.
+    #[serde(default)]
+    words: String,
 }
 
 fn hundred() -> u32 {
@@ -56,6 +63,8 @@ pub(crate) async fn log(
         before,
         limit,
         tier,
+        kind,
+        words,
     } = read_query(question)?;
     if !(1..=LONGEST_PAGE).contains(&limit) {
         let message = format!("limit is {limit}; it must be between 1 and {LONGEST_PAGE}");
@@ -66,6 +75,7 @@ pub(crate) async fn log(
         .map(TierId::new)
         .transpose()
         .map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
-    let entries = admin.store.entries(before, tier, limit).await?;
+    let filter = Filter::new(tier, kind, &words);
+    let entries = admin.store.entries(before, filter, limit).await?;
     Ok(Json(EventLog { entries }))
 }

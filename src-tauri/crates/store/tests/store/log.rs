@@ -3,7 +3,7 @@
 use crate::support::Fixture;
 use tierbar_core::{
     ModelId, TierId,
-    journal::{Entry, Kind, LogEvent},
+    journal::{Entry, Filter, Kind, LogEvent},
 };
 
 fn entry(id: u64, at_ms: u64, kind: Kind, tier: Option<&str>) -> Entry {
@@ -42,18 +42,21 @@ async fn entries_survive_a_restart_and_are_paged_newest_first() {
     }
     let store = fixture.store();
     assert_eq!(store.last_entry().await.unwrap(), 7);
-    let mut all = store.entries(None, None, 100).await.unwrap();
+    let mut all = store.entries(None, Filter::default(), 100).await.unwrap();
     all.reverse();
     assert_eq!(all, written);
-    let page = store.entries(None, None, 3).await.unwrap();
+    let page = store.entries(None, Filter::default(), 3).await.unwrap();
     assert_eq!(ids(&page), [7, 6, 5]);
-    let next = store.entries(Some(5), None, 3).await.unwrap();
+    let next = store.entries(Some(5), Filter::default(), 3).await.unwrap();
     assert_eq!(ids(&next), [4, 3, 2]);
-    let heavy = Some(TierId::new("heavy").unwrap());
+    let heavy = Filter::new(Some(TierId::new("heavy").unwrap()), None, "");
     let page = store.entries(None, heavy.clone(), 1).await.unwrap();
     assert_eq!(ids(&page), [5]);
     let next = store.entries(Some(5), heavy, 9).await.unwrap();
     assert_eq!(ids(&next), [2]);
+    let alarms = Filter::new(None, Some(Kind::Alarm), "");
+    let page = store.entries(None, alarms, 9).await.unwrap();
+    assert_eq!(ids(&page), [6, 3]);
 }
 
 #[tokio::test]
@@ -68,11 +71,17 @@ async fn entries_are_limited_to_thirty_days_and_fifty_thousand() {
     add(1, 1000).await;
     add(2, 2000).await;
     add(3, 1000 + 30 * DAY).await;
-    assert_eq!(ids(&store.entries(None, None, 9).await.unwrap()), [3, 2, 1]);
+    assert_eq!(
+        ids(&store.entries(None, Filter::default(), 9).await.unwrap()),
+        [3, 2, 1]
+    );
     add(4, 1001 + 30 * DAY).await;
-    assert_eq!(ids(&store.entries(None, None, 9).await.unwrap()), [4, 3, 2]);
+    assert_eq!(
+        ids(&store.entries(None, Filter::default(), 9).await.unwrap()),
+        [4, 3, 2]
+    );
     add(50_002, 1002 + 30 * DAY).await;
-    let left = ids(&store.entries(None, None, 9).await.unwrap());
+    let left = ids(&store.entries(None, Filter::default(), 9).await.unwrap());
     assert_eq!(left, [50_002, 4, 3]);
 }
 
@@ -85,7 +94,7 @@ async fn a_clock_briefly_ahead_deletes_no_entries() {
     let year = 365 * 24 * 3600 * 1000;
     let ahead = entry(101, year, Kind::Load, Some("fast"));
     store.add_entries(vec![ahead]).await.unwrap();
-    let left = store.entries(None, None, 1000).await.unwrap();
+    let left = store.entries(None, Filter::default(), 1000).await.unwrap();
     assert_eq!(left.len(), 93);
 }
 
@@ -99,7 +108,7 @@ async fn an_unknown_kind_of_entry_is_read_as_a_note() {
     newer
         .execute("UPDATE log SET kind = 'moon_phase'", [])
         .unwrap();
-    let read = store.entries(None, None, 1).await.unwrap();
+    let read = store.entries(None, Filter::default(), 1).await.unwrap();
     assert_eq!(read[0].what.kind, Kind::Note);
     assert_eq!(read[0].what.sentence, written.what.sentence);
 }
@@ -115,5 +124,8 @@ async fn a_database_without_a_log_gets_one() {
     let store = fixture.store();
     let written = entry(1, 1, Kind::Crash, Some("fast"));
     store.add_entries(vec![written.clone()]).await.unwrap();
-    assert_eq!(store.entries(None, None, 1).await.unwrap(), [written]);
+    assert_eq!(
+        store.entries(None, Filter::default(), 1).await.unwrap(),
+        [written]
+    );
 }

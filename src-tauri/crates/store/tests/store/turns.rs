@@ -4,6 +4,7 @@ use crate::support::Fixture;
 use tierbar_core::{
     Code,
     chat::{AnswerFacts, Attachment, Chat, Finish, Part, Role, branch, text_parts},
+    journal::Filter,
 };
 use tierbar_store::{ChatFields, NewAttachment, NewMessage, NewTurn, OpenedTurn, Parent, Store};
 
@@ -458,5 +459,12 @@ async fn a_database_of_november_2026_opens_unchanged() {
 
     let keys = store.keys().await.unwrap();
     assert_eq!(keys.len(), 1);
-    assert_eq!(store.entries(None, None, 10).await.unwrap().len(), 3);
+    assert_eq!(
+        store
+            .entries(None, Filter::default(), 10)
+            .await
+            .unwrap()
+            .len(),
+        3
+    );
 }

@@ -199,13 +199,13 @@ pub(super) fn ready(
 /// A worker was ended and is gone.
 pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
     let worker = &gone.worker;
-    let freed = match worker.footprint_bytes {
+    let back = match worker.footprint_bytes {
         Some(held) => gib(held),
         None => format!("up to {}", gib(worker.load.plan.total_bytes())),
     };
     match gone.end.code {
-        Code::ShuttingDown => format!("Unloaded {tier} on quit, freed {freed}"),
-        _ => format!("{}; freed {freed}", gone.end.message),
+        Code::ShuttingDown => format!("unloaded {tier} on quit, freed {back}"),
+        _ => format!("{}; freed {back}", gone.end.message),
     }
 }
 
