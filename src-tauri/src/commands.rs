@@ -18,10 +18,26 @@ pub(crate) struct Connection {
 }
 
 /// A section of the settings that can be opened.
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Section {
+    General,
     Models,
+    Tiers,
+    Connect,
+    Monitor,
+}
+
+impl Section {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::General => "general",
+            Self::Models => "models",
+            Self::Tiers => "tiers",
+            Self::Connect => "connect",
+            Self::Monitor => "monitor",
+        }
+    }
 }
 
 #[tauri::command]
@@ -44,11 +60,7 @@ pub(crate) fn open_chat(app: AppHandle) {
 
 #[tauri::command]
 pub(crate) fn open_settings(app: AppHandle, section: Option<Section>) {
-    let page = match section {
-        Some(Section::Models) => Page::Models,
-        None => Page::Settings,
-    };
-    windows::open(&app, page);
+    windows::open_at(&app, Page::Settings, section.map(Section::as_str));
 }
 
 #[tauri::command]

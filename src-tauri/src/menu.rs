@@ -137,10 +137,10 @@ impl Shown {
     fn update(&mut self, app: &AppHandle, wanted: &Item) -> tauri::Result<()> {
         let differs = self.item != *wanted;
         match (&mut self.native, wanted) {
-            (Native::Plain(item), Item::Text { text, .. } | Item::Action { text, .. }) => {
-                if differs {
-                    item.set_text(label(text))?;
-                }
+            (Native::Plain(item), Item::Text { text, .. } | Item::Action { text, .. })
+                if differs =>
+            {
+                item.set_text(label(text))?;
             }
             (Native::Check(item), Item::Check { text, checked, .. }) => {
                 if differs {

@@ -2,8 +2,10 @@
 
 use crate::platform;
 use clap::ValueEnum;
+use std::path::{Path, PathBuf};
 use tauri::{
-    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, webview::NewWindowResponse,
+    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder,
+    webview::{DownloadEvent, NewWindowResponse},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,9 +39,14 @@ impl Page {
 
 /// Opens the page's window, or brings it to the front. Callable from any thread.
 pub(crate) fn open(app: &AppHandle, page: Page) {
+    open_at(app, page, page.section());
+}
+
+/// As [`open`], at a section of the page.
+pub(crate) fn open_at(app: &AppHandle, page: Page, section: Option<&'static str>) {
     let shell = app.clone();
     let opened = app.run_on_main_thread(move || {
-        if let Err(error) = open_here(&shell, page) {
+        if let Err(error) = open_here(&shell, page, section) {
             tracing::error!(%error, window = page.label(), "the window could not be opened");
         }
     });
@@ -48,10 +55,10 @@ pub(crate) fn open(app: &AppHandle, page: Page) {
     }
 }
 
-fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
+fn open_here(app: &AppHandle, page: Page, section: Option<&str>) -> tauri::Result<()> {
     platform::show_in_dock(app, true);
     if let Some(window) = app.get_webview_window(page.label()) {
-        if let Some(section) = page.section() {
+        if let Some(section) = section {
             window.eval(format!("location.hash = '{section}'"))?;
         }
         window.unminimize()?;
@@ -65,8 +72,10 @@ fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
             .inner_size(960.0, 680.0)
             .min_inner_size(640.0, 480.0),
         Page::Settings | Page::Models | Page::Monitor => {
-            let section = page.section().map(|section| format!("#{section}"));
-            let file = format!("settings.html{}", section.unwrap_or_default());
+            let file = section.map_or_else(
+                || "settings.html".to_owned(),
+                |section| format!("settings.html#{section}"),
+            );
             WebviewWindowBuilder::new(app, page.label(), url(&file))
                 .title("Tierbar Settings")
                 .inner_size(720.0, 560.0)
@@ -86,13 +95,36 @@ fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
             open_in_browser(&url);
             NewWindowResponse::Deny
         })
+        .on_download(|_, event| match event {
+            DownloadEvent::Requested { url, destination } => {
+                *destination = unused(destination);
+                is_own_file(&url)
+            }
+            _ => true,
+        })
         .build()?
         .set_focus()
 }
 
 /// Whether a window may show the URL: the app's own pages only.
 fn is_own(url: &Url) -> bool {
-    url.scheme() == "tauri" && url.host_str() == Some("localhost")
+    (url.scheme() == "tauri" && url.host_str() == Some("localhost")) || is_own_file(url)
+}
+
+/// Whether the URL is a file that a page of the app has made, such as an exported chat.
+fn is_own_file(url: &Url) -> bool {
+    url.scheme() == "blob" && url.path().starts_with("tauri://localhost/")
+}
+
+/// The path, with a number if a file has its name: a download replaces nothing.
+fn unused(path: &Path) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let numbered =
+        (2_u32..1000).map(|number| path.with_file_name(format!("{stem} {number}.{extension}")));
+    let mut paths = std::iter::once(path.to_owned()).chain(numbered);
+    let free = paths.find(|path| !path.exists());
+    free.unwrap_or_else(|| path.to_owned())
 }
 
 /// Opens a link to the web in the browser. The pages run no foreign scripts, so only a click gets here.
@@ -115,6 +147,7 @@ mod tests {
         for own in [
             "tauri://localhost/index.html",
             "tauri://localhost/settings.html#tiers",
+            "blob:tauri://localhost/6f0c",
         ] {
             assert!(is_own(&own.parse().unwrap()), "{own}");
         }
@@ -125,9 +158,18 @@ mod tests {
             "tauri://example.com/index.html",
             "file:///etc/passwd",
             "data:text/html,x",
+            "blob:https://example.com/6f0c",
             "about:blank",
         ] {
             assert!(!is_own(&foreign.parse().unwrap()), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_download_replaces_no_file() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (wanted, free) in [("Cargo.toml", "Cargo 2.toml"), ("Rivers.md", "Rivers.md")] {
+            assert_eq!(unused(&folder.join(wanted)), folder.join(free));
         }
     }
 }

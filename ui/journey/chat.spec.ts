@@ -41,6 +41,7 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   await expect(answer.getByTestId('answer-stats')).toContainText('tok/s');
 
   await item.hover();
+  await item.getByTestId('chat-menu').click();
   await item.getByTestId('chat-rename').click();
   await chat.getByTestId('chat-title-input').fill('Numbers');
   await chat.getByTestId('chat-title-input').press('Enter');
@@ -49,9 +50,15 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   await expect(item).toHaveText('Numbers');
 
   await item.hover();
+  await item.getByTestId('chat-menu').click();
   await item.getByTestId('chat-delete').click();
-  await expect(chat.getByRole('dialog')).toContainText('Delete “Numbers”?');
-  await chat.getByTestId('confirm').click();
+  await expect(item).toHaveCount(0);
+  await chat.getByTestId('undo').click();
+  await expect(item).toHaveText('Numbers');
+  await chat.getByTestId('search').fill('numb');
+  await expect(item).toContainText('Numbers');
+  await chat.getByTestId('search').fill('');
+  await item.getByRole('button', { name: 'Numbers' }).first().press('Delete');
   await expect(item).toHaveCount(0);
   await chat.reload();
   await expect(chat.getByText('Your chats appear here. They stay on this computer.')).toBeVisible();

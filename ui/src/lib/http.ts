@@ -146,6 +146,16 @@ export class Api {
     return this.#checked(method, path, request);
   }
 
+  /** Sends a file as it is. */
+  upload<P extends Path<'post'>>(path: P, file: Blob): Promise<Answer<'post', P>> {
+    return this.#json('post', path, { body: file });
+  }
+
+  /** The body of an answer as a file. */
+  async download<P extends Path<'get'>>(path: P, request: Request<'get', P>): Promise<Blob> {
+    return (await this.#checked('get', path, request)).blob();
+  }
+
   /** Whether requests have the token itself, as those of the app's windows do. */
   get hasToken(): boolean {
     return this.#connection?.token !== undefined;
@@ -214,7 +224,7 @@ export class Api {
     else if (half !== null) headers[SESSION] = half;
     if (body !== undefined) headers['content-type'] = 'application/json';
     const init: RequestInit = { method: method.toUpperCase(), headers, credentials: 'same-origin' };
-    if (body !== undefined) init.body = JSON.stringify(body);
+    if (body !== undefined) init.body = body instanceof Blob ? body : JSON.stringify(body);
     if (signal !== undefined) init.signal = signal;
     return { url: connection.url + address(path, parts), init };
   }

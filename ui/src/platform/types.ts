@@ -3,15 +3,19 @@ export interface Platform {
   /** The API's address and token. `url` is empty if the host serves the page; then a cookie replaces the token. */
   connection(): Promise<Connection>;
   /** Opens the settings, at the given section. */
-  openSettings(section?: 'models'): Promise<void>;
+  openSettings(section?: SettingsSection): Promise<void>;
   openChat(): Promise<void>;
   /** The login item; absent in a browser. */
   loginItem?: LoginItem;
   /** The `tierbar` command in the user's terminal; absent in a browser. */
   commandLine?: CommandLineTool;
+  /** Whether files are saved in the Downloads folder without a sign of it; a browser shows them itself. */
+  savesQuietly?: true;
   /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
 }
+
+export type SettingsSection = 'general' | 'models' | 'tiers' | 'connect' | 'monitor';
 
 export interface Connection {
   url: string;

@@ -2,6 +2,7 @@ import { vi } from 'vitest';
 import type {
   ChainStatus,
   Chat,
+  ChatImport,
   ChatMessage,
   ChatSummary,
   ContextUse,
@@ -222,6 +223,10 @@ function written(event: TurnEvent, number: number): string {
 export class Network {
   requests: Sent[] = [];
   chats: Chat[] = [];
+  /** Chats that can be restored. */
+  deleted: Chat[] = [];
+  /** The answer to the next import. */
+  imported: ChatImport = { chats: 0, messages: 0, known: 0, left_out: [] };
   /** The event log, newest first. */
   log: Entry[] = [];
   chains: ChainStatus[] = [];
@@ -335,10 +340,21 @@ export class Network {
 
   #chats(request: Sent): Response {
     const { method, path, body } = request;
-    const [, id, turns, turn, events] =
-      path.match(/^\/tierbar\/v1\/chats(?:\/([^/]+)(\/turns(?:\/([^/?]+)(\/events)?)?)?)?(?:\?.*)?$/) ?? [];
+    const { pathname, searchParams } = new URL(path, 'http://host');
+    const words = searchParams.get('search');
+    if (pathname === '/tierbar/v1/chats/import') return Response.json(this.imported);
+    const [, id, rest = '', turn, events] =
+      pathname.match(
+        /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/events)?)?)?$/,
+      ) ?? [];
     if (id === undefined) {
-      if (method === 'GET') return Response.json({ chats: this.chats.map(summary).reverse() });
+      if (method === 'GET' && words !== null) return Response.json({ chats: this.#found(words) });
+      if (method === 'GET') {
+        const chats = this.chats.map(summary).reverse();
+        return Response.json({
+          chats: [...chats.filter(({ pinned }) => pinned), ...chats.filter(({ pinned }) => !pinned)],
+        });
+      }
       this.#ids += 1;
       const at = `2026-01-01T00:00:${String(this.#ids).padStart(2, '0')}Z`;
       const chat: Chat = {
@@ -351,6 +367,7 @@ export class Network {
         instructions: body.instructions ?? '',
         sampling: body.sampling ?? {},
         thinking: body.thinking ?? null,
+        pinned: false,
         turn: null,
         leaf: null,
         messages: [],
@@ -358,8 +375,15 @@ export class Network {
       this.chats.push(chat);
       return Response.json(summary(chat), { status: 201 });
     }
+    if (rest === '/restore') {
+      this.chats.push(...this.deleted.filter((chat) => chat.id === id));
+      this.deleted = this.deleted.filter((chat) => chat.id !== id);
+    }
     const chat = this.chats.find((chat) => chat.id === id);
     if (!chat) return refusal(404, 'not_found', 'There is no such chat.');
+    if (rest === '/restore') return Response.json(summary(chat));
+    if (rest === '/export') return new Response(`# ${chat.title}\n`);
+    if (rest === '/fork') return this.#fork(chat, body.message);
     if (turn !== undefined) {
       const running = this.turns.find(({ id }) => id === turn);
       if (!running) return refusal(404, 'not_found', 'This turn is not running.');
@@ -367,15 +391,39 @@ export class Network {
       if (!running.ended) running.finish('stopped');
       return new Response(null, { status: 204 });
     }
-    if (turns) return this.#begin(chat, request);
+    if (rest === '/turns') return this.#begin(chat, request);
     if (method === 'DELETE') {
       const running = this.turns.find(({ id }) => id === chat.turn);
       running?.finish('stopped');
       this.chats = this.chats.filter((other) => other !== chat);
+      this.deleted.push(chat);
       return new Response(null, { status: 204 });
     }
     if (method === 'PATCH') Object.assign(chat, body);
     return Response.json(method === 'PATCH' ? summary(chat) : chat);
+  }
+
+  #found(words: string): ChatSummary[] {
+    const has = (text: string) => text.toLowerCase().includes(words.toLowerCase());
+    const text = ({ parts }: ChatMessage) => parts.map((part) => ('text' in part ? part.text : '')).join('');
+    return this.chats.flatMap((chat) => {
+      const hit = chat.messages.findLast((message) => has(text(message)));
+      if (!hit && !has(chat.title)) return [];
+      return [{ ...summary(chat), found: { message: hit?.id ?? null, excerpt: hit ? text(hit) : '' } }];
+    });
+  }
+
+  #fork(chat: Chat, last: number): Response {
+    this.#ids += 1;
+    const end = chat.messages.findIndex(({ id }) => id === last);
+    const fork: Chat = {
+      ...chat,
+      id: `c${this.#ids}`,
+      leaf: last,
+      messages: chat.messages.slice(0, end + 1),
+    };
+    this.chats.push(fork);
+    return Response.json(summary(fork), { status: 201 });
   }
 
   #begin(chat: Chat, request: Sent): Response {

@@ -1,6 +1,6 @@
 //! A client of the running host, or of one started for the duration of a command.
 
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::{
@@ -149,8 +149,17 @@ impl Client {
         self.json(Method::DELETE, path, None).await
     }
 
+    /// Posts a file as it is.
+    pub(crate) async fn upload(&self, path: &str, file: Vec<u8>) -> Result<Value, Error> {
+        let request = self.request(Method::POST, path).body(file);
+        self.parse(self.answer(path, request).await?).await
+    }
+
     async fn json(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
-        let response = self.send(method, path, body).await?;
+        self.parse(self.send(method, path, body).await?).await
+    }
+
+    async fn parse(&self, response: Response) -> Result<Value, Error> {
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
         }
@@ -165,15 +174,22 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Response, Error> {
-        let mut request = self
-            .http
-            .request(method, format!("{}{path}", self.url))
-            .bearer_auth(&self.token)
-            // A command does not come back later for an answer.
-            .header("x-tierbar-queue", "never");
+        let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.json(body);
         }
+        self.answer(path, request).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http
+            .request(method, format!("{}{path}", self.url))
+            .bearer_auth(&self.token)
+            // A command does not come back later for an answer.
+            .header("x-tierbar-queue", "never")
+    }
+
+    async fn answer(&self, path: &str, request: RequestBuilder) -> Result<Response, Error> {
         let sent = request.send().await;
         let response = sent.map_err(|error| self.unresponsive(&error.to_string()))?;
         let status = response.status();

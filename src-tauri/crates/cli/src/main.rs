@@ -3,6 +3,7 @@
 mod bench;
 mod candidates;
 mod chat;
+mod chats;
 mod client;
 mod confirm;
 mod connect;
@@ -94,6 +95,8 @@ enum Command {
     Resume(pause::Resume),
     /// Chat with a tier in the terminal
     Chat(chat::Args),
+    /// List, search, export, import and delete saved chats
+    Chats(chats::Args),
     /// Classify a message by type, urgency and the model it needs
     Triage(task::Triage),
     /// Shorten a text and list the names, numbers and dates it lost
@@ -169,6 +172,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Pause(args) => pause::pause(home, &args).await,
         Command::Resume(args) => pause::resume(home, &args).await,
         Command::Chat(args) => chat::run(home, args).await,
+        Command::Chats(args) => chats::run(home, args).await,
         Command::Triage(args) => task::triage(home, args).await,
         Command::Compress(args) => task::compress(home, args).await,
         Command::Summarize(args) => task::summarize(home, args).await,

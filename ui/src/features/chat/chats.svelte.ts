@@ -1,11 +1,32 @@
-import { type ApiError, asApiError, ConnectionError } from '../../lib/http';
-import type { ChatSummary } from '../../platform/openapi';
+import { ApiError, asApiError, ConnectionError } from '../../lib/http';
+import type { ChatImport, ChatSummary } from '../../platform/openapi';
 import { Conversation, type Surroundings } from './conversation.svelte';
+
+/** How long a deletion can be undone here. The host allows it for longer. */
+const UNDO_MS = 10_000;
+/** So long after the last key a search begins. */
+const TYPING_MS = 150;
+
+/** What has just been done. */
+export interface Done {
+  text: string;
+  /** The chat that was deleted, and whether it was shown. */
+  deleted?: { id: string; shown: boolean };
+}
 
 /** Owns the chat history and the conversations that are open on this page. */
 export class Chats {
-  /** Newest first. */
+  /** Pinned ones first, then newest first. */
   list = $state.raw<ChatSummary[]>([]);
+  /** The words that are searched; without any, all chats are shown. */
+  words = $state('');
+  /** What the last search has found. */
+  found = $state.raw<ChatSummary[] | null>(null);
+  /** What is shown for a while. */
+  done = $state.raw<Done | null>(null);
+  importing = $state(false);
+  /** The last import, until it has been read. */
+  imported = $state.raw<ChatImport | null>(null);
   problem = $state.raw<ApiError | null>(null);
   current: Conversation = $state.raw() as Conversation;
 
@@ -17,6 +38,8 @@ export class Chats {
   /** The chats may have changed since their last read began. */
   #stale = false;
   #reading: Promise<void> | null = null;
+  #typing: ReturnType<typeof setTimeout> | undefined;
+  #doneTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(around: Omit<Surroundings, 'onSummary'>) {
     this.#around = { ...around, onSummary: (summary) => this.#upsert(summary) };
@@ -44,6 +67,7 @@ export class Chats {
       const { chats } = await this.#around.api.get('/tierbar/v1/chats');
       this.list = chats;
       this.problem = null;
+      if (this.words.trim() !== '') void this.#search();
       const { current } = this;
       const { id } = current;
       if (current.problem instanceof ConnectionError) return await current.recover();
@@ -87,19 +111,121 @@ export class Chats {
     });
   }
 
+  async pin(id: string, pinned: boolean): Promise<void> {
+    await this.#try(async () => {
+      const { api } = this.#around;
+      this.#upsert(await api.patch('/tierbar/v1/chats/{id}', { path: { id }, body: { pinned } }));
+    });
+  }
+
+  /** Deletes a chat, which can be undone for a while. */
   async remove(id: string): Promise<void> {
     await this.#try(async () => {
       this.#file();
+      const title = this.list.find((chat) => chat.id === id)?.title;
+      const shown = this.current.id === id;
       await this.#around.api.delete('/tierbar/v1/chats/{id}', { path: { id } });
       this.#open.get(id)?.leave();
-      this.list = this.list.filter((chat) => chat.id !== id);
+      const others = (chats: ChatSummary[]) => chats.filter((chat) => chat.id !== id);
+      this.list = others(this.list);
+      if (this.found) this.found = others(this.found);
       this.#open.delete(id);
       if (this.current.id === id) this.startNew();
+      this.note({ text: `Deleted “${title || 'New Chat'}”.`, deleted: { id, shown } });
     });
+  }
+
+  async undo(): Promise<void> {
+    const deleted = this.done?.deleted;
+    if (!deleted) return;
+    this.dismiss();
+    await this.#try(async () => {
+      const path = { id: deleted.id };
+      this.#upsert(await this.#around.api.post('/tierbar/v1/chats/{id}/restore', { path }));
+      if (this.words.trim() !== '') void this.#search();
+      if (deleted.shown && this.current.id === null) await this.open(deleted.id);
+    });
+  }
+
+  /** Says what has been done, for a while. */
+  note(done: Done): void {
+    this.dismiss();
+    this.done = done;
+    this.#doneTimer = setTimeout(() => this.dismiss(), UNDO_MS);
+  }
+
+  dismiss(): void {
+    clearTimeout(this.#doneTimer);
+    this.done = null;
+  }
+
+  /** Opens a new chat with the branch up to this message. */
+  async fork(message: number): Promise<void> {
+    const { id } = this.current;
+    if (id === null) return;
+    await this.#try(async () => {
+      const { api } = this.#around;
+      const chat = await api.post('/tierbar/v1/chats/{id}/fork', { path: { id }, body: { message } });
+      this.#upsert(chat);
+      await this.open(chat.id);
+      this.note({ text: 'This is a new chat with the messages up to there.' });
+    });
+  }
+
+  /** The chat as a file; `null` if that failed. */
+  async export(id: string, format: 'markdown' | 'json'): Promise<Blob | null> {
+    let file: Blob | null = null;
+    await this.#try(async () => {
+      const path = '/tierbar/v1/chats/{id}/export';
+      file = await this.#around.api.download(path, { path: { id }, query: { format } });
+    });
+    return file;
+  }
+
+  /** Adds the chats of files, one file after the other. Those before one that is refused stay. */
+  async import(files: File[]): Promise<void> {
+    if (this.importing) return;
+    this.importing = true;
+    const sum: ChatImport = { chats: 0, messages: 0, known: 0, left_out: [] };
+    await this.#try(async () => {
+      for (const file of files) {
+        try {
+          add(sum, await this.#around.api.upload('/tierbar/v1/chats/import', file));
+        } catch (cause) {
+          const { code, message, hint, status } = asApiError(cause);
+          throw new ApiError(code, `“${file.name}” was not imported: ${message}`, hint, status);
+        }
+      }
+    });
+    this.importing = false;
+    if (this.problem === null || sum.chats > 0) this.imported = sum;
+    const { problem } = this;
+    await this.refresh();
+    this.problem ??= problem;
+  }
+
+  /** Searches once the user pauses typing. */
+  search(words: string): void {
+    this.words = words;
+    clearTimeout(this.#typing);
+    if (words.trim() === '') this.found = null;
+    else this.#typing = setTimeout(() => void this.#search(), TYPING_MS);
+  }
+
+  async #search(): Promise<void> {
+    const { words } = this;
+    try {
+      const { chats } = await this.#around.api.get('/tierbar/v1/chats', { query: { search: words } });
+      if (this.words === words) this.found = chats;
+    } catch (cause) {
+      if (this.words === words) this.problem = asApiError(cause);
+    }
   }
 
   /** The page goes away. Turns run on in the host. */
   leave(): void {
+    clearTimeout(this.#typing);
+    clearTimeout(this.#doneTimer);
     this.#blank.leave();
     for (const conversation of this.#open.values()) conversation.leave();
   }
@@ -113,7 +239,13 @@ export class Chats {
 
   #upsert(summary: ChatSummary): void {
     const others = this.list.filter((chat) => chat.id !== summary.id);
-    this.list = [summary, ...others].sort((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at));
+    const rank = ({ pinned }: ChatSummary) => Number(pinned);
+    this.list = [summary, ...others].sort(
+      (a, b) => rank(b) - rank(a) || Date.parse(b.updated_at) - Date.parse(a.updated_at),
+    );
+    const { found } = this;
+    if (found)
+      this.found = found.map((chat) => (chat.id === summary.id ? { ...summary, found: chat.found } : chat));
   }
 
   async #try(call: () => Promise<void>): Promise<void> {
@@ -123,5 +255,16 @@ export class Chats {
     } catch (cause) {
       this.problem = asApiError(cause);
     }
+  }
+}
+
+function add(sum: ChatImport, more: ChatImport): void {
+  sum.chats += more.chats;
+  sum.messages += more.messages;
+  sum.known += more.known;
+  for (const omission of more.left_out) {
+    const same = sum.left_out.find(({ what }) => what === omission.what);
+    if (same) same.count += omission.count;
+    else sum.left_out.push({ ...omission });
   }
 }

@@ -241,4 +241,90 @@ describe('the chat history', () => {
     await Promise.all([first, chats.refresh(), chats.refresh()]);
     expect(network.sent('GET', '/tierbar/v1/chats')).toHaveLength(2);
   });
+
+  it('restores a deleted chat, and shows it if it was shown', async () => {
+    await talk('First', '1');
+    chats.startNew();
+    await talk('Second', '2');
+    await chats.remove('c1');
+    expect(chats.done).toMatchObject({ text: 'Deleted “First”.', deleted: { id: 'c1', shown: false } });
+    await chats.undo();
+    expect(chats.list.map(({ title }) => title)).toEqual(['Second', 'First']);
+    expect(chats.current.id).toBe(network.chats.find(({ title }) => title === 'Second')?.id);
+    await chats.remove(chats.current.id ?? '');
+    expect(chats.current.id).toBeNull();
+    await chats.undo();
+    expect(chats.current.messages.map(({ content }) => content)).toEqual(['Second', '2']);
+    expect(chats.done).toBeNull();
+  });
+
+  it('says why a chat could not be restored', async () => {
+    await talk('First', '1');
+    await chats.remove('c1');
+    network.override = ({ path }) =>
+      path.endsWith('/restore') ? refusal(404, 'not_found', 'there is no chat "c1"') : null;
+    await chats.undo();
+    expect(chats.problem?.code).toBe('not_found');
+    expect(chats.done).toBeNull();
+  });
+
+  it('has pinned chats first', async () => {
+    await talk('First', '1');
+    chats.startNew();
+    await talk('Second', '2');
+    await chats.pin('c1', true);
+    expect(chats.list.map(({ title }) => title)).toEqual(['First', 'Second']);
+    await chats.refresh();
+    expect(chats.list.map(({ title }) => title)).toEqual(['First', 'Second']);
+  });
+
+  it('searches once typing pauses, and shows the answer to the last words only', async () => {
+    await talk('About rivers', 'The Rhine');
+    for (const words of ['r', 'rh', 'rhine']) chats.search(words);
+    await until(() => chats.found !== null);
+    expect(network.sent('GET', '/tierbar/v1/chats?search=rhine')).toHaveLength(1);
+    expect(network.requests.filter(({ path }) => path.includes('search='))).toHaveLength(1);
+    expect(chats.found).toMatchObject([{ id: 'c1', found: { excerpt: 'The Rhine' } }]);
+    await chats.rename('c1', 'Streams');
+    expect(chats.found).toMatchObject([{ title: 'Streams', found: { excerpt: 'The Rhine' } }]);
+    chats.search('');
+    expect(chats.found).toBeNull();
+  });
+
+  it('branches a chat from a message', async () => {
+    await talk('First', '1');
+    const answer = chats.current.messages.at(-1)?.id ?? 0;
+    await talk('Second', '2');
+    await chats.fork(answer);
+    expect(chats.current.id).not.toBe('c1');
+    expect(chats.current.messages.map(({ content }) => content)).toEqual(['First', '1']);
+    expect(chats.list).toHaveLength(2);
+  });
+
+  it('exports a chat', async () => {
+    await talk('First', '1');
+    const file = await chats.export('c1', 'markdown');
+    expect(network.requests.at(-1)?.path).toBe('/tierbar/v1/chats/c1/export?format=markdown');
+    expect(file?.size).toBeGreaterThan(0);
+    expect(await chats.export('gone', 'json')).toBeNull();
+    expect(chats.problem?.code).toBe('not_found');
+  });
+
+  it('imports files, adds up what came in, and names the one that was refused', async () => {
+    network.imported = {
+      chats: 2,
+      messages: 5,
+      known: 1,
+      left_out: [{ what: 'images', count: 3, why: 'x' }],
+    };
+    await chats.import([new File(['{}'], 'a.json'), new File(['{}'], 'b.json')]);
+    expect(chats.imported).toMatchObject({ chats: 4, messages: 10, known: 2, left_out: [{ count: 6 }] });
+    chats.imported = null;
+    network.override = ({ path }) =>
+      path.endsWith('/import') ? refusal(400, 'bad_request', 'the file is not JSON') : null;
+    await chats.import([new File(['x'], 'c.json')]);
+    expect(chats.imported).toBeNull();
+    expect(chats.problem?.message).toBe('“c.json” was not imported: the file is not JSON');
+    expect(chats.importing).toBe(false);
+  });
 });

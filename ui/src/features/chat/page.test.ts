@@ -367,24 +367,28 @@ describe('the chat page', () => {
     expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
   });
 
-  it('renames in place and deletes after confirmation', async () => {
+  it('renames in place, deletes and undoes that', async () => {
     await open();
     const stream = await ask('Hello?');
     stream.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
+    await fireEvent.click(screen.getByTestId('chat-menu'));
     await fireEvent.click(screen.getByTestId('chat-rename'));
     const title = screen.getByTestId('chat-title-input');
     await fireEvent.input(title, { target: { value: 'Greetings' } });
     await fireEvent.keyDown(title, { key: 'Enter' });
     await until(() => screen.getByTestId('chat-item').textContent?.includes('Greetings'));
+    await fireEvent.click(screen.getByTestId('chat-menu'));
     await fireEvent.click(screen.getByTestId('chat-delete'));
-    await fireEvent.click(screen.getByText('Cancel'));
-    expect(network.chats).toHaveLength(1);
-    await fireEvent.click(screen.getByTestId('chat-delete'));
-    await fireEvent.click(screen.getByTestId('confirm'));
     await until(() => screen.queryByTestId('chat-item') === null);
     expect(network.chats).toHaveLength(0);
     expect(screen.getByTestId('empty-state')).toBeTruthy();
+    expect(screen.getByTestId('done').textContent).toContain('Deleted “Greetings”.');
+    await fireEvent.click(screen.getByTestId('undo'));
+    await until(() => screen.queryByTestId('chat-item'));
+    // The chat was shown, and is again.
+    await until(() => screen.queryByTestId('message-user'));
+    expect(screen.queryByTestId('undo')).toBeNull();
   });
 });
 

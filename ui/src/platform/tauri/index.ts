@@ -13,5 +13,6 @@ export const tauri: Platform = {
     get: () => invoke<CommandLine>('command_line'),
     set: (installed) => invoke<CommandLine>('set_command_line', { installed }),
   },
+  savesQuietly: true,
   revealModelsFolder: () => invoke('reveal_models_folder'),
 };

@@ -238,7 +238,8 @@ mod tests {
         let path = format!("/tierbar/v1/chats/{}", made["id"].as_str().unwrap());
         for (role, content) in [("user", "Which?"), ("assistant", "The Rhône.")] {
             let message = json!({"role": role, "content": content, "tier": "fast"}).to_string();
-            let added = bench.ask("POST", &format!("{path}/messages"), message);
+            let messages = format!("{path}/messages");
+            let added = bench.ask("POST", &messages, message);
             assert_eq!(added.await.status(), 201);
         }
         let file = bench

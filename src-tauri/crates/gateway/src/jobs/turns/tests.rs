@@ -330,7 +330,8 @@ async fn a_turn_follows_the_settings_of_its_chat() {
         "instructions": "Answer in German.", "sampling": {"temperature": 0.7, "max_tokens": 9}, "thinking": false,
     });
     let patch = async |fields: &Value| {
-        let answer = stage.bench.ask("PATCH", &stage.path(), fields.to_string());
+        let path = stage.path();
+        let answer = stage.bench.ask("PATCH", &path, fields.to_string());
         answer.await.status().as_u16()
     };
     assert_eq!(patch(&settings).await, 200);
@@ -353,7 +354,8 @@ async fn a_turn_follows_the_settings_of_its_chat() {
     );
     assert_eq!(sent["think"], false);
     let unset = json!({"thinking": null, "sampling": {}, "instructions": ""});
-    let answer = stage.bench.ask("PATCH", &stage.path(), unset.to_string());
+    let path = stage.path();
+    let answer = stage.bench.ask("PATCH", &path, unset.to_string());
     let chat = json(answer.await).await;
     for (name, value) in unset.as_object().unwrap() {
         assert_eq!(&chat[name], value);

@@ -1,0 +1,370 @@
+//! `tierbar chats`: lists, searches, shows, exports, imports and deletes saved chats.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use serde_json::{Value, json};
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{
+    Code, Error,
+    chat::{
+        Chat, ChatSummary, export,
+        import::{ChatImport, Omitted},
+    },
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List saved chats, pinned ones first, then the newest
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the chats whose title or messages have these words
+    Search {
+        /// Words, the last of which may be the beginning of one
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a chat as Markdown
+    Show {
+        /// Chat ID
+        id: String,
+        /// Print the reasoning of answers too
+        #[arg(long)]
+        reasoning: bool,
+        /// Print JSON with all branches
+        #[arg(long)]
+        json: bool,
+    },
+    /// Save a chat in a file
+    Export {
+        /// Chat ID
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// Save each chat in a file of its own
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+        /// Form of the file: markdown has the shown branch, json all of them, and can be imported
+        #[arg(long, value_name = "FORMAT", value_parser = ["markdown", "json"], default_value = "markdown")]
+        format: String,
+        /// Folder for the file
+        #[arg(long, short, value_name = "DIR", default_value = ".")]
+        output: PathBuf,
+    },
+    /// Import the chats of files from Tierbar, ChatGPT, Open WebUI or LM Studio
+    Import {
+        /// Files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete a chat
+    Delete {
+        /// Chat ID
+        id: String,
+    },
+    /// Restore a chat that was deleted in the last ten minutes
+    Restore {
+        /// Chat ID
+        id: String,
+    },
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let client = Client::running_or_own(home).await?;
+    let outcome = match args.command {
+        None => list(&client, None, false).await,
+        Some(Command::List { json }) => list(&client, None, json).await,
+        Some(Command::Search { words, json }) => list(&client, Some(words.join(" ")), json).await,
+        Some(Command::Show {
+            id,
+            reasoning,
+            json,
+        }) => show(&client, &id, reasoning, json).await,
+        Some(Command::Export {
+            id,
+            all: _,
+            format,
+            output,
+        }) => save(&client, id, &format, &output).await,
+        Some(Command::Import { files, json }) => import(&client, &files, json).await,
+        Some(Command::Delete { id }) => delete(&client, &id).await,
+        Some(Command::Restore { id }) => restore(&client, &id).await,
+    };
+    client.close().await;
+    outcome
+}
+
+async fn chats(client: &Client, words: Option<&str>) -> Result<Value, Error> {
+    let query: Vec<_> = words.map(|words| ("search", words)).into_iter().collect();
+    let mut listed = client.get(&admin(&["chats"], &query)).await?;
+    Ok(listed["chats"].take())
+}
+
+async fn list(client: &Client, words: Option<String>, json: bool) -> Result<(), Error> {
+    let listed = chats(client, words.as_deref()).await?;
+    if json {
+        output::line(&format!("{listed:#}"));
+        return Ok(());
+    }
+    let chats: Vec<ChatSummary> = read(listed)?;
+    if chats.is_empty() {
+        output::line(match words {
+            Some(_) => "No chat has these words.",
+            None => "There are no saved chats. Start one with: tierbar chat",
+        });
+    }
+    for chat in &chats {
+        output::line(&line(chat));
+    }
+    Ok(())
+}
+
+fn line(chat: &ChatSummary) -> String {
+    let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
+    let mut line = format!("{}  {day}  {}", chat.id, title(chat));
+    if chat.pinned {
+        line.push_str("  (pinned)");
+    }
+    if let Some(found) = chat
+        .found
+        .as_ref()
+        .filter(|found| !found.excerpt.is_empty())
+    {
+        let excerpt: Vec<_> = found.excerpt.split_whitespace().collect();
+        line.push_str("\n    ");
+        line.push_str(&excerpt.join(" "));
+    }
+    line
+}
+
+fn title(chat: &ChatSummary) -> &str {
+    match chat.title.as_str() {
+        "" => "New Chat",
+        title => title,
+    }
+}
+
+async fn show(client: &Client, id: &str, reasoning: bool, json: bool) -> Result<(), Error> {
+    let chat = client.get(&admin(&["chats", id], &[])).await?;
+    if json {
+        output::line(&format!("{chat:#}"));
+        return Ok(());
+    }
+    let chat: Chat = read(chat)?;
+    output::write(&export::markdown(&chat, reasoning));
+    Ok(())
+}
+
+/// Saves one chat, or without an id all of them.
+async fn save(
+    client: &Client,
+    id: Option<String>,
+    format: &str,
+    folder: &Path,
+) -> Result<(), Error> {
+    let ids: Vec<String> = match id {
+        Some(id) => vec![id],
+        None => {
+            let all: Vec<ChatSummary> = read(chats(client, None).await?)?;
+            all.into_iter().map(|chat| chat.id).collect()
+        }
+    };
+    fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+    let extension = if format == "json" { "json" } else { "md" };
+    for id in ids {
+        let answer = client.get(&admin(&["chats", &id], &[])).await?;
+        let chat: Chat = read(answer)?;
+        let text = if extension == "json" {
+            serde_json::to_string(&chat).map_err(|error| {
+                Error::new(
+                    Code::Internal,
+                    format!("the chat cannot be written: {error}"),
+                )
+            })?
+        } else {
+            export::markdown(&chat, false)
+        };
+        let path = write(folder, &export::file_name(&chat), extension, &text)?;
+        output::line(&path.display().to_string());
+    }
+    Ok(())
+}
+
+/// Writes a file with a name that no other has.
+fn write(folder: &Path, name: &str, extension: &str, text: &str) -> Result<PathBuf, Error> {
+    for number in 1_u32.. {
+        let path = folder.join(match number {
+            1 => format!("{name}.{extension}"),
+            _ => format!("{name} {number}.{extension}"),
+        });
+        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
+        match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot_write(&path, &error)),
+        }
+    }
+    Err(Error::new(Code::Internal, "all file names are in use"))
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(
+        Code::Storage,
+        format!("{} cannot be written: {error}", path.display()),
+    )
+    .hint("choose another folder with --output")
+}
+
+async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Error> {
+    for path in files {
+        let file = fs::read(path).map_err(|error| {
+            let message = format!("{} cannot be read: {error}", path.display());
+            Error::new(Code::BadRequest, message)
+        })?;
+        let sent = client.upload(&admin(&["chats", "import"], &[]), file).await;
+        let answer = sent.map_err(|error| {
+            let message = format!("{}: {}", path.display(), error.message);
+            Error { message, ..error }
+        })?;
+        if json {
+            output::line(&answer.to_string());
+            continue;
+        }
+        let imported: ChatImport = read(answer)?;
+        output::line(&format!("{}: {}", path.display(), brought(&imported)));
+        for omission in &imported.left_out {
+            let what = omitted(omission.what, omission.count);
+            output::line(&format!(
+                "  left out {} {what}: {}",
+                omission.count, omission.why
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn brought(imported: &ChatImport) -> String {
+    let ChatImport {
+        chats,
+        messages,
+        known,
+        ..
+    } = imported;
+    let mut text = format!(
+        "{chats} {} with {messages} {}",
+        plural(*chats, "chat", "chats"),
+        plural(*messages, "message", "messages")
+    );
+    if *known > 0 {
+        let were = plural(*known, "was", "were");
+        text.push_str(&format!("; {known} {were} here already"));
+    }
+    text
+}
+
+fn omitted(what: Omitted, count: u64) -> &'static str {
+    match what {
+        Omitted::UnknownChats => plural(count, "chat", "chats"),
+        Omitted::LargeChats => plural(count, "large chat", "large chats"),
+        Omitted::EmptyChats => plural(count, "empty chat", "empty chats"),
+        Omitted::Images => plural(count, "image", "images"),
+        Omitted::Files => plural(count, "attachment", "attachments"),
+        Omitted::Tools => plural(count, "tool call or result", "tool calls and results"),
+    }
+}
+
+fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
+    if count == 1 { one } else { many }
+}
+
+async fn delete(client: &Client, id: &str) -> Result<(), Error> {
+    client.delete(&admin(&["chats", id], &[])).await?;
+    // A host that this command has started ends now, and the next start erases what is deleted.
+    output::line(&if client.is_own() {
+        "Deleted the chat.".to_owned()
+    } else {
+        format!(
+            "Deleted the chat. For ten minutes, you can restore it with: tierbar chats restore {id}"
+        )
+    });
+    Ok(())
+}
+
+async fn restore(client: &Client, id: &str) -> Result<(), Error> {
+    let path = admin(&["chats", id, "restore"], &[]);
+    let chat: ChatSummary = read(client.post(&path, &json!({})).await?)?;
+    output::line(&format!("Restored \"{}\".", title(&chat)));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chat(more: &Value) -> ChatSummary {
+        let mut chat = json!({
+            "id": "1f", "title": "", "model": "auto", "created_at": "2026-11-26T08:15:00.000000Z",
+            "updated_at": "2026-11-26T08:15:00.000000Z", "when_full": "refuse", "pinned": false, "turn": null,
+        });
+        for (name, value) in more.as_object().unwrap() {
+            chat[name] = value.clone();
+        }
+        serde_json::from_value(chat).unwrap()
+    }
+
+    #[test]
+    fn a_chat_is_listed_with_what_was_found() {
+        assert_eq!(line(&chat(&json!({}))), "1f  2026-11-26  New Chat");
+        let found = json!({"message": 3, "excerpt": "…the Rhône\nflows…"});
+        let found = json!({"title": "Rivers", "pinned": true, "found": found});
+        assert_eq!(
+            line(&chat(&found)),
+            "1f  2026-11-26  Rivers  (pinned)\n    …the Rhône flows…"
+        );
+    }
+
+    #[test]
+    fn an_export_replaces_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        for (expected, text) in [("Rivers.md", "a"), ("Rivers 2.md", "b")] {
+            let path = write(folder.path(), "Rivers", "md", text).unwrap();
+            assert_eq!(path, folder.path().join(expected));
+            assert_eq!(fs::read_to_string(path).unwrap(), text);
+        }
+        let error = write(&folder.path().join("none"), "x", "md", "").unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+    }
+
+    #[test]
+    fn an_import_is_told_in_a_sentence() {
+        let imported = ChatImport {
+            chats: 1,
+            messages: 2,
+            known: 3,
+            left_out: Vec::new(),
+        };
+        assert_eq!(
+            brought(&imported),
+            "1 chat with 2 messages; 3 were here already"
+        );
+    }
+}

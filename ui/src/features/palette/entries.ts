@@ -1,0 +1,109 @@
+import type { App } from '../../lib/app';
+import { asApiError } from '../../lib/http';
+import type { SettingsSection } from '../../platform';
+import type { Chats } from '../chat/chats.svelte';
+import { AUTO, holdsModel } from '../tiers/tiers';
+import type { Entry } from './match';
+
+/** What the page around the palette does. */
+export interface Commands {
+  newChat: () => void;
+  open: (id: string) => void;
+  search: () => void;
+  importChats: () => void;
+  toggleSidebar: () => void;
+}
+
+const SECTIONS: { id: SettingsSection; label: string; words?: string }[] = [
+  { id: 'general', label: 'General', words: 'login folder network sleep' },
+  { id: 'models', label: 'Models', words: 'download catalog' },
+  { id: 'tiers', label: 'Tiers', words: 'context speed' },
+  { id: 'connect', label: 'Connect', words: 'API keys apps clients' },
+  { id: 'monitor', label: 'Monitor', words: 'memory event log queue' },
+];
+
+/** The commands, tiers, settings and chats, as they are now. */
+export function paletteEntries(app: App, chats: Chats, commands: Commands): Entry[] {
+  const { api, feed, platform, chains } = app;
+  const key = commandKey();
+  const attempt = async (call: () => Promise<unknown>) => {
+    try {
+      await call();
+    } catch (cause) {
+      chats.problem = asApiError(cause);
+    }
+  };
+  const { current } = chats;
+  const entries: Entry[] = [];
+  const add = (
+    group: string,
+    id: string,
+    label: string,
+    run: () => void,
+    more: { keys?: string; words?: string } = {},
+  ) => entries.push({ group, id: `${group} ${id}`, label, run, ...more });
+
+  const command = add.bind(null, 'Commands');
+  command('new', 'New Chat', commands.newChat, { keys: `${key}N` });
+  command('search', 'Search Chats', commands.search, { keys: `${key}F`, words: 'find' });
+  if (current.busy) command('stop', 'Stop Answer', () => current.stop(), { keys: `${key}.` });
+  command('sidebar', 'Show or Hide Chats', commands.toggleSidebar, { words: 'sidebar' });
+  const chat = chats.list.find(({ id }) => id === current.id);
+  if (chat) {
+    command(
+      'pin',
+      chat.pinned ? 'Unpin This Chat' : 'Pin This Chat',
+      () => void chats.pin(chat.id, !chat.pinned),
+    );
+    command('delete', 'Delete This Chat', () => void chats.remove(chat.id));
+  }
+  if (chats.done?.deleted) command('undo', 'Undo Delete', () => void chats.undo(), { keys: `${key}Z` });
+  command('import', 'Import Chats…', commands.importChats, { words: 'ChatGPT Open WebUI LM Studio' });
+  const status = feed.status;
+  if (status?.guard.stance === 'paused')
+    command('resume', 'Resume', () => void attempt(() => api.post('/tierbar/v1/resume')), { words: 'pause' });
+  else if (status)
+    command('pause', 'Pause', () => void attempt(() => api.post('/tierbar/v1/pause', { body: {} })), {
+      words: 'unload all models',
+    });
+
+  const tiers = (status?.tiers ?? []).filter(({ kind }) => kind === 'chat');
+  const choices = [
+    { id: AUTO, about: '' },
+    ...tiers.map(({ id, model }) => ({ id, about: model ?? '' })),
+    ...(chains.list ?? []).map(({ name }) => ({ id: name, about: '' })),
+  ];
+  for (const { id, about } of choices)
+    if (id !== current.model)
+      add('Tiers', `use ${id}`, `Use ${id} for This Chat`, () => void current.choose(id), { words: about });
+  for (const { id, state, engine, model } of status?.tiers ?? []) {
+    if (engine === 'endpoint') continue;
+    const path = { id };
+    if (holdsModel(state))
+      add(
+        'Tiers',
+        `unload ${id}`,
+        `Unload ${id}`,
+        () => void attempt(() => api.post('/tierbar/v1/tiers/{id}/stop', { path, body: { force: false } })),
+      );
+    else if (state === 'stopped' && model !== null)
+      add(
+        'Tiers',
+        `load ${id}`,
+        `Load ${id}`,
+        () => void attempt(() => api.post('/tierbar/v1/tiers/{id}/start', { path })),
+      );
+  }
+
+  add('Settings', 'all', 'Settings', () => void platform.openSettings(), { keys: `${key},` });
+  for (const { id, label, words } of SECTIONS)
+    add('Settings', id, `Settings: ${label}`, () => void platform.openSettings(id), { words });
+
+  for (const { id, title } of chats.list) add('Chats', id, title || 'New Chat', () => commands.open(id));
+  return entries;
+}
+
+/** What a shortcut is written with here: ⌘ on a Mac, Ctrl+ elsewhere. */
+export function commandKey(): string {
+  return /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl+';
+}
