@@ -1,6 +1,7 @@
 //! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
 
 pub mod context;
+pub mod repetition;
 pub mod settings;
 
 use context::{ContextUse, LeftOut, WhenFull};
@@ -199,6 +200,8 @@ pub enum Finish {
     Stopped,
     /// It broke off; the message holds what had arrived.
     Error,
+    /// The host stopped it, because it repeated the same passage.
+    Repetition,
 }
 
 impl Finish {
@@ -207,7 +210,7 @@ impl Finish {
     pub fn can_continue(self) -> bool {
         match self {
             Self::Stop => false,
-            Self::Length | Self::Stopped | Self::Error => true,
+            Self::Length | Self::Stopped | Self::Error | Self::Repetition => true,
         }
     }
 }

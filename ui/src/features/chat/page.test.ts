@@ -327,6 +327,16 @@ describe('the chat page', () => {
     expect(chats.current.messages).toHaveLength(2);
   });
 
+  it('says that an answer repeated itself, and offers to continue', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('I am sorry. I am sorry.');
+    first.finish('repetition', 1);
+    const ending = await screen.findByTestId('answer-ending');
+    expect(ending.textContent).toContain('Stopped: the answer repeated itself.');
+    expect(screen.getByTestId('continue')).toBeTruthy();
+  });
+
   it('offers to continue no answer of another server’s', async () => {
     start();
     await until(() => network.eventStreams.length === 1);
