@@ -3045,7 +3045,7 @@ export interface components {
             median: number;
         };
         /** @enum {string} */
-        Finish: "stop" | "length" | "stopped" | "error";
+        Finish: "stop" | "length" | "stopped" | "error" | "repetition";
         /** @description A folder that a model can be downloaded to, and the room on its disk. */
         FolderRoom: {
             /** @description Which disk it is on: folders on one disk share its room. */

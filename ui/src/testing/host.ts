@@ -12,7 +12,9 @@ import type {
   History,
   JobStatus,
   LeftOut,
+  NewPart,
   PagingStatus,
+  Part,
   Preset,
   SetupPlan,
   Status,
@@ -435,6 +437,12 @@ export class Network {
     const continued = continues ? chat.messages.find(({ id }) => id === parent) : undefined;
     if (text !== undefined) {
       question = message(this.#ids - 1, parent === undefined ? chat.leaf : parent, text);
+      const stored = (part: NewPart) => {
+        const all = chat.messages.flatMap(({ parts }) => parts);
+        return all.find((other) => 'file' in other && 'sha256' in part && other.file.sha256 === part.sha256);
+      };
+      const files = (request.body.parts ?? []).map((part: NewPart) => stored(part) ?? fileOf(part));
+      question.parts.unshift(...files);
       chat.messages.push(question);
       if (chat.title === '') chat.title = text;
     } else {
@@ -452,12 +460,19 @@ export class Network {
   }
 }
 
+function fileOf(part: NewPart): Part {
+  if (part.type === 'stored') throw new Error('no message has this file');
+  const { type, name, media_type } = part;
+  const bytes = part.type === 'file' ? part.text.length : part.data.length;
+  return { type, file: { sha256: `h-${name}`, media_type, name, bytes } };
+}
+
 function message(id: number, parent: number | null, text: string): ChatMessage {
   return {
     id,
     parent,
     role: 'user',
-    parts: [{ type: 'text', text }],
+    parts: text === '' ? [] : [{ type: 'text', text }],
     tier: null,
     model: null,
     why: null,

@@ -3,6 +3,7 @@
 pub mod context;
 pub mod export;
 pub mod import;
+pub mod repetition;
 pub mod settings;
 
 use context::{ContextUse, LeftOut, WhenFull};
@@ -218,6 +219,8 @@ pub enum Finish {
     Stopped,
     /// It broke off; the message holds what had arrived.
     Error,
+    /// The host stopped it, because it repeated the same passage.
+    Repetition,
 }
 
 impl Finish {
@@ -226,7 +229,7 @@ impl Finish {
     pub fn can_continue(self) -> bool {
         match self {
             Self::Stop => false,
-            Self::Length | Self::Stopped | Self::Error => true,
+            Self::Length | Self::Stopped | Self::Error | Self::Repetition => true,
         }
     }
 }

@@ -10,6 +10,7 @@ import type {
   WhenFull,
 } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
+import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
@@ -65,6 +66,8 @@ export class Conversation {
   /** What each answer follows. */
   settings = $state.raw<AnswerSettings>(NO_SETTINGS);
   draft = $state('');
+  /** The files that go with the draft. */
+  files = $state.raw<QuestionFile[]>([]);
   /** The question that the draft replaces once it is sent. */
   editing = $state.raw<Message | null>(null);
   /** All branches, oldest first; a question on its way to the host is the last. */
@@ -89,7 +92,7 @@ export class Conversation {
   /** The user wants the answer to end, also one that has not begun. */
   #stopped = false;
   /** The draft that an edited question has taken the place of. */
-  #aside = '';
+  #aside: { draft: string; files: QuestionFile[] } = { draft: '', files: [] };
   /** The chat as the host last described it. */
   #summary: ChatSummary | null = null;
 
@@ -138,7 +141,10 @@ export class Conversation {
       this.problem = null;
       // A question that did not reach the host is not lost.
       const unsent = this.messages.find(({ id }) => id === null);
-      if (unsent) this.draft = [unsent.content, this.draft].filter((text) => text !== '').join('\n\n');
+      if (unsent) {
+        this.draft = [unsent.content, this.draft].filter((text) => text !== '').join('\n\n');
+        this.files = [...unsent.files, ...this.files];
+      }
       this.#take(chat);
     } catch {
       // The next look may succeed.
@@ -200,9 +206,10 @@ export class Conversation {
   /** Puts a question into the draft. Sent, the draft begins a branch beside it. */
   edit(question: Message): void {
     if (this.busy || this.opening || question.id === null) return;
-    if (this.editing === null) this.#aside = this.draft;
+    if (this.editing === null) this.#aside = { draft: this.draft, files: this.files };
     this.editing = question;
     this.draft = question.content;
+    this.files = question.files;
   }
 
   /** Edits the last question that is shown. Returns whether there is one. */
@@ -216,16 +223,20 @@ export class Conversation {
   cancelEdit(): void {
     if (this.editing === null) return;
     this.editing = null;
-    this.draft = this.#aside;
+    ({ draft: this.draft, files: this.files } = this.#aside);
   }
 
   async send(text: string): Promise<void> {
-    if (this.busy || this.opening || text.trim() === '') return;
-    if (this.editing !== null) this.leaf = this.editing.parent;
-    const kept = this.editing === null ? '' : this.#aside;
-    this.editing = null;
-    this.draft = kept;
-    this.messages = [...this.messages.filter(({ id }) => id !== null), unsent(text, this.leaf)];
+    const { files } = this;
+    if (this.busy || this.opening || (text.trim() === '' && files.length === 0)) return;
+    if (this.editing === null) {
+      this.draft = '';
+      this.files = [];
+    } else {
+      this.leaf = this.editing.parent;
+      this.cancelEdit();
+    }
+    this.messages = [...this.messages.filter(({ id }) => id !== null), unsent(text, this.leaf, files)];
     await this.answer();
   }
 
@@ -294,7 +305,8 @@ export class Conversation {
     this.id = null;
     this.leaf = null;
     const question = this.messages.findLast(({ role }) => role === 'user');
-    this.messages = question ? [unsent(question.content, null)] : [];
+    const own = question?.files.filter(({ part }) => part.type !== 'stored');
+    this.messages = question ? [unsent(question.content, null, own)] : [];
   }
 
   /** Whether the chat has been deleted: what was not found may be something else. */
@@ -360,12 +372,13 @@ export class Conversation {
     const question = this.messages.find(({ id }) => id === null);
     const choice = whenFull ? { when_full: whenFull } : {};
     const path = { id: this.id };
+    const parts = question?.files.length ? { parts: question.files.map(({ part }) => part) } : {};
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path,
       body: continued
         ? { ...choice, continue: true, parent: continued.id }
         : question
-          ? { ...choice, text: question.content, model, parent: question.parent }
+          ? { ...choice, ...parts, text: question.content, model, parent: question.parent }
           : { ...choice, model, parent: this.leaf },
     });
     this.#turn = begun.id;

@@ -327,6 +327,16 @@ describe('the chat page', () => {
     expect(chats.current.messages).toHaveLength(2);
   });
 
+  it('says that an answer repeated itself, and offers to continue', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('I am sorry. I am sorry.');
+    first.finish('repetition', 1);
+    const ending = await screen.findByTestId('answer-ending');
+    expect(ending.textContent).toContain('Stopped: the answer repeated itself.');
+    expect(screen.getByTestId('continue')).toBeTruthy();
+  });
+
   it('offers to continue no answer of another server’s', async () => {
     start();
     await until(() => network.eventStreams.length === 1);
@@ -338,6 +348,32 @@ describe('the chat page', () => {
     first.finish('length', 1);
     await screen.findByTestId('answer-ending');
     expect(screen.queryByTestId('continue')).toBeNull();
+  });
+
+  it('sends files that were pasted, dropped or picked, and shows them at the question', async () => {
+    await open();
+    const notes = new File(['Buy milk.'], 'notes.txt', { type: 'text/plain' });
+    await fireEvent.paste(composer(), { clipboardData: { files: [notes] } });
+    await screen.findByText('notes.txt');
+    const picture = new File(['x'], 'cat.png', { type: 'image/png' });
+    await fireEvent.drop(window, { dataTransfer: { types: ['Files'], files: [picture] } });
+    await screen.findByText('cat.png');
+    expect(screen.getByTestId('file-trouble').textContent).toContain('No tier takes images.');
+    expect(screen.getByTestId<HTMLButtonElement>('send').disabled).toBe(true);
+    await fireEvent.click(screen.getByLabelText('Remove cat.png'));
+    expect(screen.queryByTestId('file-trouble')).toBeNull();
+    const turn = await ask('');
+    expect(turn.request.body).toMatchObject({
+      text: '',
+      parts: [{ type: 'file', name: 'notes.txt', media_type: 'text/plain', text: 'Buy milk.' }],
+    });
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByTestId('message-user').textContent).toContain('notes.txt');
+    await fireEvent.click(screen.getByTestId('edit-question'));
+    const edited = await ask('Why?');
+    expect(edited.request.body.parts).toEqual([{ type: 'stored', sha256: 'h-notes.txt' }]);
+    edited.finish('stop', 1);
   });
 
   it('edits a question in the composer, and pages through its versions', async () => {

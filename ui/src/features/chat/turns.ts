@@ -1,5 +1,7 @@
 import type { ChatMessage, ContextUse, ExpertReads, Finish, LeftOut, Role } from '../../platform/openapi';
 
+import { type QuestionFile, storedFile } from './files';
+
 /** A message as the page shows it. */
 export interface Message {
   /** The host's; `null` while the question has not reached it. */
@@ -8,6 +10,8 @@ export interface Message {
   role: Role;
   content: string;
   reasoning: string;
+  /** Of a question. */
+  files: QuestionFile[];
   tier: string | null;
   model: string | null;
   /** Why the router chose the tier, or why the steps of a chain before it did not answer. */
@@ -49,18 +53,20 @@ export function shownMessage(stored: ChatMessage): Message {
     leftOut,
     content: text('text'),
     reasoning: text('reasoning'),
+    files: parts.map(storedFile).filter((file) => file !== null),
     loadMs: null,
   };
 }
 
 /** A question on its way to the host. */
-export function unsent(content: string, parent: number | null): Message {
+export function unsent(content: string, parent: number | null, files: QuestionFile[] = []): Message {
   return {
     id: null,
     parent,
     role: 'user',
     content,
     reasoning: '',
+    files,
     tier: null,
     model: null,
     why: null,

@@ -21,7 +21,7 @@ use tierbar_core::{
     Code, Error,
     chat::{
         AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
-        context::WhenFull,
+        context::WhenFull, repetition::Repetition,
     },
 };
 use tokio::time::{MissedTickBehavior, interval};
@@ -55,6 +55,8 @@ pub(super) async fn run(
         stage: None,
         stored: (0, 0),
         continued: None,
+        text_end: Repetition::default(),
+        reasoning_end: Repetition::default(),
     };
     if let Some(answer) = begun {
         writing.go_on_from(answer);
@@ -92,6 +94,9 @@ struct Writing {
     stored: (usize, usize),
     /// What is known of the answer that it continues.
     continued: Option<AnswerFacts>,
+    /// The ends of what this turn has added to the text and to the reasoning.
+    text_end: Repetition,
+    reasoning_end: Repetition,
 }
 
 impl Writing {
@@ -239,19 +244,27 @@ impl Writing {
             }
             Event::Reasoning(text) => {
                 let (tokens, decode_ms) = self.note_token();
+                let repeats = self.reasoning_end.push(&text);
                 self.turn.log.push(TurnEvent::Reasoning {
                     text,
                     tokens,
                     decode_ms,
                 });
+                if repeats {
+                    return Some(Ending::Answered(Finish::Repetition));
+                }
             }
             Event::Text(text) => {
                 let (tokens, decode_ms) = self.note_token();
+                let repeats = self.text_end.push(&text);
                 self.turn.log.push(TurnEvent::Text {
                     text,
                     tokens,
                     decode_ms,
                 });
+                if repeats {
+                    return Some(Ending::Answered(Finish::Repetition));
+                }
             }
             Event::Usage(usage) => {
                 self.facts.decode_tokens_per_second =

@@ -420,6 +420,19 @@ async fn presets_are_saved_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn an_answer_that_repeats_itself_is_ended() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    for _ in 0..30 {
+        stage.say("I am sorry, I cannot do that. ");
+    }
+    let last = stage.follow(&turn, 0).await.last().await;
+    assert_eq!(last["message"]["finish"], "repetition");
+    assert!(texts(&stage.chat().await)[1].len() < 600);
+    stage.bench.released().await;
+}
+
+#[tokio::test]
 async fn an_answer_at_its_limit_continues_in_its_message() {
     let mut stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;

@@ -1,0 +1,140 @@
+import { count, fileSize } from '../../lib/format';
+import type { Modality, NewPart, Part, TierStatus } from '../../platform/openapi';
+import { AUTO } from '../tiers/tiers';
+
+/** A file of a question, on its way or stored. */
+export interface QuestionFile {
+  kind: 'image' | 'audio' | 'file';
+  name: string;
+  bytes: number;
+  /** About how many tokens a text has. */
+  tokens: number | null;
+  /** An image as a `data:` URL, until it is sent. */
+  preview: string | null;
+  /** As a turn sends it. */
+  part: NewPart;
+}
+
+const MIB = 2 ** 20;
+/** What the host takes of each kind, and in one question. */
+const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB };
+const MOST_TOGETHER = 20 * MIB;
+export const MOST_FILES = 20;
+/** The part of a context that the text of files may fill: the rest is for the chat and the answer. */
+const CONTEXT_SHARE = 0.5;
+/** Bytes of text to a token, as English and code have them. */
+const BYTES_PER_TOKEN = 4;
+
+const IMAGES = /^image\/(png|jpeg|gif|webp|bmp)$/;
+const SOUNDS = /^audio\/(wav|x-wav|wave|vnd\.wave|mpeg|mp3)$/;
+
+/** Reads a file for a question. What cannot be sent throws a sentence that says why, before it is read. */
+export async function readFile(file: File): Promise<QuestionFile> {
+  const { name, size: bytes, type } = file;
+  if (type === 'application/pdf' || /\.pdf$/i.test(name))
+    throw new Error(`${name} is a PDF, which Tierbar can’t read yet. Copy its text into the message.`);
+  if (IMAGES.test(type)) {
+    check(file, MOST_BYTES.image, 'An image');
+    const preview = await dataUrl(file);
+    const part: NewPart = { type: 'image', name, media_type: type, data: base64(preview) };
+    return { kind: 'image', name, bytes, tokens: null, preview, part };
+  }
+  if (SOUNDS.test(type)) {
+    const mp3 = /mpeg|mp3/.test(type);
+    check(file, mp3 ? MOST_BYTES.mp3 : MOST_BYTES.audio, mp3 ? 'An MP3 file' : 'A sound');
+    const media_type = mp3 ? 'audio/mpeg' : 'audio/wav';
+    const part: NewPart = { type: 'audio', name, media_type, data: base64(await dataUrl(file)) };
+    return { kind: 'audio', name, bytes, tokens: null, preview: null, part };
+  }
+  if (/^(image|audio|video)\//.test(type) && type !== 'image/svg+xml' && !/\.tsx?$/i.test(name))
+    throw new Error(
+      `${name} can’t be sent. Send PNG, JPEG, GIF, WebP or BMP images, WAV or MP3 sound, or text.`,
+    );
+  check(file, MOST_BYTES.file, 'A text file');
+  const text = decoded(await file.arrayBuffer());
+  if (text === null) throw new Error(`${name} is not a text, image or sound that Tierbar can read.`);
+  const part: NewPart = { type: 'file', name, media_type: 'text/plain', text };
+  return { kind: 'file', name, bytes, tokens: tokensOf(bytes), preview: null, part };
+}
+
+function check({ name, size }: File, most: number, what: string): void {
+  if (size > most)
+    throw new Error(`${name} has ${fileSize(size)}. ${what} can have up to ${fileSize(most)}.`);
+}
+
+function dataUrl(file: File): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(new Error(`${file.name} can’t be read.`));
+    reader.readAsDataURL(file);
+  });
+}
+
+function base64(url: string): string {
+  return url.slice(url.indexOf(',') + 1);
+}
+
+/** The text of a file; `null` for what is none. */
+function decoded(bytes: ArrayBuffer): string | null {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return text.includes('\0') ? null : text;
+  } catch {
+    return null;
+  }
+}
+
+function tokensOf(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+/** A part of a stored message, if it is a file. */
+export function storedFile(part: Part): QuestionFile | null {
+  if (part.type !== 'image' && part.type !== 'audio' && part.type !== 'file') return null;
+  const { name, bytes, sha256 } = part.file;
+  const tokens = part.type === 'file' ? tokensOf(bytes) : null;
+  return { kind: part.type, name, bytes, tokens, preview: null, part: { type: 'stored', sha256 } };
+}
+
+/** Why these files cannot be sent to what answers a chat, in a sentence. */
+export function whyNotSent(files: QuestionFile[], model: string, tiers: TierStatus[]): string | null {
+  if (files.length > MOST_FILES) return `A message can have up to ${MOST_FILES} files.`;
+  const together = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  if (together > MOST_TOGETHER)
+    return `The files have ${fileSize(together)}. A message can have up to ${fileSize(MOST_TOGETHER)}.`;
+  const chat = tiers.filter(({ kind }) => kind === 'chat');
+  const named = chat.filter(({ id }) => id === model);
+  // A chain or a model by its id: its steps are not known here.
+  if (named.length === 0 && model !== AUTO) return null;
+  const able = named.length > 0 ? named : chat;
+  return notTaken(files, able, chat) ?? tooLong(files, able);
+}
+
+function notTaken(files: QuestionFile[], able: TierStatus[], all: TierStatus[]): string | null {
+  const kinds: [QuestionFile['kind'], Modality, string][] = [
+    ['image', 'image', 'images'],
+    ['audio', 'audio', 'sound'],
+  ];
+  for (const [kind, modality, words] of kinds) {
+    if (!files.some((file) => file.kind === kind)) continue;
+    // What other servers take is not known.
+    const takes = ({ input_modalities: taken }: TierStatus) => taken.length === 0 || taken.includes(modality);
+    if (able.length === 0 || able.some(takes)) continue;
+    const other = all.find(takes);
+    const [only] = able;
+    const what = able.length === 1 && only ? `${only.id} takes no ${words}.` : `No tier takes ${words}.`;
+    const hint = other
+      ? `Choose ${other.id}, which takes them.`
+      : 'Choose a model with Images and Sound in Models.';
+    return `${what} ${hint}`;
+  }
+  return null;
+}
+
+function tooLong(files: QuestionFile[], able: TierStatus[]): string | null {
+  const tokens = files.reduce((sum, file) => sum + (file.tokens ?? 0), 0);
+  const context = Math.max(0, ...able.map(({ context_tokens }) => context_tokens));
+  if (context === 0 || tokens <= context * CONTEXT_SHARE) return null;
+  return `The files have about ${count(tokens)} tokens. They can fill half of the context, which has ${count(context)}.`;
+}
