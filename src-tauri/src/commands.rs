@@ -2,7 +2,7 @@
 
 use crate::{
     command_line::{self, CommandLine},
-    login_item, platform,
+    login_item, platform, popover,
     server::Server,
     tray,
     windows::{self, Page},
@@ -38,8 +38,17 @@ pub(crate) fn connection(server: State<'_, Server>) -> Result<Connection, String
 }
 
 #[tauri::command]
-pub(crate) fn open_chat(app: AppHandle) {
-    windows::open(&app, Page::Chat);
+pub(crate) fn open_chat(app: AppHandle, chat: Option<String>) -> Result<(), String> {
+    let Some(chat) = chat else {
+        windows::open(&app, Page::Chat);
+        return Ok(());
+    };
+    windows::open_chat(&app, &chat)
+}
+
+#[tauri::command]
+pub(crate) fn close_popover(app: AppHandle) {
+    popover::close(&app);
 }
 
 #[tauri::command]

@@ -1,9 +1,9 @@
-//! The app's two windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
+//! The app's windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
 
-use crate::platform;
+use crate::{platform, popover};
 use clap::ValueEnum;
 use tauri::{
-    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, webview::NewWindowResponse,
+    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, Wry, webview::NewWindowResponse,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -14,6 +14,8 @@ pub(crate) enum Page {
     Models,
     /// The Monitor section of the settings.
     Monitor,
+    /// The popover, without the icon that it belongs to.
+    Popover,
 }
 
 impl Page {
@@ -22,13 +24,14 @@ impl Page {
         match self {
             Self::Chat => "chat",
             Self::Settings | Self::Models | Self::Monitor => "settings",
+            Self::Popover => popover::LABEL,
         }
     }
 
     /// The section of the settings that it shows; `None` for the first one, or the one that is shown.
     fn section(self) -> Option<&'static str> {
         match self {
-            Self::Chat | Self::Settings => None,
+            Self::Chat | Self::Settings | Self::Popover => None,
             Self::Models => Some("models"),
             Self::Monitor => Some("monitor"),
         }
@@ -37,9 +40,27 @@ impl Page {
 
 /// Opens the page's window, or brings it to the front. Callable from any thread.
 pub(crate) fn open(app: &AppHandle, page: Page) {
+    open_at(app, page, page.section().map(str::to_owned));
+}
+
+/// Opens the chat window with the chat of this id. Callable from any thread.
+///
+/// # Errors
+/// The id cannot be one of a chat.
+pub(crate) fn open_chat(app: &AppHandle, chat: &str) -> Result<(), String> {
+    // It becomes part of a script.
+    let is_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if chat.is_empty() || !chat.bytes().all(is_id) {
+        return Err(format!("\"{chat}\" is not the id of a chat"));
+    }
+    open_at(app, Page::Chat, Some(format!("chat={chat}")));
+    Ok(())
+}
+
+fn open_at(app: &AppHandle, page: Page, fragment: Option<String>) {
     let shell = app.clone();
     let opened = app.run_on_main_thread(move || {
-        if let Err(error) = open_here(&shell, page) {
+        if let Err(error) = open_here(&shell, page, fragment) {
             tracing::error!(%error, window = page.label(), "the window could not be opened");
         }
     });
@@ -48,31 +69,45 @@ pub(crate) fn open(app: &AppHandle, page: Page) {
     }
 }
 
-fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
+fn open_here(app: &AppHandle, page: Page, fragment: Option<String>) -> tauri::Result<()> {
+    if page == Page::Popover {
+        return popover::open(app, None);
+    }
     platform::show_in_dock(app, true);
     if let Some(window) = app.get_webview_window(page.label()) {
-        if let Some(section) = page.section() {
-            window.eval(format!("location.hash = '{section}'"))?;
+        if let Some(fragment) = fragment {
+            window.eval(format!("location.hash = '{fragment}'"))?;
         }
         window.unminimize()?;
         window.show()?;
         return window.set_focus();
     }
-    let url = |file: &str| WebviewUrl::App(file.into());
+    let fragment = fragment.map(|fragment| format!("#{fragment}"));
+    let url = |file: &str| {
+        let fragment = fragment.as_deref().unwrap_or_default();
+        WebviewUrl::App(format!("{file}{fragment}").into())
+    };
     let window = match page {
-        Page::Chat => WebviewWindowBuilder::new(app, page.label(), url("index.html"))
-            .title("Tierbar")
-            .inner_size(960.0, 680.0)
-            .min_inner_size(640.0, 480.0),
+        Page::Chat | Page::Popover => {
+            WebviewWindowBuilder::new(app, page.label(), url("index.html"))
+                .title("Tierbar")
+                .inner_size(960.0, 680.0)
+                .min_inner_size(640.0, 480.0)
+        }
         Page::Settings | Page::Models | Page::Monitor => {
-            let section = page.section().map(|section| format!("#{section}"));
-            let file = format!("settings.html{}", section.unwrap_or_default());
-            WebviewWindowBuilder::new(app, page.label(), url(&file))
+            WebviewWindowBuilder::new(app, page.label(), url("settings.html"))
                 .title("Tierbar Settings")
                 .inner_size(720.0, 560.0)
                 .min_inner_size(560.0, 420.0)
         }
     };
+    with_own_pages(window).build()?.set_focus()
+}
+
+/// Lets a window show the app's own pages only.
+pub(crate) fn with_own_pages(
+    window: WebviewWindowBuilder<'_, Wry, AppHandle>,
+) -> WebviewWindowBuilder<'_, Wry, AppHandle> {
     window
         .on_navigation(|url| {
             // WKWebView calls this for links that open a new window too, and then skips the handler below.
@@ -86,8 +121,6 @@ fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
             open_in_browser(&url);
             NewWindowResponse::Deny
         })
-        .build()?
-        .set_focus()
 }
 
 /// Whether a window may show the URL: the app's own pages only.
