@@ -3,6 +3,7 @@
 
 fn main() {
     let commands = &[
+        "close_popover",
         "command_line",
         "connection",
         "login_item",

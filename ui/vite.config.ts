@@ -11,7 +11,7 @@ export default defineConfig({
     target: 'safari16',
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rollupOptions: { input: ['index.html', 'settings.html'] },
+    rollupOptions: { input: ['index.html', 'settings.html', 'popover.html'] },
   },
   test: {
     environment: 'jsdom',

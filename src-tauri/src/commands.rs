@@ -2,7 +2,7 @@
 
 use crate::{
     command_line::{self, CommandLine},
-    login_item, platform,
+    login_item, platform, popover,
     server::Server,
     tray,
     windows::{self, Page},
@@ -54,13 +54,22 @@ pub(crate) fn connection(server: State<'_, Server>) -> Result<Connection, String
 }
 
 #[tauri::command]
-pub(crate) fn open_chat(app: AppHandle) {
-    windows::open(&app, Page::Chat);
+pub(crate) fn open_chat(app: AppHandle, chat: Option<String>) -> Result<(), String> {
+    let Some(chat) = chat else {
+        windows::open(&app, Page::Chat);
+        return Ok(());
+    };
+    windows::open_chat(&app, &chat)
+}
+
+#[tauri::command]
+pub(crate) fn close_popover(app: AppHandle) {
+    popover::close(&app);
 }
 
 #[tauri::command]
 pub(crate) fn open_settings(app: AppHandle, section: Option<Section>) {
-    windows::open_at(&app, Page::Settings, section.map(Section::as_str));
+    windows::open_at(&app, Page::Settings, section.map(|section| section.as_str().to_owned()));
 }
 
 #[tauri::command]

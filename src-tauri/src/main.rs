@@ -8,6 +8,7 @@ mod commands;
 mod login_item;
 mod menu;
 mod platform;
+mod popover;
 mod server;
 mod startup;
 mod tray;

@@ -3,6 +3,7 @@
 use crate::{
     commands, login_item,
     platform::{self, Question},
+    popover::{self, Closed},
     server::{self, Server},
     tray,
     view::View,
@@ -71,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
         .invoke_handler(tauri::generate_handler![
+            commands::close_popover,
             commands::command_line,
             commands::connection,
             commands::login_item,
@@ -83,6 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .setup(move |app| {
             // Before anything that may quit.
             app.manage(Server::default());
+            app.manage(Closed::default());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;
@@ -117,6 +120,11 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             event: WindowEvent::Destroyed,
             ..
         } if app.webview_windows().is_empty() => platform::show_in_dock(app, false),
+        RunEvent::WindowEvent {
+            label,
+            event: WindowEvent::Focused(false),
+            ..
+        } if label == popover::LABEL => popover::close(app),
         event if platform::is_reopen(&event) => windows::open(app, Page::Chat),
         _ => {}
     });

@@ -3,6 +3,7 @@
 use crate::{
     login_item,
     menu::ShownMenu,
+    popover,
     server::{self, Server},
     startup,
     view::{Mark, View, command::Command},
@@ -13,10 +14,9 @@ use tauri::{
     AppHandle, Manager,
     image::Image,
     include_image,
-    menu::MenuEvent,
-    tray::{TrayIcon, TrayIconBuilder},
+    tray::{MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent},
 };
-use tierbar_core::Error;
+use tierbar_core::{Error, config::MenuBarClick};
 
 /// The tray's current state; locked on the main thread only.
 pub(crate) struct Tray(Mutex<Shown>);
@@ -41,7 +41,8 @@ pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
         .tooltip(view.summary)
         .menu(&menu.menu)
         .show_menu_on_left_click(true)
-        .on_menu_event(clicked)
+        .on_menu_event(|app, event| clicked(app, event.id().as_ref()))
+        .on_tray_icon_event(|icon, event| icon_clicked(icon.app_handle(), &event))
         .build(app)?;
     app.manage(Tray(Mutex::new(Shown {
         icon,
@@ -110,6 +111,10 @@ impl Shown {
         if view.title != self.view.title {
             self.icon.set_title(view.title.as_deref())?;
         }
+        if view.click != self.view.click {
+            self.icon
+                .set_show_menu_on_left_click(view.click == MenuBarClick::Menu)?;
+        }
         self.menu.show(app, &view.items)?;
         self.view = view;
         Ok(())
@@ -128,9 +133,25 @@ fn image(mark: Mark) -> Image<'static> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "Tauri passes it so")]
-fn clicked(app: &AppHandle, event: MenuEvent) {
-    let Some(command) = Command::parse(event.id().as_ref()) else {
+/// Opens the popover, if a click does that. On Linux, the desktop reports no clicks.
+fn icon_clicked(app: &AppHandle, event: &TrayIconEvent) {
+    let &TrayIconEvent::Click {
+        button: MouseButton::Left,
+        button_state: MouseButtonState::Up,
+        rect,
+        ..
+    } = event
+    else {
+        return;
+    };
+    let opens = app.state::<Tray>().lock().view.click == MenuBarClick::Popover;
+    if opens {
+        popover::toggle(app, rect);
+    }
+}
+
+fn clicked(app: &AppHandle, id: &str) {
+    let Some(command) = Command::parse(id) else {
         return;
     };
     // Draws again, which also restores a check that the click has toggled.

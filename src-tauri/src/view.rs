@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tierbar_core::{
     Config, Error, TierState,
     budget::GIB,
-    config::MenuBarText,
+    config::{MenuBarClick, MenuBarText},
     policy::{Alarm, Stance},
     status::{EngineKind, Pressure, Status, TierStatus},
 };
@@ -59,6 +59,8 @@ pub(crate) struct View {
     pub(crate) summary: &'static str,
     /// The text beside the icon.
     pub(crate) title: Option<String>,
+    /// What a click on the icon opens.
+    pub(crate) click: MenuBarClick,
     pub(crate) items: Vec<Item>,
 }
 
@@ -87,6 +89,7 @@ impl View {
             mark,
             summary,
             title: None,
+            click: MenuBarClick::Menu,
             items,
         }
     }
@@ -172,6 +175,9 @@ impl View {
         ]);
         Self {
             title: config.and_then(|config| title(status, config.menu_bar.text)),
+            click: config
+                .map(|config| config.menu_bar.click)
+                .unwrap_or_default(),
             ..Self::of(mark(status), items)
         }
     }

@@ -1,10 +1,10 @@
-//! The app's two windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
+//! The app's windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
 
-use crate::platform;
+use crate::{platform, popover};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use tauri::{
-    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder,
+    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, Wry,
     webview::{DownloadEvent, NewWindowResponse},
 };
 
@@ -16,6 +16,8 @@ pub(crate) enum Page {
     Models,
     /// The Monitor section of the settings.
     Monitor,
+    /// The popover, without the icon that it belongs to.
+    Popover,
 }
 
 impl Page {
@@ -24,13 +26,14 @@ impl Page {
         match self {
             Self::Chat => "chat",
             Self::Settings | Self::Models | Self::Monitor => "settings",
+            Self::Popover => popover::LABEL,
         }
     }
 
     /// The section of the settings that it shows; `None` for the first one, or the one that is shown.
     fn section(self) -> Option<&'static str> {
         match self {
-            Self::Chat | Self::Settings => None,
+            Self::Chat | Self::Settings | Self::Popover => None,
             Self::Models => Some("models"),
             Self::Monitor => Some("monitor"),
         }
@@ -39,14 +42,28 @@ impl Page {
 
 /// Opens the page's window, or brings it to the front. Callable from any thread.
 pub(crate) fn open(app: &AppHandle, page: Page) {
-    open_at(app, page, page.section());
+    open_at(app, page, page.section().map(str::to_owned));
 }
 
-/// As [`open`], at a section of the page.
-pub(crate) fn open_at(app: &AppHandle, page: Page, section: Option<&'static str>) {
+/// Opens the chat window with the chat of this id. Callable from any thread.
+///
+/// # Errors
+/// The id cannot be one of a chat.
+pub(crate) fn open_chat(app: &AppHandle, chat: &str) -> Result<(), String> {
+    // It becomes part of a script.
+    let is_id = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if chat.is_empty() || !chat.bytes().all(is_id) {
+        return Err(format!("\"{chat}\" is not the id of a chat"));
+    }
+    open_at(app, Page::Chat, Some(format!("chat={chat}")));
+    Ok(())
+}
+
+/// As [`open`], at a part of the page, such as a section of the settings.
+pub(crate) fn open_at(app: &AppHandle, page: Page, fragment: Option<String>) {
     let shell = app.clone();
     let opened = app.run_on_main_thread(move || {
-        if let Err(error) = open_here(&shell, page, section) {
+        if let Err(error) = open_here(&shell, page, fragment) {
             tracing::error!(%error, window = page.label(), "the window could not be opened");
         }
     });
@@ -55,33 +72,45 @@ pub(crate) fn open_at(app: &AppHandle, page: Page, section: Option<&'static str>
     }
 }
 
-fn open_here(app: &AppHandle, page: Page, section: Option<&str>) -> tauri::Result<()> {
+fn open_here(app: &AppHandle, page: Page, fragment: Option<String>) -> tauri::Result<()> {
+    if page == Page::Popover {
+        return popover::open(app, None);
+    }
     platform::show_in_dock(app, true);
     if let Some(window) = app.get_webview_window(page.label()) {
-        if let Some(section) = section {
-            window.eval(format!("location.hash = '{section}'"))?;
+        if let Some(fragment) = fragment {
+            window.eval(format!("location.hash = '{fragment}'"))?;
         }
         window.unminimize()?;
         window.show()?;
         return window.set_focus();
     }
-    let url = |file: &str| WebviewUrl::App(file.into());
+    let fragment = fragment.map(|fragment| format!("#{fragment}"));
+    let url = |file: &str| {
+        let fragment = fragment.as_deref().unwrap_or_default();
+        WebviewUrl::App(format!("{file}{fragment}").into())
+    };
     let window = match page {
-        Page::Chat => WebviewWindowBuilder::new(app, page.label(), url("index.html"))
-            .title("Tierbar")
-            .inner_size(960.0, 680.0)
-            .min_inner_size(640.0, 480.0),
+        Page::Chat | Page::Popover => {
+            WebviewWindowBuilder::new(app, page.label(), url("index.html"))
+                .title("Tierbar")
+                .inner_size(960.0, 680.0)
+                .min_inner_size(640.0, 480.0)
+        }
         Page::Settings | Page::Models | Page::Monitor => {
-            let file = section.map_or_else(
-                || "settings.html".to_owned(),
-                |section| format!("settings.html#{section}"),
-            );
-            WebviewWindowBuilder::new(app, page.label(), url(&file))
+            WebviewWindowBuilder::new(app, page.label(), url("settings.html"))
                 .title("Tierbar Settings")
                 .inner_size(720.0, 560.0)
                 .min_inner_size(560.0, 420.0)
         }
     };
+    with_own_pages(window).build()?.set_focus()
+}
+
+/// Lets a window show the app's own pages only.
+pub(crate) fn with_own_pages(
+    window: WebviewWindowBuilder<'_, Wry, AppHandle>,
+) -> WebviewWindowBuilder<'_, Wry, AppHandle> {
     window
         .on_navigation(|url| {
             // WKWebView calls this for links that open a new window too, and then skips the handler below.
@@ -102,8 +131,6 @@ fn open_here(app: &AppHandle, page: Page, section: Option<&str>) -> tauri::Resul
             }
             _ => true,
         })
-        .build()?
-        .set_focus()
 }
 
 /// Whether a window may show the URL: the app's own pages only.

@@ -438,6 +438,17 @@ async fn a_second_launch_opens_the_window_that_it_names() {
 }
 
 #[tokio::test]
+async fn the_overview_opens_as_a_window_of_its_own() {
+    let desk = Desk::new().await;
+    let _app = desk.start_app().await;
+    succeeded(desk.launch_app(&["--open", "popover"]).await.status);
+    until("the overview", async || {
+        (desk.display.windows() == ["Tierbar Overview"]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_launch_while_the_first_quits_takes_its_place() {
     let desk = Desk::new().await;
     let mut first = desk.start_app().await;

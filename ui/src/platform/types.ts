@@ -4,7 +4,10 @@ export interface Platform {
   connection(): Promise<Connection>;
   /** Opens the settings, at the given section. */
   openSettings(section?: SettingsSection): Promise<void>;
-  openChat(): Promise<void>;
+  /** Opens the chat window, with this chat if one is named. */
+  openChat(id?: string): Promise<void>;
+  /** Closes the popover; absent in a browser. */
+  closePopover?(): Promise<void>;
   /** The login item; absent in a browser. */
   loginItem?: LoginItem;
   /** The `tierbar` command in the user's terminal; absent in a browser. */

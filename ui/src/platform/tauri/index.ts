@@ -4,7 +4,8 @@ import type { CommandLine, Connection, Platform } from '../types';
 export const tauri: Platform = {
   connection: () => invoke<Connection>('connection'),
   openSettings: (section) => invoke('open_settings', section && { section }),
-  openChat: () => invoke('open_chat'),
+  openChat: (id) => invoke('open_chat', id === undefined ? {} : { chat: id }),
+  closePopover: () => invoke('close_popover'),
   loginItem: {
     get: () => invoke<boolean>('login_item'),
     set: (on) => invoke<boolean>('set_login_item', { on }),

@@ -8,5 +8,5 @@ async function show(page: string, tab: string) {
 export const web: Platform = {
   connection: async () => ({ url: '' }),
   openSettings: (section) => show(section ? `settings.html#${section}` : 'settings.html', 'tierbar-settings'),
-  openChat: () => show('./', 'tierbar-chat'),
+  openChat: (id) => show(id === undefined ? './' : `./#chat=${id}`, 'tierbar-chat'),
 };

@@ -1,0 +1,144 @@
+//! The popover: a small window at the icon with memory, speed and tiers. It is destroyed as soon as it loses the focus: a
+//! hidden web view would keep its memory.
+
+use crate::windows;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tauri::{AppHandle, Manager, Rect, WebviewUrl, WebviewWindowBuilder};
+
+pub(crate) const LABEL: &str = "popover";
+const WIDTH: f64 = 340.0;
+const HEIGHT: f64 = 480.0;
+/// A click on the icon takes the focus away first, which closes the popover: it is not to open again by the same click.
+const SAME_CLICK: Duration = Duration::from_millis(300);
+
+/// When the popover was last closed.
+#[derive(Default)]
+pub(crate) struct Closed(Mutex<Option<Instant>>);
+
+/// A rectangle in logical pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Area {
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+/// Opens the popover at the icon, or closes it. Call it on the main thread.
+pub(crate) fn toggle(app: &AppHandle, icon: Rect) {
+    if app.get_webview_window(LABEL).is_some() {
+        return close(app);
+    }
+    let closed = app.state::<Closed>();
+    let closed = *closed.0.lock().unwrap_or_else(PoisonError::into_inner);
+    if closed.is_some_and(|closed| closed.elapsed() < SAME_CLICK) {
+        return;
+    }
+    if let Err(error) = open(app, Some(icon)) {
+        tracing::error!(%error, "the popover could not be opened");
+    }
+}
+
+pub(crate) fn close(app: &AppHandle) {
+    let Some(window) = app.get_webview_window(LABEL) else {
+        return;
+    };
+    let state = app.state::<Closed>();
+    *state.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    if let Err(error) = window.destroy() {
+        tracing::warn!(%error, "the popover could not be closed");
+    }
+}
+
+/// Opens the popover: at the icon, or in the middle of the screen. Call it on the main thread.
+pub(crate) fn open(app: &AppHandle, icon: Option<Rect>) -> tauri::Result<()> {
+    if let Some(window) = app.get_webview_window(LABEL) {
+        return window.set_focus();
+    }
+    let url = WebviewUrl::App("popover.html".into());
+    let window = WebviewWindowBuilder::new(app, LABEL, url)
+        .title("Tierbar Overview")
+        .inner_size(WIDTH, HEIGHT)
+        .resizable(false)
+        .decorations(false)
+        .always_on_top(true)
+        .skip_taskbar(true);
+    let window = match icon.and_then(|icon| place_at(app, icon)) {
+        Some((x, y)) => window.position(x, y),
+        None => window.center(),
+    };
+    windows::with_own_pages(window).build()?.set_focus()
+}
+
+/// Returns where the popover goes, in logical pixels; `None` if the screen is unknown.
+fn place_at(app: &AppHandle, icon: Rect) -> Option<(f64, f64)> {
+    let corner = icon.position.to_physical::<f64>(1.0);
+    let there = app.monitor_from_point(corner.x, corner.y).ok().flatten();
+    let monitor = there.or_else(|| app.primary_monitor().ok().flatten())?;
+    let scale = monitor.scale_factor();
+    let position = icon.position.to_logical::<f64>(scale);
+    let size = icon.size.to_logical::<f64>(scale);
+    let icon = Area {
+        x: position.x,
+        y: position.y,
+        width: size.width,
+        height: size.height,
+    };
+    let position = monitor.position().to_logical::<f64>(scale);
+    let size = monitor.size().to_logical::<f64>(scale);
+    let screen = Area {
+        x: position.x,
+        y: position.y,
+        width: size.width,
+        height: size.height,
+    };
+    Some(place(icon, screen))
+}
+
+/// Below the icon and centered on it; above it where the icon is at the bottom. Never beyond the screen's edges.
+fn place(icon: Area, screen: Area) -> (f64, f64) {
+    let centered = icon.x + (icon.width - WIDTH) / 2.0;
+    let rightmost = screen.x + screen.width - WIDTH;
+    let x = centered.min(rightmost).max(screen.x);
+    let below = icon.y + icon.height;
+    let fits = below + HEIGHT <= screen.y + screen.height;
+    let y = if fits { below } else { icon.y - HEIGHT };
+    (x, y.max(screen.y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCREEN: Area = Area {
+        x: 0.0,
+        y: 0.0,
+        width: 1440.0,
+        height: 900.0,
+    };
+
+    fn at(x: f64, y: f64) -> (f64, f64) {
+        let icon = Area {
+            x,
+            y,
+            width: 30.0,
+            height: 24.0,
+        };
+        place(icon, SCREEN)
+    }
+
+    fn is_at(placed: (f64, f64), x: f64, y: f64) -> bool {
+        (placed.0 - x).abs() < 0.1 && (placed.1 - y).abs() < 0.1
+    }
+
+    #[test]
+    fn the_popover_is_at_the_icon_and_on_the_screen() {
+        assert!(is_at(at(700.0, 0.0), 545.0, 24.0), "below the menu bar");
+        assert!(is_at(at(1400.0, 0.0), 1100.0, 24.0), "at the right edge");
+        assert!(is_at(at(5.0, 0.0), 0.0, 24.0), "at the left edge");
+        assert!(is_at(at(700.0, 876.0), 545.0, 396.0), "above a bar below");
+    }
+}
