@@ -471,7 +471,7 @@ const EDGE: [&str; 10] = [
     "ui",
     "keys",
 ];
-const ADMIN: [&str; 27] = [
+const ADMIN: [&str; 28] = [
     "models",
     "tiers",
     "events",
@@ -492,6 +492,7 @@ const ADMIN: [&str; 27] = [
     "paging",
     "pause",
     "queue",
+    "requests",
     "route",
     "schedules",
     "secrets",
@@ -518,7 +519,10 @@ fn the_modules_of_a_storey_import_downwards() {
         ("edge", EDGE.to_vec()),
         ("dialects", DIALECTS.to_vec()),
         ("jobs", vec!["tasks", "turns", "queue", "answers"]),
-        ("metrics", vec!["machine", "answer", "requests", "later"]),
+        (
+            "metrics",
+            vec!["machine", "trace", "answer", "requests", "later"],
+        ),
         ("services", vec!["schedules", "measures", "models"]),
         ("admin", ADMIN.to_vec()),
     ];

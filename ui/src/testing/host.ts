@@ -12,6 +12,7 @@ import type {
   JobStatus,
   LeftOut,
   PagingStatus,
+  RequestRecord,
   Status,
   TurnBegun,
   TurnEvent,
@@ -200,6 +201,8 @@ export class Network {
   /** Queued requests, newest first. */
   jobs: JobStatus[] = [];
   paging: PagingStatus = { tiers: [], disk: null };
+  /** The last requests, newest first. */
+  recent: RequestRecord[] = [];
   history: History = { step_seconds: 1, points: [] };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
@@ -240,12 +243,18 @@ export class Network {
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
+    if (url.startsWith('/tierbar/v1/requests')) return Response.json({ requests: this.#recent(url) });
     if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
     if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
     return this.#chats(request);
+  }
+
+  #recent(url: string): RequestRecord[] {
+    const after = Number(new URL(url, 'http://host').searchParams.get('after'));
+    return this.recent.filter(({ id }) => id > after);
   }
 
   #logged(url: string): Entry[] {

@@ -19,6 +19,7 @@ mod origins;
 mod paging;
 mod pause;
 mod queue;
+mod requests;
 mod route;
 mod schedules;
 mod secrets;
@@ -63,6 +64,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(pause::resume))
         .routes(routes!(tiers::expect))
         .routes(routes!(log::log))
+        .routes(routes!(requests::requests))
         .routes(routes!(route::explain))
         .routes(routes!(tiers::start))
         .routes(routes!(tiers::stop))
