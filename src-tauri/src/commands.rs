@@ -69,7 +69,11 @@ pub(crate) fn close_popover(app: AppHandle) {
 
 #[tauri::command]
 pub(crate) fn open_settings(app: AppHandle, section: Option<Section>) {
-    windows::open_at(&app, Page::Settings, section.map(|section| section.as_str().to_owned()));
+    windows::open_at(
+        &app,
+        Page::Settings,
+        section.map(|section| section.as_str().to_owned()),
+    );
 }
 
 #[tauri::command]

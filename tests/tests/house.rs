@@ -494,6 +494,7 @@ const ADMIN: &[&str] = &[
     "pause",
     "presets",
     "queue",
+    "requests",
     "route",
     "schedules",
     "secrets",
@@ -520,7 +521,10 @@ fn the_modules_of_a_storey_import_downwards() {
         ("edge", EDGE.to_vec()),
         ("dialects", DIALECTS.to_vec()),
         ("jobs", vec!["tasks", "turns", "queue", "answers"]),
-        ("metrics", vec!["machine", "answer", "requests", "later"]),
+        (
+            "metrics",
+            vec!["machine", "trace", "answer", "requests", "later"],
+        ),
         ("services", vec!["schedules", "measures", "models"]),
         ("admin", ADMIN.to_vec()),
     ];

@@ -976,6 +976,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the last requests, with their times and tokens and without their texts. */
+        get: operations["requests"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/resume": {
         parameters: {
             query?: never;
@@ -4566,6 +4583,54 @@ export interface components {
             /** @description To the Trash; otherwise it is deleted. */
             trashed: boolean;
         };
+        /** @description How a request ended. */
+        RequestOutcome: "answered" | "failed" | "cancelled";
+        /** @description A request that has ended. */
+        RequestRecord: {
+            /**
+             * Format: int64
+             * @description When it arrived, in milliseconds since 1970.
+             */
+            at_ms: number;
+            /** @description The name of its API key; `null` without one. */
+            client: string | null;
+            /** @description The code of its error, such as `over_budget`. */
+            code: string | null;
+            /** Format: int64 */
+            completion_tokens: number | null;
+            /**
+             * Format: int64
+             * @description From its arrival to its end.
+             */
+            duration_ms: number;
+            /**
+             * Format: int64
+             * @description From its arrival; `null` for an answer that came whole.
+             */
+            first_token_ms: number | null;
+            /**
+             * Format: int64
+             * @description Grows with each request of a host.
+             */
+            id: number;
+            model: null | components["schemas"]["ModelId"];
+            outcome: components["schemas"]["RequestOutcome"];
+            /** @description The path that the client called, which names the dialect. */
+            path: string;
+            /** Format: int64 */
+            prompt_tokens: number | null;
+            tier: null | components["schemas"]["TierId"];
+            /**
+             * Format: int64
+             * @description From its arrival until it had its tier: queues and loads.
+             */
+            waited_ms: number | null;
+        };
+        /** @description The last requests of this host. */
+        Requests: {
+            /** @description Those that have ended, the newest first. */
+            requests: components["schemas"]["RequestRecord"][];
+        };
         /** @description Documents to rank, in the form of Jina's and Cohere's APIs. */
         RerankRequest: {
             /** @description Up to 2048 documents. Each must fit into the context together with the query; none is cut. */
@@ -6155,6 +6220,9 @@ export type Ram = components['schemas']['Ram'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type RefusedOrigin = components['schemas']['RefusedOrigin'];
 export type Removed = components['schemas']['Removed'];
+export type RequestOutcome = components['schemas']['RequestOutcome'];
+export type RequestRecord = components['schemas']['RequestRecord'];
+export type Requests = components['schemas']['Requests'];
 export type RerankRequest = components['schemas']['RerankRequest'];
 export type Reranked = components['schemas']['Reranked'];
 export type Response = components['schemas']['Response'];
@@ -7959,6 +8027,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookSecret"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    requests: {
+        parameters: {
+            query?: {
+                limit?: number;
+                /** @description Leaves out requests up to this id: those that are known already. */
+                after?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requests */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Requests"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -16,6 +16,8 @@ import type {
   PagingStatus,
   Part,
   Preset,
+
+  RequestRecord,
   SetupPlan,
   Status,
   TurnBegun,
@@ -238,6 +240,8 @@ export class Network {
   presets: Preset[] = [];
   models: unknown[] = [];
   config: unknown = { config: { tiers: {} } };
+  /** The last requests, newest first. */
+  recent: RequestRecord[] = [];
   history: History = { step_seconds: 1, points: [] };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
@@ -281,6 +285,7 @@ export class Network {
     if (url.startsWith('/tierbar/v1/presets')) return this.#preset(request);
     if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });
     if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
+    if (url.startsWith('/tierbar/v1/requests')) return Response.json({ requests: this.#recent(url) });
     if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
@@ -289,6 +294,11 @@ export class Network {
     if (url === '/tierbar/v1/setup') return Response.json(NO_PLAN);
     if (url === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
     return this.#chats(request);
+  }
+
+  #recent(url: string): RequestRecord[] {
+    const after = Number(new URL(url, 'http://host').searchParams.get('after'));
+    return this.recent.filter(({ id }) => id > after);
   }
 
   #logged(url: string): Entry[] {

@@ -24,6 +24,7 @@ mod output;
 mod pause;
 mod platform;
 mod queue;
+mod requests;
 mod schedule;
 mod secret;
 mod serve;
@@ -69,6 +70,8 @@ enum Command {
     Status(status::Args),
     /// Show the event log
     Log(log::Args),
+    /// Show the last requests, with their times and tokens
+    Requests(requests::Args),
     /// List, download, check and delete models
     Models(models::Args),
     /// List and manage downloads
@@ -159,6 +162,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Setup(args) => setup::run(home, args).await,
         Command::Status(args) => status::run(home, &args).await,
         Command::Log(args) => log::run(home, args).await,
+        Command::Requests(args) => requests::run(home, args).await,
         Command::Models(args) => models::run(home, args).await,
         Command::Downloads(args) => downloads::run(home, args).await,
         Command::Queue(args) => queue::run(home, args).await,

@@ -31,6 +31,7 @@ pub mod policy;
 pub mod queue;
 pub mod reading;
 pub mod reclaim;
+pub mod requests;
 pub mod routing;
 pub mod run;
 pub mod sampling;

@@ -21,6 +21,7 @@ mod paging;
 mod pause;
 mod presets;
 mod queue;
+mod requests;
 mod route;
 mod schedules;
 mod secrets;
@@ -65,6 +66,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(pause::resume))
         .routes(routes!(tiers::expect))
         .routes(routes!(log::log))
+        .routes(routes!(requests::requests))
         .routes(routes!(route::explain))
         .routes(routes!(tiers::start))
         .routes(routes!(tiers::stop))

@@ -6,10 +6,13 @@ mod answer;
 mod later;
 mod machine;
 mod requests;
+pub(crate) mod trace;
 
 pub(crate) use answer::{Answer, Used};
 pub(crate) use requests::count;
+pub(crate) use trace::Trace;
 
+use parking_lot::Mutex;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -17,7 +20,8 @@ use prometheus_client::{
 };
 use std::sync::Arc;
 use tierbar_core::{
-    Code, Error, TierId, chain::ChainStatus, journal::LogEvent, queue::JobState, status::Status,
+    Code, Error, TierId, chain::ChainStatus, journal::LogEvent, queue::JobState,
+    requests::RecentRequests, status::Status,
 };
 
 const PREFIX: &str = "tierbar";
@@ -46,6 +50,7 @@ struct Counted {
     running: Family<OfTier, Gauge>,
     broken: Family<OfBreak, Counter>,
     happenings: Family<OfLogEvent, Counter>,
+    recent: Mutex<RecentRequests>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -126,6 +131,7 @@ impl Default for Counted {
             first_token,
             answer,
             registry: all,
+            recent: Mutex::default(),
         }
     }
 }

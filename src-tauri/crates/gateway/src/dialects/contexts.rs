@@ -9,6 +9,7 @@ use crate::{
         Inference, caller::Caller, charge::Charge, content::Content, dispatch, hints::Hints, relay,
         route,
     },
+    metrics::Trace,
 };
 use axum::{Json, body::Body, extract::State, response::Response};
 use schema::{ContextDeleted, ContextSave, SavedContext};
@@ -136,6 +137,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
             stream: false,
             keep_alive: None,
             arrived,
+            trace: Trace::default(),
         },
     };
     job.begin().respond().await

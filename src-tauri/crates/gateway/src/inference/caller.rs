@@ -11,6 +11,9 @@ pub trait Account: Send + Sync + fmt::Debug {
     /// Distinguishes it from all others, those closed too.
     fn id(&self) -> &str;
 
+    /// What its owner calls it.
+    fn name(&self) -> &str;
+
     /// Counts what is more than one request in what came as one.
     fn count(&self, more: u32);
 
@@ -37,6 +40,11 @@ impl Caller {
     /// The account's id, if there is one.
     pub(crate) fn id(&self) -> Option<String> {
         self.0.as_ref().map(|account| account.id().to_owned())
+    }
+
+    /// The account's name, if there is one.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.0.as_ref().map(|account| account.name().to_owned())
     }
 
     /// Runs `answering` for this caller.

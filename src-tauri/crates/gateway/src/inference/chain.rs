@@ -84,10 +84,15 @@ pub(crate) fn begin(
     let name = asked.name.clone();
     let may_wait = asked.config.may_wait();
     let metrics = inference.metrics.clone();
+    let trace = request.trace.clone();
     let walk = Walk::new(inference, asked, request);
     let tried = walk.tried();
     let beginning = Beginning {
-        sent: Box::pin(walk.walk()),
+        sent: Box::pin(async move {
+            let sent = walk.walk().await;
+            trace.check(&sent);
+            sent
+        }),
         // Which tier will answer, and whether it loads, is not known before it does.
         loaded: Arc::new(AtomicBool::new(true)),
         failed: {

@@ -21,7 +21,10 @@ use super::{
     source::Source,
     wire,
 };
-use crate::http::{body, error::Failure};
+use crate::{
+    http::{body, error::Failure},
+    metrics::Trace,
+};
 use axum::{
     body::Body,
     http::HeaderMap,
@@ -104,6 +107,24 @@ pub(crate) async fn begin(
     request: Request,
     caller: Caller,
 ) -> Result<Begun, Error> {
+    // A count of tokens is part of another request.
+    let trace = match request.path == TOKENS {
+        true => Trace::default(),
+        false => inference
+            .metrics
+            .trace(request.path, caller.name(), request.arrived),
+    };
+    let begun = begin_traced(inference, request, caller, trace.clone()).await;
+    trace.check(&begun);
+    begun
+}
+
+async fn begin_traced(
+    inference: &Arc<Inference>,
+    request: Request,
+    caller: Caller,
+    trace: Trace,
+) -> Result<Begun, Error> {
     let generated = request.is_generated();
     let Request {
         path,
@@ -128,6 +149,7 @@ pub(crate) async fn begin(
         arrived,
         charge: Charge::new(caller, prompt_bytes),
         content,
+        trace,
     };
     if let Some(chain) = chain::find(inference, model, &hints, generated)? {
         let stream = request.stream;
@@ -200,12 +222,18 @@ impl Job {
         let sent = {
             let (inference, tier) = (Arc::clone(&inference), tier.clone());
             let loaded = Arc::clone(&loaded);
+            let trace = request.trace.clone();
             Box::pin(async move {
-                let lease =
-                    attempt::lease(&inference, &tier, request.path, &request.content).await?;
-                loaded.store(true, Ordering::Relaxed);
-                let sent = attempt::send(&inference, request, lease).await;
-                sent.map_err(|failed| failed.error)
+                let sent = async {
+                    let lease =
+                        attempt::lease(&inference, &tier, request.path, &request.content).await?;
+                    loaded.store(true, Ordering::Relaxed);
+                    let sent = attempt::send(&inference, request, lease).await;
+                    sent.map_err(|failed| failed.error)
+                };
+                let sent = sent.await;
+                trace.check(&sent);
+                sent
             })
         };
         let failed = {

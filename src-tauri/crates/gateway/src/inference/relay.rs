@@ -11,6 +11,7 @@ pub(crate) mod streaming;
 pub(crate) mod unstreamed;
 
 use super::{charge::Charge, content::Content, source::Source};
+use crate::metrics::Trace;
 use axum::http::HeaderMap;
 use std::time::Instant;
 use tierbar_core::{
@@ -29,6 +30,7 @@ pub(crate) struct UpstreamRequest {
     pub(crate) keep_alive: Option<KeepAlive>,
     pub(crate) arrived: Instant,
     pub(crate) charge: Charge,
+    pub(crate) trace: Trace,
 }
 
 pub(crate) fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {

@@ -214,6 +214,11 @@ impl StreamMeter {
         self.counted.broke(code);
     }
 
+    /// The request has ended: answered, or with this error.
+    pub(crate) fn settle(&self, failure: Option<Code>) {
+        self.counted.settle(failure);
+    }
+
     /// Whether there was any content.
     pub(crate) fn has_spoken(&self) -> bool {
         self.spoken

@@ -1,6 +1,6 @@
 //! The metrics of one request at its tier: waiting, running, duration and tokens.
 
-use super::{Metrics, OfTier};
+use super::{Metrics, OfTier, trace::Trace};
 use prometheus_client::metrics::gauge::Gauge;
 use serde_json::Value;
 use std::time::Instant;
@@ -80,6 +80,7 @@ impl Metrics {
             answers: false,
             chunks: 0,
             used: None,
+            trace: Trace::default(),
         }
     }
 }
@@ -93,10 +94,24 @@ pub(crate) struct Answer {
     answers: bool,
     chunks: u64,
     used: Option<Used>,
+    trace: Trace,
     _running: Held,
 }
 
 impl Answer {
+    /// With the record of its request.
+    pub(crate) fn traced(self, trace: Trace) -> Self {
+        Self { trace, ..self }
+    }
+
+    /// Its request has ended: answered, or with this error.
+    pub(crate) fn settle(&self, failure: Option<Code>) {
+        match failure {
+            Some(code) => self.trace.failed(code),
+            None => self.trace.answered(),
+        }
+    }
+
     /// Records that the server has started to answer.
     pub(crate) fn begins(&mut self) {
         self.answers = true;
@@ -108,6 +123,7 @@ impl Answer {
             let seconds = now.duration_since(self.arrived).as_secs_f64();
             let first_token = &self.metrics.0.first_token;
             first_token.get_or_create(&self.of).observe(seconds);
+            self.trace.first_token();
         }
         self.chunks += 1;
     }
@@ -136,6 +152,7 @@ impl Drop for Answer {
             kept.prompt_tokens.get_or_create(&self.of).inc_by(prompt);
         }
         let completion = used.completion.unwrap_or(self.chunks);
+        self.trace.used(used.prompt, completion);
         kept.completion_tokens
             .get_or_create(&self.of)
             .inc_by(completion);

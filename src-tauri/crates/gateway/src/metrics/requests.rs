@@ -1,6 +1,6 @@
 //! Every answer's path, status, tier and code.
 
-use super::{Metrics, OfRequest};
+use super::{Metrics, OfRequest, trace};
 use crate::http::headers::TIER;
 use axum::{
     body::Body,
@@ -23,7 +23,7 @@ pub(crate) async fn count(
     let path = path.map_or(OTHER, MatchedPath::as_str);
     // The path as documented, even if its last part may have slashes.
     let path = path.replace("{*", "{");
-    let response = next.run(request).await;
+    let response = trace::of_route(path.clone(), next.run(request)).await;
     let tier = response.headers().get(&TIER);
     let tier = tier.and_then(|tier| tier.to_str().ok()).unwrap_or_default();
     let labels = OfRequest {

@@ -16,6 +16,10 @@ impl Account for Key {
         &self.id
     }
 
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn count(&self, more: u32) {
         Key::count(self, more);
     }

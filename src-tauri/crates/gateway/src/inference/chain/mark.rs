@@ -130,6 +130,7 @@ mod tests {
             keep_alive: None,
             charge: Charge::new(Caller::default(), 0),
             arrived: std::time::Instant::now(),
+            trace: crate::metrics::Trace::default(),
         };
         let event = first_event(json!("m"), json!({}), marked, &request);
         serde_json::from_str(event.strip_prefix("data: ").unwrap().trim_end()).unwrap()

@@ -104,7 +104,11 @@ pub(crate) async fn send(
         lease.keep(keep);
     }
     let answering = inference.speed.begin(lease.model());
-    let mut counted = inference.metrics.answer(lease.tier(), request.arrived);
+    let mut counted = inference
+        .metrics
+        .answer(lease.tier(), request.arrived)
+        .traced(request.trace.clone());
+    request.trace.leased(lease.tier(), lease.model());
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
     let posted = send::send(
@@ -148,6 +152,9 @@ pub(crate) async fn send(
         }
         counted.begins();
         context = stream_meter::whole(&answering, &mut counted, charge, &body);
+        counted.settle(None);
+    } else {
+        counted.settle(Some(wire::error(status, &body).code));
     }
     if is_remote(&*lease) {
         let error = match status {

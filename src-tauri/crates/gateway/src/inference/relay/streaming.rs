@@ -81,6 +81,9 @@ impl Answer {
             (None, Some(error)) => Failed::from(error.clone()).outcome,
             (None, None) => Outcome::Answered,
         };
+        let failure = self.meter.failure();
+        self.meter
+            .settle(failure.as_ref().or(broken).map(|error| error.code));
         if let Some(trial) = &mut self.trial {
             trial.settle(outcome);
         }
@@ -107,6 +110,14 @@ impl Answer {
     /// # Errors
     /// If it ends with an error before.
     pub(crate) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
+        let held = self.hold().await;
+        if let Err(failed) = &held {
+            self.meter.settle(Some(failed.error.code));
+        }
+        held
+    }
+
+    async fn hold(&mut self) -> Result<(), Failed> {
         let silent = |meter: &StreamMeter| !meter.has_spoken() && !meter.has_ended();
         while silent(&self.meter) && self.held.len() <= MOST_HELD {
             match self.arriving(false).await {

@@ -10,6 +10,7 @@ use crate::{
         source::Source,
     },
     jobs::tasks::summary_of_chat,
+    metrics::trace::of_route,
 };
 use futures_util::{FutureExt, StreamExt};
 use std::{
@@ -26,6 +27,8 @@ use tierbar_core::{
 };
 use tokio::time::{MissedTickBehavior, interval};
 
+/// What the list of requests calls a turn, which has no request of its own while it runs.
+const ROUTE: &str = "/tierbar/v1/chats/{id}/turns";
 /// How often what has arrived is stored: the most that a host that is killed loses.
 const STORED_EVERY: Duration = Duration::from_secs(1);
 
@@ -68,7 +71,8 @@ pub(super) async fn run(
         )
     };
     // What a panic leaves of these is only added to.
-    let answering = AssertUnwindSafe(writing.answer(&inference, prompt));
+    let answering = writing.answer(&inference, prompt);
+    let answering = AssertUnwindSafe(of_route(ROUTE.to_owned(), answering));
     let ending = answering.catch_unwind().await;
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
     // Before the last event, so that who reads it can ask again at once.
