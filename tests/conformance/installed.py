@@ -60,7 +60,7 @@ def node():
         if missing:
             for path in lists:
                 shutil.copy(path, folder)
-            subprocess.run([*NPM, "ci"], cwd=folder, check=True)
+            subprocess.run([*NPM, "ci"], cwd=folder, stdout=subprocess.DEVNULL, check=True)
     link = source / "node_modules"
     if not link.exists():
         link.unlink(missing_ok=True)
@@ -77,5 +77,5 @@ def agents():
             shutil.rmtree(folder / "node_modules", ignore_errors=True)
             shutil.copy(packages, folder / "package.json")
             # Their scripts would download.
-            subprocess.run([*NPM, "install", "--no-package-lock"], cwd=folder, check=True)
+            subprocess.run([*NPM, "install", "--no-package-lock"], cwd=folder, stdout=subprocess.DEVNULL, check=True)
     return folder / "node_modules"
