@@ -227,3 +227,22 @@ fn each_familys_calls_are_read() {
         }
     }
 }
+
+#[test]
+fn calls_with_any_ids_are_rendered() {
+    for family in &FAMILIES {
+        let name = family.template;
+        let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "look", "arguments": "{\"unit\": \"C\"}"}});
+        for id in ["call_0123456789abcdef", "toolu_01", "123456789"] {
+            let messages = json!([
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "", "tool_calls": [call(id)]},
+                {"role": "tool", "tool_call_id": id, "content": "a hat"},
+            ]);
+            let more = json!({"messages": messages, "tool_choice": "auto"});
+            let rendered = template(name).apply(&request("lookup", &more));
+            let prompt = rendered.unwrap_or_else(|error| panic!("{name}: {id}: {error}"));
+            assert!(prompt.prompt.contains("a hat"), "{name}: {id}");
+        }
+    }
+}
