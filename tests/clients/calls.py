@@ -46,26 +46,35 @@ SCHEMAS = {
 QUESTION = "Plan my week: the weather, an alarm, a message."
 THINKING_TOKENS = 8
 ANSWER_TOKENS = 300
-
-
-def text_template():
-    return (ROOT / "tests/fixtures/tools.jinja").read_text().rstrip()
+# Free to go on calling, a small model does.
+CALLING_TOKENS = 150
+# The starter model as tiers, and their templates: its own, which knows neither tools nor thinking, one that knows both,
+# and one that knows thinking alone.
+TEMPLATES = {"generic": None, "native": "tools.jinja", "thinker": "thinking.jinja"}
 
 
 class Models:
-    """The starter model as tiers: `generic`, whose template knows no tools, and `native`, whose template does."""
+    """A host with these tiers."""
 
-    config = "".join(f'[tiers.{form}]\nmodel = "{form}.gguf"\ncontext = 2048\n' for form in ("generic", "native"))
+    config = "".join(f'[tiers.{tier}]\nmodel = "{tier}.gguf"\ncontext = 2048\n' for tier in TEMPLATES)
 
     def __init__(self):
         self.host = Host(self.config)
-        models = self.host.home / "models"
-        (models / "generic.gguf").symlink_to(starter())
-        write_with_text(starter(), models / "native.gguf", TEMPLATE_KEY, text_template())
+        for tier, template in TEMPLATES.items():
+            path = self.host.home / "models" / f"{tier}.gguf"
+            if template is None:
+                path.symlink_to(starter())
+            else:
+                text = (ROOT / "tests/fixtures" / template).read_text().rstrip()
+                write_with_text(starter(), path, TEMPLATE_KEY, text)
         self.url = self.host.url
 
     def stop(self):
         self.host.stop()
+
+
+def most_tokens(parallel, thinks):
+    return CALLING_TOKENS if parallel and not thinks else ANSWER_TOKENS
 
 
 def post(url, body):
@@ -90,7 +99,7 @@ class Chat:
         tools = [{"type": "function", "function": {"name": name, "parameters": SCHEMAS[name]}} for name in names]
         if choice != "required":
             choice = {"type": "function", "function": {"name": choice}}
-        request = {"tools": tools, "tool_choice": choice, "max_tokens": ANSWER_TOKENS}
+        request = {"tools": tools, "tool_choice": choice, "max_tokens": most_tokens(parallel, thinks)}
         request |= {} if parallel is None else {"parallel_tool_calls": parallel}
         request["messages"] = [{"role": "user", "content": QUESTION}]
         if thinks:
@@ -130,7 +139,7 @@ class Responses:
             choice = {"type": "function", "name": choice}
         request = {"tools": tools, "tool_choice": choice, "input": QUESTION}
         request |= {} if parallel is None else {"parallel_tool_calls": parallel}
-        request["max_output_tokens"] = ANSWER_TOKENS
+        request["max_output_tokens"] = most_tokens(parallel, thinks)
         if thinks:
             request |= {"reasoning": {"effort": "low"}, "thinking_budget_tokens": THINKING_TOKENS}
         return request
@@ -159,7 +168,7 @@ class Messages:
         tools = [{"name": name, "input_schema": SCHEMAS[name]} for name in names]
         choice = {"type": "any"} if choice == "required" else {"type": "tool", "name": choice}
         choice |= {} if parallel is None else {"disable_parallel_tool_use": not parallel}
-        request = {"tools": tools, "tool_choice": choice, "max_tokens": ANSWER_TOKENS}
+        request = {"tools": tools, "tool_choice": choice, "max_tokens": most_tokens(parallel, thinks)}
         request["messages"] = [{"role": "user", "content": QUESTION}]
         if thinks:
             request["thinking"] = {"type": "enabled", "budget_tokens": THINKING_TOKENS}
@@ -195,7 +204,8 @@ class Ollama:
 
     def request(self, names, choice, parallel, thinks):
         request = Chat().request(names, choice, parallel, False)
-        request["options"] = {"num_predict": request.pop("max_tokens")}
+        del request["max_tokens"]
+        request["options"] = {"num_predict": most_tokens(parallel, thinks)}
         if thinks:
             # Ollama has no budget for thoughts: the model has seen short ones.
             call = {"function": {"name": names[0], "arguments": {}}}
@@ -230,7 +240,12 @@ class Ollama:
 
 DIALECTS = {"chat": Chat(), "responses": Responses(), "messages": Messages(), "ollama": Ollama()}
 # A tier, and whether its model thinks.
-FORMS = {"native": ("native", False), "generic": ("generic", False), "thinking": ("native", True)}
+FORMS = {
+    "native": ("native", False),
+    "generic": ("generic", False),
+    "native-thinking": ("native", True),
+    "generic-thinking": ("thinker", True),
+}
 
 
 def ask(url, dialect, form, stream, number):

@@ -330,6 +330,9 @@ common_chat_params render(const common_chat_templates * templates, const llama_v
     if (!offers) {
         return params;
     }
+    if (!generic) {
+        mend_form(params, request.at("tools"));
+    }
     const bool native = !generic && (!required || (begin_at_call(params, request.at("tools"), rules) && is_sound(vocab, params.grammar)));
     if (!native) {
         use_generic_calls(params, request.at("tools"), rules);

@@ -20,5 +20,8 @@ struct call_rules {
 // template's form does not hold arguments to their schema.
 bool begin_at_call(common_chat_params & params, const common_json & tools, const call_rules & rules);
 
+// Has a template's own form read calls as the template writes them, where llama.cpp has misread it.
+void mend_form(common_chat_params & params, const common_json & tools);
+
 // Has the answer be text or calls as JSON between tags.
 void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules);

@@ -223,10 +223,11 @@ impl ChatRequest {
                 "`tools` cannot be combined with a grammar or JSON schema",
             ));
         }
-        if tools.choice == "required" && self.options.min_tokens()? > 0 {
+        if tools.may_be_called() && self.options.min_tokens()? > 0 {
             return Err(bad(
-                "`min_tokens` cannot be combined with a call that is required: it says where the answer ends",
-            ));
+                "`min_tokens` cannot be combined with `tools`: a call says where the answer ends",
+            )
+            .hint("leave out `min_tokens`, or set `tool_choice` to none"));
         }
         let mut kwargs = self.chat_template_kwargs.clone().unwrap_or_default();
         if let Some(effort) = self.effort() {
@@ -1082,6 +1083,23 @@ mod tests {
         assert!(error.message.contains("`add_generation_prompt`"), "{error}");
         let input = input(json!({"verbosity": "low"})).unwrap();
         assert_eq!(input["chat_template_kwargs"]["verbosity"], "low");
+    }
+
+    #[test]
+    fn fewest_tokens_are_refused_beside_tools() {
+        let input = |choice: &str| {
+            let look = json!({"type": "function", "function": {"name": "look"}});
+            let request = json!({"messages": [{"role": "user", "content": "Hi"}], "tools": [look],
+                                 "tool_choice": choice, "min_tokens": 5});
+            serde_json::from_value::<ChatRequest>(request)
+                .unwrap()
+                .template_input(true)
+        };
+        for choice in ["auto", "required"] {
+            let error = input(choice).unwrap_err();
+            assert!(error.message.contains("`min_tokens`"), "{choice}: {error}");
+        }
+        assert!(input("none").is_ok());
     }
 
     #[test]

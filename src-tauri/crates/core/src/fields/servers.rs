@@ -99,7 +99,7 @@ pub const GENERATION_ADDITIONS: Table = Table {
         honored(
             "min_tokens",
             "2",
-            "stop strings count behind them; with a grammar or a schema `400`",
+            "stop strings count behind them; with `tools`, a grammar or a schema `400`",
         ),
         honored("stop_token_ids", "[7]", ""),
         honored("ignore_eos", "true", ""),

@@ -1,5 +1,7 @@
 //! The model's own chat template, rendered by llama.cpp's Jinja engine through our C++ shim.
 
+mod call_ids;
+
 use super::{
     Token,
     model::Model,
@@ -86,6 +88,8 @@ pub(crate) struct ChatTemplate {
     raw: NonNull<RawTemplates>,
     model: Arc<Model>,
     calls_tools: bool,
+    /// Whether calls need ids of Mistral's length.
+    short_call_ids: bool,
 }
 
 // SAFETY: the C++ object is bound to no thread.
@@ -109,6 +113,7 @@ impl ChatTemplate {
                 raw,
                 model,
                 calls_tools: false,
+                short_call_ids: false,
             });
             made.ok_or_else(|| {
                 let reason = take(error).unwrap_or_default();
@@ -120,6 +125,11 @@ impl ChatTemplate {
             })
         })?;
         template.calls_tools = template.try_tools();
+        template.short_call_ids = template.calls_tools
+            && template
+                .try_call_id(&"0".repeat(call_ids::LENGTH + 1))
+                .is_err()
+            && template.try_call_id(&"0".repeat(call_ids::LENGTH)).is_ok();
         Ok(template)
     }
 
@@ -140,13 +150,31 @@ impl ChatTemplate {
         prompt.is_ok_and(|prompt| prompt.calls_tools)
     }
 
+    fn try_call_id(&self, id: &str) -> Result<Prompt, Error> {
+        let call =
+            json!({"id": id, "type": "function", "function": {"name": "try", "arguments": "{}"}});
+        self.apply(&json!({
+            "messages": [
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": id, "content": "Done"},
+            ],
+        }))
+    }
+
     /// Renders a request: a JSON object with `messages` and, if given, `tools`, `tool_choice`, `parallel_tool_calls`,
     /// `generic_tools` (the messages describe the tools), `json_schema`, `enable_thinking` and `chat_template_kwargs`.
     ///
     /// # Errors
     /// `BadRequest` with the template's own message, or if it exceeds the shim's limits.
     pub(crate) fn apply(&self, request: &Value) -> Result<Prompt, Error> {
-        let request = c_string(&request.to_string())?;
+        let request = if self.short_call_ids {
+            let mut request = request.clone();
+            call_ids::shorten(&mut request["messages"]);
+            c_string(&request.to_string())?
+        } else {
+            c_string(&request.to_string())?
+        };
         let rendered = on_deep_stack(|| self.render(&request))?;
         serde_json::from_str(&rendered)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))

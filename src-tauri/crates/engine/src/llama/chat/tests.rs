@@ -6,6 +6,8 @@ use crate::{
     testing::{cache, model},
 };
 
+mod families;
+
 const GEMMA_4: &str = "google-gemma-4-31B-it.jinja";
 const QWEN_3: &str = "Qwen-Qwen3-0.6B.jinja";
 const QWEN_3_5: &str = "Qwen3.5-4B.jinja";
@@ -70,57 +72,114 @@ fn call(name: &str, unit: &str) -> String {
     format!("<tool_call>\n{call}\n</tool_call>")
 }
 
+/// A template whose forced calls are in the generic form, or in one that looks the same.
+struct Form {
+    template: Option<&'static str>,
+    calls_tools: bool,
+    /// What an answer begins with, where the prompt ends within a thought.
+    opens: &'static str,
+    thought: Option<&'static str>,
+}
+
+const FORMS: [Form; 8] = [
+    Form {
+        template: Some(QWEN_3),
+        calls_tools: true,
+        opens: "",
+        thought: Some("<think>\nI should look.</think>\n\n"),
+    },
+    Form {
+        template: Some(QWEN_3_5),
+        calls_tools: true,
+        opens: "",
+        thought: Some("I should look.</think>\n\n"),
+    },
+    Form {
+        template: Some(GEMMA_4),
+        calls_tools: true,
+        opens: "",
+        thought: Some("<|channel>thought\nI should look.<channel|>\n\n"),
+    },
+    Form {
+        template: Some("GLM-4.7-Flash.jinja"),
+        calls_tools: true,
+        opens: "",
+        thought: Some("I should look.</think>\n\n"),
+    },
+    Form {
+        template: Some("deepseek-ai-DeepSeek-V3.1.jinja"),
+        calls_tools: false,
+        opens: "",
+        thought: Some("I should look.</think>\n\n"),
+    },
+    Form {
+        template: Some("deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja"),
+        calls_tools: false,
+        opens: "</think>\n\n",
+        thought: Some("I should look.\n"),
+    },
+    Form {
+        template: Some("ibm-granite-granite-3.3-2B-Instruct.jinja"),
+        calls_tools: false,
+        opens: "",
+        thought: Some("<think>I should look.</think>\n"),
+    },
+    Form {
+        template: None,
+        calls_tools: false,
+        opens: "",
+        thought: None,
+    },
+];
+
 #[test]
 fn a_forced_answer_is_calls_that_follow_their_schemas() {
-    for (name, generic, other) in [
-        (Some(QWEN_3), false, "wait"),
-        // llama.cpp has a rule of the same name.
-        (Some(QWEN_3), false, "call"),
-        (Some(QWEN_3_5), false, "wait"),
-        (Some(GEMMA_4), false, "wait"),
-        (None, true, "call"),
-    ] {
+    for form in &FORMS {
+        let name = form.template;
         let template = match name {
             Some(name) => template(name),
             None => ChatTemplate::new(model(), None).unwrap(),
         };
-        assert_eq!(template.calls_tools(), !generic, "{name:?}");
-        let admits = |more: Value, text: &str| {
-            let mut request = request(other, &more);
-            request["generic_tools"] = json!(generic);
-            let prompt = template.apply(&request).unwrap();
-            super::tests::admits(&template, &prompt, text)
+        assert_eq!(template.calls_tools(), form.calls_tools, "{name:?}");
+        // llama.cpp has rules of the other names.
+        let others: &[_] = match name {
+            Some(QWEN_3) => &["wait", "call", "look-schema"],
+            _ => &["call"],
         };
-        let (one, other) = (call("look", "C"), call(other, "F"));
-        assert!(admits(json!({}), &one), "{name:?}");
-        assert!(admits(json!({}), &format!("{one}\n{other}")), "{name:?}");
-        for wrong in [
-            "",
-            "Sure.",
-            &format!("Sure. {one}"),
-            &call("look", "K"),
-            &call("gone", "C"),
-        ] {
-            assert!(!admits(json!({}), wrong), "{name:?}: {wrong}");
-        }
-        let single = json!({"parallel_tool_calls": false});
-        assert!(admits(single.clone(), &one), "{name:?}");
-        assert!(!admits(single, &format!("{one}\n{other}")), "{name:?}");
-        let (opens, closes) = match name {
-            Some(GEMMA_4) => ("<|channel>thought\n", "<channel|>"),
-            Some(QWEN_3) => ("<think>\n", "</think>"),
-            _ => ("", "</think>"),
-        };
-        // Told not to think, it may not.
-        let thought = format!("{opens}I should look.{closes}\n\n{one}");
-        assert!(!admits(json!({}), &thought), "{name:?}");
-        if !generic {
-            let thinks = json!({"enable_thinking": true});
-            assert!(admits(thinks.clone(), &thought), "{name:?}");
-            assert!(
-                !admits(thinks, &format!("{opens}I should look.{closes}Sure.")),
-                "{name:?}"
-            );
+        for &other in others {
+            let prompt = |more: Value| {
+                let mut request = request(other, &more);
+                request["generic_tools"] = json!(!form.calls_tools);
+                template.apply(&request).unwrap()
+            };
+            let admits = |prompt: &Prompt, text: &str| admits(&template, prompt, text);
+            let several = prompt(json!({}));
+            let one = format!("{}{}", form.opens, call("look", "C"));
+            let both = format!("{one}\n{}", call(other, "F"));
+            assert!(admits(&several, &one), "{name:?}");
+            assert!(admits(&several, &both), "{name:?}: {other}");
+            for wrong in [
+                "",
+                "Sure.",
+                &format!("Sure. {one}"),
+                &format!("{}{}", form.opens, call("look", "K")),
+                &format!("{}{}", form.opens, call(other, "K")),
+                &format!("{}{}", form.opens, call("gone", "C")),
+            ] {
+                assert!(!admits(&several, wrong), "{name:?}: {wrong}");
+            }
+            let single = prompt(json!({"parallel_tool_calls": false}));
+            assert!(admits(&single, &one), "{name:?}");
+            assert!(!admits(&single, &both), "{name:?}");
+            let Some(thought) = form.thought else {
+                continue;
+            };
+            // Told not to think, it may not.
+            let behind = format!("{thought}{one}");
+            assert!(!admits(&several, &behind), "{name:?}");
+            let thinks = prompt(json!({"enable_thinking": true}));
+            assert!(admits(&thinks, &behind), "{name:?}");
+            assert!(!admits(&thinks, &format!("{thought}Sure.")), "{name:?}");
         }
     }
 }
