@@ -72,7 +72,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         Err(_) => tierbar_host::past_log(home, log.filter.clone(), args.limit).await?,
     };
     if newest_first.is_empty() && !log.json {
-        output::error_line(&match &log.tier {
+        output::error_line(&match &log.filter.tier {
             Some(tier) => format!("The event log has no entries of {tier}."),
             None => "The event log is empty.".to_owned(),
         });
