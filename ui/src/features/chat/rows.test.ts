@@ -14,6 +14,9 @@ function chat(id: string, more: Partial<ChatSummary> = {}): ChatSummary {
     updated_at: at,
     when_full: 'refuse',
     pinned: false,
+    instructions: '',
+    sampling: {},
+    thinking: null,
     turn: null,
     ...more,
   };
