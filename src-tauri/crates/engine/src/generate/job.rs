@@ -245,17 +245,17 @@ pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
     if prompt < context {
         return Ok(());
     }
-    Err(too_long(&format!("the prompt of {prompt} tokens"), context)
+    Err(too_long("the prompt", prompt, context)
         .hint("shorten the prompt, or set a larger context for the tier")
         .detail("prompt_tokens", prompt)
         .detail("context_tokens", context))
 }
 
 /// The error for something that the context does not hold, in the words by which agents know that they must shorten a
-/// conversation: some look for "maximum context length is … tokens", others for "exceeds the context window".
-pub(crate) fn too_long(what: &str, context: usize) -> Error {
+/// conversation: they look for "prompt is too long", "exceeds the context window" or "maximum context length is … tokens".
+pub(crate) fn too_long(what: &str, tokens: usize, context: usize) -> Error {
     let message = format!(
-        "this model's maximum context length is {context} tokens, and {what} exceeds the context window"
+        "{what} is too long: with {tokens} tokens, it exceeds the context window; this model's maximum context length is {context} tokens"
     );
     Error::new(Code::ContextExceeded, message)
 }
@@ -269,7 +269,7 @@ mod tests {
         let error = check_fits(9122, 8192).unwrap_err();
         assert_eq!(
             error.message,
-            "this model's maximum context length is 8192 tokens, and the prompt of 9122 tokens exceeds the context window"
+            "the prompt is too long: with 9122 tokens, it exceeds the context window; this model's maximum context length is 8192 tokens"
         );
         assert_eq!(error.details["prompt_tokens"], 9122);
         assert_eq!(

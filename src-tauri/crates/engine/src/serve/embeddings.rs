@@ -133,7 +133,7 @@ impl Engine {
         if length <= room {
             return Ok(());
         }
-        Err(too_long(&format!("{what} of {length} tokens"), room)
+        Err(too_long(what, length, room)
             .hint("send the text in parts, or set a larger context for the tier")
             .detail("index", index)
             .detail("prompt_tokens", length)
