@@ -155,9 +155,7 @@ describe('the first model', () => {
 
   it('leaves the demo model to try meanwhile', async () => {
     await open([], 'smol');
-    expect((await screen.findByTestId('empty-state')).textContent).toContain(
-      'Meanwhile, try the demo model.',
-    );
+    expect((await screen.findByTestId('empty-state')).textContent).toContain('try the demo model.');
     expect(await screen.findByTestId('welcome-get')).toBeTruthy();
     expect(screen.queryByTestId('lacks-model')).toBeNull();
   });
