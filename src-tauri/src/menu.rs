@@ -65,7 +65,7 @@ impl Parent for Submenu<Wry> {
     }
 }
 
-/// Items with the key of one that is wanted stay; those before it that nobody wants go.
+/// An item stays if one with its key is wanted. The others are removed.
 fn show(
     app: &AppHandle,
     parent: &dyn Parent,

@@ -15,7 +15,7 @@ use std::{
 };
 use tauri::{AppHandle, Manager, async_runtime::spawn};
 use tierbar_core::{Code, Error, TierId, TierState, policy::Stance, status::Status};
-use tierbar_host::{Host, HostKind, HostOptions, News, Running, running};
+use tierbar_host::{Host, HostEvent, HostKind, HostOptions, Running, running};
 use tokio::{sync::Notify, time::sleep};
 
 /// How long a host may take to start, to end or to answer before it counts as stuck.
@@ -170,16 +170,16 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
     let mut config = None;
     loop {
         let again = state.again.notified();
-        let followed = server.follow(|news| {
+        let followed = server.follow(|event| {
             heard = Instant::now();
-            match news {
-                News::Status(status) => {
+            match event {
+                HostEvent::Status(status) => {
                     if config.replace(status.config_revision) != Some(status.config_revision) {
                         spawn(read_beside(app.clone(), server.clone()));
                     }
                     state.shown().status = Some(Arc::new(*status));
                 }
-                News::Event(entry) => state.shown().beside.last = Some(entry.what.sentence),
+                HostEvent::Log(entry) => state.shown().beside.last = Some(entry.what.sentence),
             }
             draw(app, state);
         });

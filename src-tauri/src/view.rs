@@ -151,10 +151,8 @@ impl View {
         }
         items.push(Item::separator("tiers"));
         items.extend(status.tiers.iter().map(|tier| tier::item(tier, config)));
-        let pause = match status.guard.stance {
-            Stance::Paused => "Resume",
-            _ => "Pause All",
-        };
+        let paused = status.guard.stance == Stance::Paused;
+        let pause = if paused { "Resume" } else { "Pause All" };
         items.push(Item::action(Command::Pause, pause));
         let downloads = download::items(&status.downloads);
         if !downloads.is_empty() {

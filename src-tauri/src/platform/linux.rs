@@ -21,7 +21,7 @@ pub(crate) fn display() -> Result<(), String> {
 
 /// Whether the desktop shows icons of apps. The interface is <https://www.freedesktop.org/wiki/Specifications/StatusNotifierItem/>.
 pub(crate) fn has_tray() -> bool {
-    let asked = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE).and_then(|bus| {
+    let reply = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE).and_then(|bus| {
         bus.call_sync(
             Some("org.freedesktop.DBus"),
             "/org/freedesktop/DBus",
@@ -34,7 +34,7 @@ pub(crate) fn has_tray() -> bool {
             gio::Cancellable::NONE,
         )
     });
-    let owned = asked.ok().and_then(|answer| answer.get::<(bool,)>());
+    let owned = reply.ok().and_then(|answer| answer.get::<(bool,)>());
     owned.is_some_and(|(owned,)| owned)
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum TierCommand {
     UnloadAfter(String),
 }
 
-const PLAIN: [(&str, Command); 10] = [
+static PLAIN: [(&str, Command); 10] = [
     ("chat", Command::Chat),
     ("models", Command::Models),
     ("monitor", Command::Monitor),

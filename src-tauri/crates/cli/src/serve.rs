@@ -2,7 +2,11 @@
 
 use crate::output;
 use serde_json::json;
-use std::{path::PathBuf, process};
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process,
+};
 use tierbar_core::{Code, Error};
 use tierbar_host::{Host, HostKind, HostOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -55,12 +59,20 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         output::line(&ready.to_string());
     } else {
         output::line(&format!("Tierbar is serving on {}", host.url()));
-        let link = host.running().sign_in_link().await;
-        let page = link.unwrap_or_else(|_| host.url().to_owned());
-        output::line(&format!("  Browser           {page}"));
-        output::line(
-            "                    signs in once, within 10 minutes; for a new link: tierbar link",
-        );
+        // A service's output is kept in a log, which is no place for a code.
+        if io::stdout().is_terminal()
+            && let Ok(link) = host.running().sign_in_link().await
+        {
+            output::line(&format!("  Browser           {link}"));
+            output::line(
+                "                    signs in once, within 10 minutes; for a new link: tierbar link",
+            );
+        } else {
+            output::line(&format!(
+                "  Browser           {}   (to sign in, run `tierbar link`)",
+                host.url()
+            ));
+        }
         output::line(&format!(
             "  OpenAI clients    {}/v1   (model: \"auto\" or a tier)",
             host.url()

@@ -45,7 +45,7 @@ pub use folder::data_folder;
 pub use journal::past_log;
 pub use log::log_to_folder;
 pub use ownership::{Running, released, running};
-pub use remote::News;
+pub use remote::HostEvent;
 
 use live_config::LiveConfig;
 use services::Admin;

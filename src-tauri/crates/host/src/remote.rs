@@ -13,10 +13,10 @@ const SILENCE: Duration = Duration::from_secs(40);
 
 /// What a host that is followed says.
 #[derive(Debug)]
-pub enum News {
+pub enum HostEvent {
     Status(Box<Status>),
     /// An entry of the event log.
-    Event(Entry),
+    Log(Entry),
 }
 
 impl Running {
@@ -117,7 +117,7 @@ impl Running {
     ///
     /// # Errors
     /// `Conflict` if the host is another version; `Internal` if it does not answer.
-    pub async fn follow(&self, mut heard: impl FnMut(News)) -> Result<(), Error> {
+    pub async fn follow(&self, mut notify: impl FnMut(HostEvent)) -> Result<(), Error> {
         let client = tierbar_fetch::loopback().read_timeout(SILENCE);
         let response = self.send_by(client, Method::GET, "events", None).await?;
         let silent = OnceLock::new();
@@ -137,14 +137,16 @@ impl Running {
             if event.event.as_deref() == Some("log") {
                 // One of a newer version is no reason to stop.
                 if let Ok(entry) = serde_json::from_str(&data) {
-                    heard(News::Event(entry));
+                    notify(HostEvent::Log(entry));
                 }
             } else if let Some("snapshot" | "change") = event.event.as_deref() {
                 let fields: Map<String, Value> =
                     serde_json::from_str(&data).map_err(|error| self.strange(&error))?;
                 status.extend(fields);
                 let now = serde_json::from_value(Value::Object(status.clone()));
-                heard(News::Status(now.map_err(|error| self.strange(&error))?));
+                notify(HostEvent::Status(
+                    now.map_err(|error| self.strange(&error))?,
+                ));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-import type { SetupPlan, TierPlan, TierStatus } from '../../platform/openapi';
+import type { LibraryModel, SetupPlan, TierPlan, TierStatus } from '../../platform/openapi';
 
 /** Whether a tier has no model, or only the one to try things with. */
 function lacksModel(tier: Pick<TierStatus, 'model' | 'engine' | 'is_starter'>): boolean {
@@ -9,6 +9,11 @@ function lacksModel(tier: Pick<TierStatus, 'model' | 'engine' | 'is_starter'>): 
 export function needsSetUp(tiers: TierStatus[]): boolean {
   const usual = tiers.filter(({ id }) => ['fast', 'primary', 'heavy'].includes(id));
   return usual.length > 0 && usual.every(lacksModel);
+}
+
+/** Whether a model is the one that comes with Tierbar, to try things with. */
+export function isDemo({ id }: Pick<LibraryModel, 'id'>): boolean {
+  return id.startsWith('SmolLM2-135M-Instruct');
 }
 
 /** The model to begin with: the one for most questions, else the first that a tier lacks. */

@@ -130,6 +130,16 @@ describe('the first model', () => {
     expect(patches()).toEqual([{ tiers: { primary: modelPatch('found') } }]);
   });
 
+  it('can be the demo model, which is called that', async () => {
+    models = [localModel('SmolLM2-135M-Instruct.Q4_1')];
+    await open();
+    const use = await screen.findByTestId('welcome-use');
+    expect(use.textContent?.trim()).toBe('Try the Demo Model');
+    await fireEvent.click(use);
+    await until(() => patches().length === 1);
+    expect(patches()).toEqual([{ tiers: { fast: modelPatch('SmolLM2-135M-Instruct.Q4_1') } }]);
+  });
+
   it('shows why its download cannot start', async () => {
     answer = ({ method, path }) =>
       method === 'POST' && path.endsWith('/downloads')
@@ -155,9 +165,7 @@ describe('the first model', () => {
 
   it('leaves the demo model to try meanwhile', async () => {
     await open([], 'smol');
-    expect((await screen.findByTestId('empty-state')).textContent).toContain(
-      'Meanwhile, try the demo model.',
-    );
+    expect((await screen.findByTestId('empty-state')).textContent).toContain('try the demo model.');
     expect(await screen.findByTestId('welcome-get')).toBeTruthy();
     expect(screen.queryByTestId('lacks-model')).toBeNull();
   });
