@@ -5,6 +5,7 @@ import type {
   ChatMessage,
   ChatSummary,
   ContextUse,
+  Costs,
   Entry,
   ExpertReads,
   Finish,
@@ -203,6 +204,10 @@ export class Network {
   paging: PagingStatus = { tiers: [], disk: null };
   /** The last requests, newest first. */
   recent: RequestRecord[] = [];
+  costs: Costs = {
+    days: [],
+    total: { answers: 0, prompt_tokens: 0, completion_tokens: 0, saved_tokens: 0 },
+  };
   history: History = { step_seconds: 1, points: [] };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
@@ -244,6 +249,7 @@ export class Network {
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
     if (url.startsWith('/tierbar/v1/requests')) return Response.json({ requests: this.#recent(url) });
+    if (url.startsWith('/tierbar/v1/costs')) return Response.json(this.costs);
     if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
