@@ -308,6 +308,7 @@ mod tests {
             downloads: Vec::new(),
             models_revision: 0,
             notices: Vec::new(),
+            notifications: Vec::new(),
             refused_origins: Vec::new(),
         }
     }

@@ -1,6 +1,6 @@
 import type { Platform } from './types';
 
-export type { CommandLine, CommandLineTool, Connection, LoginItem, Platform } from './types';
+export type { CommandLine, CommandLineTool, Connection, LoginItem, Notifications, Platform } from './types';
 
 export async function detectPlatform(): Promise<Platform> {
   return '__TAURI_INTERNALS__' in window ? (await import('./tauri')).tauri : (await import('./web')).web;

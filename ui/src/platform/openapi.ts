@@ -2494,6 +2494,7 @@ export interface components {
              * @default
              */
             models_dir: string;
+            notifications: components["schemas"]["NotificationsConfig"];
             /**
              * @default {
              *       "max_loaded": "auto",
@@ -3611,6 +3612,40 @@ export interface components {
         NewMessage: components["schemas"]["AnswerFacts"] & {
             content: string;
             role: components["schemas"]["Role"];
+        };
+        /** @description A text for the system's notifications. */
+        Notification: {
+            /** @description One sentence, as in the event log. */
+            body: string;
+            /**
+             * Format: int64
+             * @description Grows with each notification of a host.
+             */
+            id: number;
+            title: string;
+        };
+        /** @description Which notifications the app and open pages show. Each is off unless the user turns it on. */
+        NotificationsConfig: {
+            /**
+             * @description A model is downloaded.
+             * @default false
+             */
+            downloads: boolean;
+            /**
+             * @description The memory guard has acted, with its reason.
+             * @default false
+             */
+            memory: boolean;
+            /**
+             * @description The last queued request has ended.
+             * @default false
+             */
+            queue: boolean;
+            /**
+             * @description A model was unloaded, with the reason and what that freed.
+             * @default false
+             */
+            unloads: boolean;
         };
         /** @description One quant that can be downloaded. */
         OfferedFile: {
@@ -4890,6 +4925,8 @@ export interface components {
             models_revision: number;
             /** @description Notices for the user, such as an unknown key in the configuration. */
             notices: string[];
+            /** @description The last notifications that the user wants, oldest first, for the app and pages to show once. */
+            notifications: components["schemas"]["Notification"][];
             ram: components["schemas"]["Ram"];
             /** @description Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first. */
             refused_origins: components["schemas"]["RefusedOrigin"][];
@@ -5866,6 +5903,8 @@ export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
+export type Notification = components['schemas']['Notification'];
+export type NotificationsConfig = components['schemas']['NotificationsConfig'];
 export type OfferedFile = components['schemas']['OfferedFile'];
 export type OfferedProjector = components['schemas']['OfferedProjector'];
 export type OllamaAnswerMessage = components['schemas']['OllamaAnswerMessage'];

@@ -9,8 +9,18 @@ export interface Platform {
   loginItem?: LoginItem;
   /** The `tierbar` command in the user's terminal; absent in a browser. */
   commandLine?: CommandLineTool;
+  /** The system's notifications; absent where this page cannot show any. */
+  notifications?: Notifications;
   /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
+}
+
+export interface Notifications {
+  permission(): NotificationPermission;
+  /** Asks the user; resolves to the answer. */
+  ask(): Promise<NotificationPermission>;
+  /** Shows one. Of several pages with the same tag, the system shows one. */
+  show(title: string, body: string, tag: string): void;
 }
 
 export interface Connection {

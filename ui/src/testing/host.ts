@@ -466,5 +466,6 @@ export const STATUS: Status = {
   downloads: [],
   models_revision: 0,
   notices: [],
+  notifications: [],
   refused_origins: [],
 };

@@ -6,6 +6,7 @@ mod dialect;
 mod dollars;
 mod engine;
 mod hours;
+mod notifications;
 mod older;
 mod schedule;
 mod server;
@@ -20,6 +21,7 @@ pub use dialect::Dialect;
 pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
+pub use notifications::NotificationsConfig;
 pub use schedule::{ScheduleConfig, ScheduledTask, TimeOfDay, Weekday, is_url};
 use serde::{Deserialize, Serialize};
 pub use server::{LogConfig, ServerConfig};
@@ -52,6 +54,8 @@ pub struct Config {
     pub policy: PolicyConfig,
     #[schema(required = true)]
     pub queue: QueueConfig,
+    #[schema(required = true)]
+    pub notifications: NotificationsConfig,
     #[schema(required = true)]
     pub tiers: BTreeMap<TierId, TierConfig>,
     /// Lists of tiers to try in order, by the name that requests use.
@@ -91,6 +95,7 @@ impl Default for Config {
             allowed_origins: Vec::new(),
             policy: PolicyConfig::default(),
             queue: QueueConfig::default(),
+            notifications: NotificationsConfig::default(),
             tiers: BTreeMap::new(),
             chains: BTreeMap::new(),
             schedules: BTreeMap::new(),

@@ -24,6 +24,7 @@ pub mod limit;
 pub mod memory_guard;
 pub mod modality;
 pub mod model;
+pub mod notification;
 pub mod origin;
 pub mod paging;
 pub mod policy;

@@ -86,6 +86,7 @@ pub(crate) fn status() -> Status {
         downloads: Vec::new(),
         models_revision: 0,
         notices: Vec::new(),
+        notifications: Vec::new(),
         refused_origins: Vec::new(),
     }
 }

@@ -3,16 +3,20 @@ import type {
   Config,
   DownloadsConfig,
   LibraryConfig,
+  NotificationsConfig,
   PolicyConfig,
   TierConfig,
 } from '../../platform/openapi';
 import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/chosen';
 
 /** The changed part of the configuration; `null` removes a tier. */
-export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy'>> & {
+export type ConfigPatch = Partial<
+  Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'notifications'>
+> & {
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;
+  notifications?: Partial<NotificationsConfig>;
   tiers?: Record<string, TierPatch | null>;
 };
 

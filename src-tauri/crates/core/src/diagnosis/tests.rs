@@ -66,6 +66,7 @@ fn status() -> Status {
         downloads: Vec::new(),
         models_revision: 0,
         notices: vec![SECRET.to_owned()],
+        notifications: Vec::new(),
         refused_origins: vec![crate::status::RefusedOrigin {
             origin: SECRET.to_owned(),
             since_ms: 0,
