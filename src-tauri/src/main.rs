@@ -6,6 +6,7 @@ mod bundle;
 mod command_line;
 mod commands;
 mod login_item;
+mod notifications;
 mod platform;
 mod server;
 mod startup;

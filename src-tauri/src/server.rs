@@ -3,7 +3,7 @@
 //! One task owns it ([`run`]): it starts or finds a host, follows it, and begins again when it ends.
 
 use crate::{
-    tray,
+    notifications, tray,
     view::View,
     windows::{self, Page},
 };
@@ -13,7 +13,9 @@ use std::{
     time::{Duration, Instant},
 };
 use tauri::{AppHandle, Manager};
-use tierbar_core::{Code, Error, TierId, TierState, policy::Stance, status::Status};
+use tierbar_core::{
+    Code, Error, TierId, TierState, notification::Seen, policy::Stance, status::Status,
+};
 use tierbar_host::{Host, HostKind, HostOptions, Running, running};
 use tokio::{sync::Notify, time::sleep};
 
@@ -147,10 +149,14 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
     };
     let mut heard = Instant::now();
     let mut told = None;
+    let mut seen = Seen::default();
     loop {
         let again = state.again.notified();
         let followed = server.follow(|status| {
             heard = Instant::now();
+            for new in seen.next(&status.notifications) {
+                notifications::show(app, new);
+            }
             let status = Arc::new(status);
             tray::show(app, View::running(&status, apart.as_deref()));
             state.shown().status = Some(status);

@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let open = arguments.open;
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
+        .plugin(tauri_plugin_notification::init())
         .invoke_handler(tauri::generate_handler![
             commands::command_line,
             commands::connection,

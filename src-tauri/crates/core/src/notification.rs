@@ -29,6 +29,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
+    /// Returns what an event of the log is to notify of.
     pub fn event(&mut self, event: &LogEvent, wanted: NotificationsConfig) -> Option<Notification> {
         let (wants, title) = match event.kind {
             Kind::Alarm | Kind::StepDown => (wanted.memory, "Memory is low"),
@@ -38,6 +39,7 @@ impl Notifier {
         wants.then(|| self.notify(title, event.sentence.clone()))
     }
 
+    /// Returns what has been downloaded since the last call.
     pub fn downloads(
         &mut self,
         downloads: &[DownloadStatus],
@@ -57,7 +59,7 @@ impl Notifier {
         new
     }
 
-    /// `open`: queued requests that have not ended.
+    /// Returns whether the queue is done since the last call. `open`: queued requests that have not ended.
     pub fn queue(&mut self, open: u64, wanted: NotificationsConfig) -> Option<Notification> {
         let before = self.queued.replace(open).unwrap_or(0);
         (before > 0 && open == 0 && wanted.queue).then(|| {
@@ -74,6 +76,26 @@ impl Notifier {
             id: self.last,
             title: title.to_owned(),
             body,
+        }
+    }
+}
+
+/// What of the published notifications has been shown. Those before the first look were there before.
+#[derive(Debug, Default)]
+pub struct Seen {
+    last: Option<u64>,
+}
+
+impl Seen {
+    /// Returns what is to be shown now. A host that has restarted counts anew.
+    pub fn next<'a>(&mut self, published: &'a [Notification]) -> &'a [Notification] {
+        let newest = published.last().map_or(0, |newest| newest.id);
+        match self.last.replace(newest) {
+            Some(last) if newest >= last => {
+                let shown = published.partition_point(|known| known.id <= last);
+                &published[shown..]
+            }
+            _ => &[],
         }
     }
 }
@@ -145,6 +167,26 @@ mod tests {
         notifier.downloads(&download(DownloadState::Downloading), ALL);
         let failed = notifier.downloads(&download(DownloadState::Failed), ALL);
         assert_eq!(failed, []);
+    }
+
+    #[test]
+    fn each_notification_is_shown_once_and_none_from_before() {
+        let mut seen = Seen::default();
+        let mut ids = |ids: &[u64]| -> Vec<u64> {
+            let published: Vec<_> = ids
+                .iter()
+                .map(|&id| Notification {
+                    id,
+                    title: String::new(),
+                    body: String::new(),
+                })
+                .collect();
+            seen.next(&published).iter().map(|new| new.id).collect()
+        };
+        assert_eq!(ids(&[7, 8]), [0; 0]);
+        assert_eq!(ids(&[7, 8, 9]), [9]);
+        assert_eq!(ids(&[]), [0; 0]);
+        assert_eq!(ids(&[1]), [1]);
     }
 
     #[test]

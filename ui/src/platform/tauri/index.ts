@@ -13,5 +13,7 @@ export const tauri: Platform = {
     get: () => invoke<CommandLine>('command_line'),
     set: (installed) => invoke<CommandLine>('set_command_line', { installed }),
   },
+  // The menu-bar app shows them, with or without a window.
+  notifications: { permission: () => 'granted', ask: async () => 'granted', show: () => {} },
   revealModelsFolder: () => invoke('reveal_models_folder'),
 };
