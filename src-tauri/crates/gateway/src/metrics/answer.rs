@@ -100,8 +100,9 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// With the record of its request.
-    pub(crate) fn traced(self, trace: Trace) -> Self {
-        Self { trace, ..self }
+    pub(crate) fn traced(mut self, trace: Trace) -> Self {
+        self.trace = trace;
+        self
     }
 
     /// Its request has ended: answered, or with this error.
