@@ -7,6 +7,7 @@ mod command_line;
 mod commands;
 mod login_item;
 mod menu;
+mod notifications;
 mod platform;
 mod popover;
 mod server;

@@ -3,7 +3,7 @@
 //! One task owns it ([`run`]): it starts or finds a host, follows it, and begins again when it ends.
 
 use crate::{
-    platform, tray,
+    notifications, platform, tray,
     view::{Beside, View, command::TierCommand},
     windows::{self, Page},
 };
@@ -14,7 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 use tauri::{AppHandle, Manager, async_runtime::spawn};
-use tierbar_core::{Code, Error, TierId, TierState, policy::Stance, status::Status};
+use tierbar_core::{
+    Code, Error, TierId, TierState, notification::Seen, policy::Stance, status::Status,
+};
 use tierbar_host::{Host, HostEvent, HostKind, HostOptions, Running, running};
 use tokio::{sync::Notify, time::sleep};
 
@@ -168,12 +170,16 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
     let mut heard = Instant::now();
     let mut told = None;
     let mut config = None;
+    let mut seen = Seen::default();
     loop {
         let again = state.again.notified();
         let followed = server.follow(|event| {
             heard = Instant::now();
             match event {
                 HostEvent::Status(status) => {
+                    for new in seen.next(&status.notifications) {
+                        notifications::show(app, new);
+                    }
                     if config.replace(status.config_revision) != Some(status.config_revision) {
                         spawn(read_beside(app.clone(), server.clone()));
                     }

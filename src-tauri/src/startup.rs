@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .or_else(|| opens_a_window(arguments).then_some(Page::Chat));
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
+        .plugin(tauri_plugin_notification::init())
         .invoke_handler(tauri::generate_handler![
             commands::close_popover,
             commands::command_line,

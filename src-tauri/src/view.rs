@@ -411,6 +411,7 @@ mod tests {
             models_revision: 0,
             config_revision: 0,
             notices: Vec::new(),
+            notifications: Vec::new(),
             refused_origins: Vec::new(),
         }
     }

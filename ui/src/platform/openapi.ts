@@ -355,31 +355,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the chats, or those in which a search finds its words. */
+        /** Lists the chats. */
         get: operations["listChats"];
         put?: never;
         /** Creates a chat. */
         post: operations["createChat"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/tierbar/v1/chats/import": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Imports the chats of a file: of Tierbar, ChatGPT, Open WebUI or LM Studio.
-         * @description A chat that is here already is not added again. What Tierbar cannot take, such as images, is counted with the reason.
-         */
-        post: operations["importChats"];
         delete?: never;
         options?: never;
         head?: never;
@@ -397,46 +377,12 @@ export interface paths {
         get: operations["readChat"];
         put?: never;
         post?: never;
-        /** Stops the turns of a chat, and deletes it. For ten minutes, it can be restored; then it is erased. */
+        /** Stops the turns of a chat, and deletes it. */
         delete: operations["deleteChat"];
         options?: never;
         head?: never;
         /** Changes a chat. */
         patch: operations["updateChat"];
-        trace?: never;
-    };
-    "/tierbar/v1/chats/{id}/export": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Returns a chat as a file, which `content-disposition` names. */
-        get: operations["exportChat"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/tierbar/v1/chats/{id}/fork": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Makes a new chat of the branch up to a message, with the title and settings of the chat. */
-        post: operations["forkChat"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
         trace?: never;
     };
     "/tierbar/v1/chats/{id}/messages": {
@@ -450,23 +396,6 @@ export interface paths {
         put?: never;
         /** Adds a message to the end of the branch that is shown. */
         post: operations["addMessage"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/tierbar/v1/chats/{id}/restore": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Restores a chat that was deleted in the last ten minutes. */
-        post: operations["restoreChat"];
         delete?: never;
         options?: never;
         head?: never;
@@ -907,41 +836,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/tierbar/v1/presets": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Lists the presets. */
-        get: operations["listPresets"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/tierbar/v1/presets/{name}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Saves a preset, in place of one of the same name. */
-        put: operations["putPreset"];
-        post?: never;
-        /** Deletes a preset. Chats that have its settings keep them. */
-        delete: operations["deletePreset"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/tierbar/v1/queue": {
         parameters: {
             query?: never;
@@ -1105,27 +999,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchanges the token, or a one-time code, for a session: a cookie, and a header whose value the page keeps and sends. */
+        /** Exchanges the token for a session: a cookie, and a header whose value the page keeps and sends. */
         post: operations["beginSession"];
         /** Ends the browser's session. */
         delete: operations["endSession"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/tierbar/v1/session/code": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Creates a one-time code that signs a browser in. The page takes it from its address: `/#code=CODE`. */
-        post: operations["createSignInCode"];
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1797,14 +1674,6 @@ export interface components {
              */
             why: string | null;
         };
-        /** @description What each answer of a chat follows. */
-        AnswerSettings: {
-            /** @description The system message of each request; empty for none. */
-            instructions: string;
-            sampling: components["schemas"]["ChatSampling"];
-            /** @description Whether the model thinks before it answers, if it can; `null` for what the tier has. */
-            thinking: boolean | null;
-        };
         /** @enum {string} */
         AnswerState: "waiting" | "asking" | "answered" | "failed";
         /** @description An error in Anthropic's form. */
@@ -2340,14 +2209,9 @@ export interface components {
         };
         /**
          * @description What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
-         *     `null` is not set, but for `thinking`.
+         *     `null` is not set.
          */
         ChatFields: {
-            /**
-             * @description The system message of each request; empty for none.
-             * @default null
-             */
-            instructions?: string | null;
             /**
              * Format: int64
              * @description The last message of the branch to show.
@@ -2359,34 +2223,14 @@ export interface components {
              * @default null
              */
             model?: string | null;
-            /** @description Whether the chat is listed before the others. Alone, it is no change of the chat: `updated_at` stays. */
-            pinned?: boolean | null;
-            /** @default null */
-            sampling?: components["schemas"]["ChatSampling"] | null;
-            /** @description Whether the model thinks before it answers, if it can. `null` sets it to what the tier has. */
-            thinking?: boolean | null;
             /** @default null */
             title?: string | null;
             /** @default null */
             when_full?: components["schemas"]["WhenFull"] | null;
         };
-        /** @description What an import has brought. */
-        ChatImport: {
-            /** Format: int64 */
-            chats: number;
-            /**
-             * Format: int64
-             * @description Chats of the file that an earlier import had brought.
-             */
-            known: number;
-            /** @description What was left out, and why. */
-            left_out: components["schemas"]["Omission"][];
-            /** Format: int64 */
-            messages: number;
-        };
-        /** @description Chats without their messages. */
+        /** @description All chats. */
         ChatList: {
-            /** @description The pinned ones first, then the latest first. */
+            /** @description The latest first. */
             chats: components["schemas"]["ChatSummary"][];
         };
         /**
@@ -2465,23 +2309,12 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
-        /** @description How tokens are chosen, and how many. What is absent is the tier's. */
-        ChatSampling: components["schemas"]["Sampling"] & {
-            /**
-             * Format: int32
-             * @description The most tokens of an answer, with its reasoning.
-             */
-            max_tokens?: number | null;
-        };
         /** @description A chat without its messages. Times are RFC 3339 in UTC. */
-        ChatSummary: components["schemas"]["AnswerSettings"] & {
+        ChatSummary: {
             created_at: string;
-            found?: null | components["schemas"]["Found"];
             id: string;
             /** @description What answers: a tier's name, a model's id, or `auto`. */
             model: string;
-            /** @description Whether it is listed before the others. */
-            pinned: boolean;
             title: string;
             /** @description The id of the turn that is running, if one is. */
             turn: string | null;
@@ -2657,17 +2490,11 @@ export interface components {
              */
             log: components["schemas"]["LogConfig"];
             /**
-             * @default {
-             *       "text": "none",
-             *       "click": "menu"
-             *     }
-             */
-            menu_bar: components["schemas"]["MenuBarConfig"];
-            /**
              * @description Folder of models; empty means `models/` in the data folder.
              * @default
              */
             models_dir: string;
+            notifications: components["schemas"]["NotificationsConfig"];
             /**
              * @default {
              *       "max_loaded": "auto",
@@ -3062,7 +2889,7 @@ export interface components {
             median: number;
         };
         /** @enum {string} */
-        Finish: "stop" | "length" | "stopped" | "error" | "repetition";
+        Finish: "stop" | "length" | "stopped" | "error";
         /** @description A folder that a model can be downloaded to, and the room on its disk. */
         FolderRoom: {
             /** @description Which disk it is on: folders on one disk share its room. */
@@ -3077,26 +2904,11 @@ export interface components {
              */
             room_bytes: number;
         };
-        /** @description The message at which a fork ends. */
-        Fork: {
-            /** Format: int64 */
-            message: number;
-        };
         /**
          * @description The form of a configuration file.
          * @enum {string}
          */
         Form: "json" | "toml" | "yaml";
-        /** @description Where a search found its words. */
-        Found: {
-            /** @description The text around them. */
-            excerpt: string;
-            /**
-             * Format: int64
-             * @description The newest message that has them; `null` if only the title does.
-             */
-            message: number | null;
-        };
         /** @description Whether an endpoint can be used now. */
         Gate: {
             /** @enum {string} */
@@ -3513,29 +3325,6 @@ export interface components {
             working_set_bytes: number | null;
         };
         MaxLoaded: "auto" | number;
-        /**
-         * @description What a click on the icon opens.
-         * @enum {string}
-         */
-        MenuBarClick: "menu" | "popover";
-        /** @description The icon in the menu bar, or in the system tray. */
-        MenuBarConfig: {
-            /**
-             * @description What a click on the icon opens. On Linux it is always the menu.
-             * @default menu
-             */
-            click: components["schemas"]["MenuBarClick"];
-            /**
-             * @description The text beside the icon.
-             * @default none
-             */
-            text: components["schemas"]["MenuBarText"];
-        };
-        /**
-         * @description The text beside the icon.
-         * @enum {string}
-         */
-        MenuBarText: "none" | "speed" | "memory";
         /** @description A message of a chat. */
         Message: {
             /** @description A text, or parts: text, images and sound. */
@@ -3824,33 +3613,39 @@ export interface components {
             content: string;
             role: components["schemas"]["Role"];
         };
-        /** @description A file of a question, in the body of a turn. */
-        NewPart: {
-            /** @description In base64. */
-            data: string;
-            /** @description Such as `image/png`. */
-            media_type: string;
-            name: string;
-            /** @enum {string} */
-            type: "image";
-        } | {
-            /** @description In base64. */
-            data: string;
-            /** @description `audio/wav` or `audio/mpeg`. */
-            media_type: string;
-            name: string;
-            /** @enum {string} */
-            type: "audio";
-        } | {
-            media_type: string;
-            name: string;
-            text: string;
-            /** @enum {string} */
-            type: "file";
-        } | {
-            sha256: string;
-            /** @enum {string} */
-            type: "stored";
+        /** @description A text for the system's notifications. */
+        Notification: {
+            /** @description One sentence, as in the event log. */
+            body: string;
+            /**
+             * Format: int64
+             * @description Grows with each notification of a host.
+             */
+            id: number;
+            title: string;
+        };
+        /** @description Which notifications the app and open pages show. Each is off unless the user turns it on. */
+        NotificationsConfig: {
+            /**
+             * @description A model is downloaded.
+             * @default false
+             */
+            downloads: boolean;
+            /**
+             * @description The memory guard has acted, with its reason.
+             * @default false
+             */
+            memory: boolean;
+            /**
+             * @description The last queued request has ended.
+             * @default false
+             */
+            queue: boolean;
+            /**
+             * @description A model was unloaded, with the reason and what that freed.
+             * @default false
+             */
+            unloads: boolean;
         };
         /** @description One quant that can be downloaded. */
         OfferedFile: {
@@ -4185,15 +3980,6 @@ export interface components {
             /** @example 0.12.11 */
             version: string;
         };
-        /** @description What an import leaves out of a file. */
-        Omission: {
-            /** Format: int64 */
-            count: number;
-            what: components["schemas"]["Omitted"];
-            /** @description In words for people. */
-            why: string;
-        };
-        Omitted: "unknown_chats" | "large_chats" | "empty_chats" | "images" | "files" | "tools";
         /** @description Who may call from a page, and who was refused. */
         OriginList: {
             /** @description Those of `allowed_origins` in the configuration. */
@@ -4249,7 +4035,7 @@ export interface components {
             /** @description The loaded tiers whose experts or layers come and go. */
             tiers: components["schemas"]["TierPaging"][];
         };
-        /** @description A piece of a message. A file's bytes are stored beside the chat's messages, by their hash. */
+        /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
         Part: {
             text: string;
             /** @enum {string} */
@@ -4376,18 +4162,6 @@ export interface components {
              * @default true
              */
             step_down: boolean;
-        };
-        /** @description A named set of such settings. */
-        Preset: {
-            /** @description It comes with Tierbar, and cannot be changed. */
-            built_in: boolean;
-            name: string;
-            settings: components["schemas"]["AnswerSettings"];
-        };
-        /** @description All presets. */
-        PresetList: {
-            /** @description Those that come with Tierbar, then the owner's by name. */
-            presets: components["schemas"]["Preset"][];
         };
         /**
          * @description Memory pressure in three levels, as macOS names them.
@@ -5066,16 +4840,6 @@ export interface components {
         SetupQuestion: {
             tiers: string[];
         };
-        /** @description A code that begins one session. */
-        SignInCode: {
-            /** @description To be sent once to `POST /tierbar/v1/session`, in place of the token. */
-            code: string;
-            /**
-             * Format: int64
-             * @description How long it may be used.
-             */
-            expires_in_seconds: number;
-        };
         /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
         Size: string;
         /** @description A text to enter somewhere. */
@@ -5151,11 +4915,6 @@ export interface components {
         Stance: "open" | "defers" | "quiet" | "paused";
         Status: {
             budget: components["schemas"]["BudgetStatus"];
-            /**
-             * Format: int64
-             * @description Changes whenever the configuration changes: read it again.
-             */
-            config_revision: number;
             /** @description Active downloads first, in their order; then those that need the user, and the last few finished ones. */
             downloads: components["schemas"]["DownloadStatus"][];
             guard: components["schemas"]["GuardStatus"];
@@ -5166,6 +4925,8 @@ export interface components {
             models_revision: number;
             /** @description Notices for the user, such as an unknown key in the configuration. */
             notices: string[];
+            /** @description The last notifications that the user wants, oldest first, for the app and pages to show once. */
+            notifications: components["schemas"]["Notification"][];
             ram: components["schemas"]["Ram"];
             /** @description Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first. */
             refused_origins: components["schemas"]["RefusedOrigin"][];
@@ -5862,21 +5623,11 @@ export interface components {
             code: string;
             hint: string | null;
             message: string;
-            /**
-             * Format: int64
-             * @description After this time the same request may succeed, where a server has said so.
-             */
-            retry_after_seconds: number | null;
-            /** @description The tier that did not answer, if it came to one. */
-            tier: string | null;
             /** @enum {string} */
             type: "failed";
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
-            /** @description `parent` is an answer that ended before the model did, and is continued in the same message. Without `text`. */
-            continue?: boolean;
-            /** @description What answers this once. Default: the chat's model; for an answer that is continued, the tier that began it. */
             model?: string | null;
             /** @description Further fields of the request in OpenAI's form, such as `temperature` and `think`. */
             options?: {
@@ -5888,8 +5639,6 @@ export interface components {
              *     the shown branch.
              */
             parent?: number | null;
-            /** @description The question's files, which stand before its text. */
-            parts?: components["schemas"]["NewPart"][];
             text?: string | null;
             when_full?: components["schemas"]["WhenFull"] | null;
         };
@@ -6015,7 +5764,6 @@ export interface components {
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
-export type AnswerSettings = components['schemas']['AnswerSettings'];
 export type AnswerState = components['schemas']['AnswerState'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
@@ -6051,11 +5799,9 @@ export type ChainStatus = components['schemas']['ChainStatus'];
 export type Chat = components['schemas']['Chat'];
 export type ChatCompletion = components['schemas']['ChatCompletion'];
 export type ChatFields = components['schemas']['ChatFields'];
-export type ChatImport = components['schemas']['ChatImport'];
 export type ChatList = components['schemas']['ChatList'];
 export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
-export type ChatSampling = components['schemas']['ChatSampling'];
 export type ChatSummary = components['schemas']['ChatSummary'];
 export type ClientServer = components['schemas']['ClientServer'];
 export type ClientSettings = components['schemas']['ClientSettings'];
@@ -6101,9 +5847,7 @@ export type ExpertReads = components['schemas']['ExpertReads'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
-export type Fork = components['schemas']['Fork'];
 export type Form = components['schemas']['Form'];
-export type Found = components['schemas']['Found'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
@@ -6143,9 +5887,6 @@ export type LogConfig = components['schemas']['LogConfig'];
 export type LogEvent = components['schemas']['LogEvent'];
 export type MachineFigures = components['schemas']['MachineFigures'];
 export type MaxLoaded = components['schemas']['MaxLoaded'];
-export type MenuBarClick = components['schemas']['MenuBarClick'];
-export type MenuBarConfig = components['schemas']['MenuBarConfig'];
-export type MenuBarText = components['schemas']['MenuBarText'];
 export type Message = components['schemas']['Message'];
 export type MessageBlocks = components['schemas']['MessageBlocks'];
 export type MessageFields = components['schemas']['MessageFields'];
@@ -6162,7 +5903,8 @@ export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
-export type NewPart = components['schemas']['NewPart'];
+export type Notification = components['schemas']['Notification'];
+export type NotificationsConfig = components['schemas']['NotificationsConfig'];
 export type OfferedFile = components['schemas']['OfferedFile'];
 export type OfferedProjector = components['schemas']['OfferedProjector'];
 export type OllamaAnswerMessage = components['schemas']['OllamaAnswerMessage'];
@@ -6185,8 +5927,6 @@ export type OllamaNamed = components['schemas']['OllamaNamed'];
 export type OllamaPulled = components['schemas']['OllamaPulled'];
 export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
-export type Omission = components['schemas']['Omission'];
-export type Omitted = components['schemas']['Omitted'];
 export type OriginList = components['schemas']['OriginList'];
 export type OriginRequest = components['schemas']['OriginRequest'];
 export type Outcome = components['schemas']['Outcome'];
@@ -6199,8 +5939,6 @@ export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];
 export type Point = components['schemas']['Point'];
 export type PolicyConfig = components['schemas']['PolicyConfig'];
-export type Preset = components['schemas']['Preset'];
-export type PresetList = components['schemas']['PresetList'];
 export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
 export type Probabilities = components['schemas']['Probabilities'];
@@ -6253,7 +5991,6 @@ export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
-export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
 export type Snippet = components['schemas']['Snippet'];
 export type SnippetKind = components['schemas']['SnippetKind'];
@@ -6859,13 +6596,7 @@ export interface operations {
     };
     listChats: {
         parameters: {
-            query?: {
-                /**
-                 * @description Words that the title or a message has, the last of them perhaps only the beginning of one. At most 100 chats are found, the
-                 *     latest first. Without it, all chats are listed.
-                 */
-                search?: string | null;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -6905,33 +6636,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChatSummary"];
-                };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    importChats: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** @description The file: a chat, or an array of chats */
-        requestBody: {
-            content: {
-                "application/json": Record<string, never>;
-            };
-        };
-        responses: {
-            /** @description What was imported */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ChatImport"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -7015,65 +6719,6 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
-    exportChat: {
-        parameters: {
-            query?: {
-                format?: "markdown" | "json";
-                /** @description Whether the Markdown has what models thought before they answered. */
-                reasoning?: boolean;
-            };
-            header?: never;
-            path: {
-                /** @description The id of a chat */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The file: Markdown, or a `Chat` as JSON */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/markdown": string;
-                    "application/json": components["schemas"]["Chat"];
-                };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    forkChat: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of a chat */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Fork"];
-            };
-        };
-        responses: {
-            /** @description The new chat */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ChatSummary"];
-                };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
     addMessage: {
         parameters: {
             query?: never;
@@ -7092,31 +6737,6 @@ export interface operations {
         responses: {
             /** @description The chat */
             201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ChatSummary"];
-                };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    restoreChat: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The id of a chat */
-                id: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The chat */
-            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7912,80 +7532,6 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
-    listPresets: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The presets */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PresetList"];
-                };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    putPreset: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The name of a preset */
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["AnswerSettings"];
-            };
-        };
-        responses: {
-            /** @description The preset */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Preset"];
-                };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    deletePreset: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The name of a preset */
-                name: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The preset is deleted */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
     listQueue: {
         parameters: {
             query?: {
@@ -8264,28 +7810,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    createSignInCode: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The code, which is shown this once */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SignInCode"];
-                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

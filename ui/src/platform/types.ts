@@ -14,11 +14,28 @@ export interface Platform {
   commandLine?: CommandLineTool;
   /** Whether files are saved in the Downloads folder without a sign of it; a browser shows them itself. */
   savesQuietly?: true;
+  /** The system's notifications; absent where this page cannot show any. */
+  notifications?: Notifications;
   /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
 }
 
-export type SettingsSection = 'general' | 'models' | 'tiers' | 'connect' | 'monitor';
+export type SettingsSection =
+  | 'general'
+  | 'models'
+  | 'tiers'
+  | 'servers'
+  | 'connect'
+  | 'access'
+  | 'monitor';
+
+export interface Notifications {
+  permission(): NotificationPermission;
+  /** Asks the user; resolves to the answer. */
+  ask(): Promise<NotificationPermission>;
+  /** Shows one. Of several pages with the same tag, the system shows one. */
+  show(title: string, body: string, tag: string): void;
+}
 
 export interface Connection {
   url: string;

@@ -52,6 +52,7 @@ const UNCONFIGURED: Config = {
   library: { folders: [], other_apps: true },
   downloads: { rate_limit: 0, at_once: 1 },
   allowed_origins: [],
+  notifications: { downloads: false, queue: false, memory: false, unloads: false },
   queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
   menu_bar: { text: 'none', click: 'menu' },
   chains: {},

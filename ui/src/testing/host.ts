@@ -6,6 +6,7 @@ import type {
   ChatMessage,
   ChatSummary,
   ContextUse,
+  Costs,
   Entry,
   ExpertReads,
   Finish,
@@ -242,6 +243,10 @@ export class Network {
   config: unknown = { config: { tiers: {} } };
   /** The last requests, newest first. */
   recent: RequestRecord[] = [];
+  costs: Costs = {
+    days: [],
+    total: { answers: 0, prompt_tokens: 0, completion_tokens: 0, saved_tokens: 0 },
+  };
   history: History = { step_seconds: 1, points: [] };
   turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
@@ -286,6 +291,7 @@ export class Network {
     if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });
     if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
     if (url.startsWith('/tierbar/v1/requests')) return Response.json({ requests: this.#recent(url) });
+    if (url.startsWith('/tierbar/v1/costs')) return Response.json(this.costs);
     if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
@@ -593,5 +599,6 @@ export const STATUS: Status = {
   models_revision: 0,
   config_revision: 0,
   notices: [],
+  notifications: [],
   refused_origins: [],
 };

@@ -7,6 +7,7 @@ mod dollars;
 mod engine;
 mod hours;
 mod menu_bar;
+mod notifications;
 mod older;
 mod schedule;
 mod server;
@@ -22,6 +23,7 @@ pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 pub use menu_bar::{MenuBarClick, MenuBarConfig, MenuBarText};
+pub use notifications::NotificationsConfig;
 pub use schedule::{ScheduleConfig, ScheduledTask, TimeOfDay, Weekday, is_url};
 use serde::{Deserialize, Serialize};
 pub use server::{LogConfig, ServerConfig};
@@ -56,6 +58,8 @@ pub struct Config {
     pub queue: QueueConfig,
     #[schema(required = true)]
     pub menu_bar: MenuBarConfig,
+    #[schema(required = true)]
+    pub notifications: NotificationsConfig,
     #[schema(required = true)]
     pub tiers: BTreeMap<TierId, TierConfig>,
     /// Lists of tiers to try in order, by the name that requests use.
@@ -96,6 +100,7 @@ impl Default for Config {
             policy: PolicyConfig::default(),
             queue: QueueConfig::default(),
             menu_bar: MenuBarConfig::default(),
+            notifications: NotificationsConfig::default(),
             tiers: BTreeMap::new(),
             chains: BTreeMap::new(),
             schedules: BTreeMap::new(),

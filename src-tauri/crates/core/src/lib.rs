@@ -25,6 +25,7 @@ pub mod memory_guard;
 pub mod modality;
 pub mod model;
 pub mod nearest;
+pub mod notification;
 pub mod origin;
 pub mod paging;
 pub mod policy;

@@ -5,6 +5,7 @@ use crate::{
     budget::LoadPlan,
     config::{Engine, KvCache},
     download::DownloadStatus,
+    notification::Notification,
     policy::{Alarm, Stance},
 };
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,10 @@ pub struct Status {
     pub config_revision: u64,
     /// Notices for the user, such as an unknown key in the configuration.
     pub notices: Vec<String>,
+    /// The last notifications that the user wants, oldest first, for the app and pages to show once.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub notifications: Vec<Notification>,
     /// Origins of pages on this machine and its network that were refused, and that the owner may allow; oldest first.
     #[serde(default)]
     #[schema(required = true)]

@@ -12,7 +12,7 @@
 //! | `edge` | who may call: origins, API keys, the token; request ids; the page's files |
 //! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
 //! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted |
-//! | `metrics`, `services`, `http` | counters; what the host offers; routes, bodies and errors of every handler |
+//! | `metrics`, `services`, `http` | counters, and a record of each of the last requests; what the host offers; routes, bodies and errors of every handler |
 
 mod admin;
 mod blocking;

@@ -87,6 +87,7 @@ pub(crate) fn status() -> Status {
         models_revision: 0,
         config_revision: 0,
         notices: Vec::new(),
+        notifications: Vec::new(),
         refused_origins: Vec::new(),
     }
 }

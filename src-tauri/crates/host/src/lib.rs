@@ -24,6 +24,7 @@ mod measured;
 mod memory_guard;
 mod models;
 mod notices;
+mod notifications;
 mod ollama;
 mod ownership;
 mod paging;

@@ -14,6 +14,7 @@ use crate::{
     measure::{HostParts, Measuring},
     measured,
     notices::Notices,
+    notifications::Notifications,
     ollama,
     paging::PagingBoard,
     platform,
@@ -353,6 +354,14 @@ impl Assembly {
             Arc::clone(&self.workers.memory_guard),
             closing.clone(),
         ));
+        let notifications = Notifications {
+            config: self.config.in_force.subscribe(),
+            events: self.workers.journal.watch(),
+            downloads: self.fetching.queue.watch(),
+            store: self.data.store.clone(),
+            board: Arc::clone(&self.board),
+        };
+        tokio::spawn(notifications.run(closing.clone()));
         let (assignments, local) = self.models.assigning();
         tokio::spawn(assignments.follow(local, self.fetching.queue.clone(), closing.clone()));
         if let Some(watching) = self.data.watching.take() {

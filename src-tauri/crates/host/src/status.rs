@@ -14,6 +14,7 @@ use tierbar_core::{
     download::DownloadStatus,
     history::{History, ModelUse},
     lease::Tiers,
+    notification::Notification,
     origin::RefusedOrigins,
     paging::DiskTraffic,
     reading::Reading,
@@ -32,6 +33,8 @@ use tokio_util::sync::CancellationToken;
 /// How often readings are taken while there is a watcher or a worker, and otherwise.
 const WATCHED: Duration = Duration::from_secs(1);
 const UNWATCHED: Duration = Duration::from_secs(5);
+/// How many notifications are published: a page that reconnects may have missed some.
+const NOTIFICATIONS: usize = 8;
 /// The most that a slow sensor may delay a reading.
 const LATE: Duration = Duration::from_secs(3);
 
@@ -57,6 +60,7 @@ struct Parts {
     downloads: Downloads,
     memory: Mutex<Memory>,
     notices: Mutex<Vec<String>>,
+    notifications: Mutex<Vec<Notification>>,
     refused: Mutex<RefusedOrigins>,
     models: AtomicU64,
     config: AtomicU64,
@@ -117,6 +121,7 @@ impl StatusBoard {
             downloads,
             memory: Mutex::new(memory),
             notices: Mutex::new(Vec::new()),
+            notifications: Mutex::default(),
             refused: Mutex::default(),
             models: AtomicU64::new(0),
             config: AtomicU64::new(0),
@@ -173,6 +178,17 @@ impl StatusBoard {
 
     pub(crate) fn notice(&self, notices: Vec<String>) {
         *self.parts.notices.lock() = notices;
+        self.now();
+    }
+
+    /// Publishes notifications, with the last ones before them.
+    pub(crate) fn notify(&self, new: Vec<Notification>) {
+        {
+            let mut published = self.parts.notifications.lock();
+            published.extend(new);
+            let surplus = published.len().saturating_sub(NOTIFICATIONS);
+            published.drain(..surplus);
+        }
         self.now();
     }
 
@@ -338,6 +354,7 @@ impl Parts {
             models_revision: self.models.load(Ordering::Relaxed),
             config_revision: self.config.load(Ordering::Relaxed),
             notices,
+            notifications: self.notifications.lock().clone(),
             refused_origins: self.refused.lock().list().to_vec(),
         }
     }

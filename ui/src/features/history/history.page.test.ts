@@ -1,7 +1,7 @@
 import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { History } from '../../platform/openapi';
+import type { History, Kind } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
 import Root from '../settings/Root.svelte';
@@ -123,4 +123,40 @@ it('reads only what is new, and neither reads nor draws while the page is hidden
   expect(drawn.updates).toBe(12);
   hide(false);
   await until(() => drawn.updates > 12);
+});
+
+it('shows when tiers were loaded and why they left, by keyboard too', async () => {
+  const now = Math.floor(Date.now() / 1000);
+  network.history = history(now - 3, 4);
+  const event = (id: number, ago: number, tier: string, kind: Kind, sentence: string) => ({
+    id,
+    at_ms: (now - ago) * 1000,
+    kind,
+    tier,
+    model: 'smol',
+    sentence,
+  });
+  network.log = [
+    event(4, 60, 'primary', 'ready', 'primary is ready'),
+    event(3, 100, 'fast', 'unload', 'fast was unloaded to make room for primary; freed 68 MiB'),
+    event(2, 200, 'fast', 'ready', 'fast is ready'),
+    event(1, 210, 'fast', 'load', 'fast is loading'),
+  ];
+  await open();
+  await until(() => screen.queryByTestId('timeline-fast')?.querySelectorAll('button').length === 2);
+  const [loading, loaded] = [...screen.getByTestId('timeline-fast').querySelectorAll('button')];
+  const last = screen.getByTestId('timeline-primary').querySelector('button');
+  expect([loading, loaded, last].map((span) => span?.tabIndex)).toEqual([-1, -1, 0]);
+  expect(text('timeline-words')).toBe('Loading Loaded Answering');
+
+  last?.focus();
+  await until(() => text('timeline-words')?.startsWith('Primary has been loaded since'));
+  if (last) await fireEvent.keyDown(last, { key: 'ArrowUp' });
+  await until(() => document.activeElement === loaded);
+  expect(text('timeline-words')).toMatch(
+    /^Fast was loaded from .* \(2 min\), with smol\. Fast was unloaded to make room for primary; freed 68 MB\.$/,
+  );
+  if (loaded) await fireEvent.keyDown(loaded, { key: 'ArrowLeft' });
+  await until(() => document.activeElement === loading);
+  expect(loading?.getAttribute('aria-label')).toContain('Fast was loading from');
 });

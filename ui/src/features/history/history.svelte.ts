@@ -13,11 +13,11 @@ export class Readings {
     this.#api = api;
   }
 
-  async show(range: Range): Promise<void> {
+  /** Chooses a span, to be loaded. */
+  choose(range: Range): void {
     if (range === this.range) return;
     this.range = range;
     this.history = null;
-    await this.load();
   }
 
   /** Reads what is new since the last time, or all of the span. */

@@ -66,9 +66,9 @@ it('shows who asked which tier, the tokens, the times and the end', async () => 
   await open();
   await screen.findByTestId('requests');
   expect(rows()).toEqual([
-    ['phone Anthropic', 'fast', '1,812, 64', '40 ms', '1.7 s', '6.2 s', 'Answered'],
-    ['Ollama', '–', '–, 64', '40 ms', '1.7 s', '6.2 s', 'Over budget'],
-    ['Chat', 'fast', '1,812, 64', '40 ms', '–', '6.2 s', 'Canceled'],
+    ['phone Anthropic', 'fast', 'Answered', '1,812 / 64', '40 ms', '1.7 s', '6.2 s'],
+    ['Ollama', '–', 'Over budget', '– / 64', '40 ms', '1.7 s', '6.2 s'],
+    ['Chat', 'fast', 'Canceled', '1,812 / 64', '40 ms', '–', '6.2 s'],
   ]);
 });
 

@@ -5,6 +5,7 @@ import type {
   DownloadsConfig,
   LibraryConfig,
   MenuBarConfig,
+  NotificationsConfig,
   PolicyConfig,
   ServerConfig,
   TierConfig,
@@ -13,7 +14,7 @@ import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/cho
 
 /** The changed part of the configuration; `null` removes a tier or chain. */
 export type ConfigPatch = Partial<
-  Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains' | 'menu_bar'>
+  Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains' | 'menu_bar' | 'notifications'>
 > & {
   server?: Partial<ServerConfig>;
   chains?: Record<string, Partial<ChainConfig> | null>;
@@ -21,6 +22,7 @@ export type ConfigPatch = Partial<
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;
   menu_bar?: Partial<MenuBarConfig>;
+  notifications?: Partial<NotificationsConfig>;
   tiers?: Record<string, TierPatch | null>;
 };
 

@@ -15,5 +15,7 @@ export const tauri: Platform = {
     set: (installed) => invoke<CommandLine>('set_command_line', { installed }),
   },
   savesQuietly: true,
+  // The menu-bar app shows them, with or without a window.
+  notifications: { permission: () => 'granted', ask: async () => 'granted', show: () => {} },
   revealModelsFolder: () => invoke('reveal_models_folder'),
 };

@@ -67,6 +67,7 @@ fn status() -> Status {
         models_revision: 0,
         config_revision: 0,
         notices: vec![SECRET.to_owned()],
+        notifications: Vec::new(),
         refused_origins: vec![crate::status::RefusedOrigin {
             origin: SECRET.to_owned(),
             since_ms: 0,

@@ -96,6 +96,14 @@ text = "none"
 # What a click on it opens on a Mac: "menu" or "popover", a small window with memory, speed and tiers.
 click = "menu"
 
+[notifications]
+# What the app and open pages notify you of. true: when a model is downloaded; when the last queued request has ended; when the
+# memory guard acts; when a model is unloaded.
+downloads = false
+queue = false
+memory = false
+unloads = false
+
 # The keys of a tier:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
 #   profile   what the tier is for, which decides the context: "balanced" (default): the longest for an eighth of the memory for
