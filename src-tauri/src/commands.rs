@@ -24,7 +24,9 @@ pub(crate) enum Section {
     General,
     Models,
     Tiers,
+    Servers,
     Connect,
+    Access,
     Monitor,
 }
 
@@ -34,7 +36,9 @@ impl Section {
             Self::General => "general",
             Self::Models => "models",
             Self::Tiers => "tiers",
+            Self::Servers => "servers",
             Self::Connect => "connect",
+            Self::Access => "access",
             Self::Monitor => "monitor",
         }
     }

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_told_in_a_sentence() {
+    fn an_import_is_summed_up_in_a_sentence() {
         let imported = ChatImport {
             chats: 1,
             messages: 2,

@@ -9,27 +9,23 @@ CREATE INDEX chats_deleted ON chats (deleted_at) WHERE deleted_at IS NOT NULL;
 
 -- The words of the messages' texts. The text itself is read from the messages.
 CREATE VIEW message_texts AS SELECT id, (
-    SELECT group_concat(json_extract(value, '$.text'), '') FROM json_each(parts) WHERE json_extract(value, '$.type') = 'text'
+    SELECT group_concat(json_extract(parts, fullkey || '.text'), '') FROM json_each(parts)
+    WHERE json_extract(parts, fullkey || '.type') = 'text'
 ) AS text FROM messages;
 CREATE VIRTUAL TABLE message_words USING fts5 (
     text, content = 'message_texts', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
 );
 -- The words of a deleted message leave the index at once (https://sqlite.org/fts5.html#the_secure_delete_configuration_option).
 INSERT INTO message_words (message_words, rank) VALUES ('secure-delete', 1);
-INSERT INTO message_words (rowid, text) SELECT id, text FROM message_texts WHERE text IS NOT NULL;
-CREATE TRIGGER message_added AFTER INSERT ON messages WHEN new.parts <> '[]' BEGIN
-    INSERT INTO message_words (rowid, text) SELECT new.id, text FROM message_texts WHERE id = new.id AND text IS NOT NULL;
-END;
+INSERT INTO message_words (rowid, text) SELECT id, text FROM message_texts WHERE text <> '';
+-- Who writes a message adds its words: a long text would be in memory several times here.
 CREATE TRIGGER message_rewritten BEFORE UPDATE OF parts ON messages WHEN old.parts <> '[]' BEGIN
     INSERT INTO message_words (message_words, rowid, text)
-    SELECT 'delete', old.id, text FROM message_texts WHERE id = old.id AND text IS NOT NULL;
-END;
-CREATE TRIGGER message_written AFTER UPDATE OF parts ON messages WHEN new.parts <> '[]' BEGIN
-    INSERT INTO message_words (rowid, text) SELECT new.id, text FROM message_texts WHERE id = new.id AND text IS NOT NULL;
+    SELECT 'delete', id, text FROM message_texts WHERE id = old.id AND text <> '';
 END;
 CREATE TRIGGER message_removed BEFORE DELETE ON messages WHEN old.parts <> '[]' BEGIN
     INSERT INTO message_words (message_words, rowid, text)
-    SELECT 'delete', old.id, text FROM message_texts WHERE id = old.id AND text IS NOT NULL;
+    SELECT 'delete', id, text FROM message_texts WHERE id = old.id AND text <> '';
 END;
 
 -- The words of the titles.

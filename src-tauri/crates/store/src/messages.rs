@@ -7,7 +7,7 @@ use crate::{
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 use tierbar_core::{
     Code, Error,
     chat::{AnswerFacts, ChatMessage, Finish, Part, Role, context::LeftOut, text_parts},
@@ -122,6 +122,7 @@ fn insert(
         ])?;
     // SQLite's row ids begin at 1.
     let id = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
+    index(connection, id, &parts)?;
     Ok(ChatMessage {
         id,
         parent,
@@ -129,6 +130,27 @@ fn insert(
         parts,
         answer,
     })
+}
+
+/// Adds the words of a message to the index of the search. The database removes them with the message, and when its parts are written.
+fn index(connection: &Connection, id: u64, parts: &[Part]) -> rusqlite::Result<()> {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text { text } if !text.is_empty() => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    // Nearly every message has one text, which is not copied.
+    let text = match texts.as_slice() {
+        [] => return Ok(()),
+        [text] => Cow::Borrowed(*text),
+        texts => Cow::Owned(texts.concat()),
+    };
+    connection
+        .prepare_cached("INSERT INTO message_words (rowid, text) VALUES (?1, ?2)")?
+        .execute(params![id, text])?;
+    Ok(())
 }
 
 /// The bytes of a chat's messages: of their texts, and of what each takes in memory besides.
@@ -269,7 +291,7 @@ pub(crate) fn write(
     parts: &[Part],
     answer: &AnswerFacts,
 ) -> rusqlite::Result<Option<ChatMessage>> {
-    connection
+    let written = connection
         .prepare_cached(
             "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
              decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12
@@ -289,6 +311,9 @@ pub(crate) fn write(
             answer.context.map(|used| to_json(&used)).transpose()?,
             answer.left_out.as_ref().map(to_json).transpose()?,
         ])?;
+    if written > 0 {
+        index(connection, id, parts)?;
+    }
     answer_pieces::remove(connection, id)?;
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE id = ?1"))?
@@ -342,6 +367,7 @@ pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
             "UPDATE messages SET parts = ?2 WHERE id = ?1",
             params![id, to_json(&parts)?],
         )?;
+        index(connection, id, &parts)?;
         answer_pieces::remove(connection, id)?;
     }
     let empty: Vec<u64> = connection

@@ -116,6 +116,26 @@ describe('the list of chats', () => {
     await fireEvent.click(within(item).getByText('Pin'));
     await screen.findByText('Pinned');
     expect(screen.getAllByTestId('chat-item')[0]?.textContent).toContain('Chat 1');
+    await until(() => document.activeElement?.closest('[data-chat-id]')?.textContent?.includes('Chat 1'));
+  });
+
+  it('exports with the menu, and says where the file is in the app', async () => {
+    const saved: string[] = [];
+    vi.stubGlobal('URL', Object.assign(URL, { createObjectURL: () => 'blob:x', revokeObjectURL: () => {} }));
+    const click = vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (
+      this: HTMLAnchorElement,
+    ) {
+      saved.push(this.download);
+    });
+    platform.savesQuietly = true;
+    await open(1);
+    await fireEvent.click(screen.getByTestId('chat-menu'));
+    await fireEvent.click(screen.getByTestId('chat-export-json'));
+    await until(() => saved.length === 1);
+    expect(saved).toEqual(['Chat 1.json']);
+    await screen.findByText('Saved “Chat 1.json” in Downloads.');
+    delete platform.savesQuietly;
+    click.mockRestore();
   });
 
   it('is searched with the keyboard, and marks what was found', async () => {

@@ -2,6 +2,7 @@ import type { App } from '../../lib/app';
 import { asApiError } from '../../lib/http';
 import type { SettingsSection } from '../../platform';
 import type { Chats } from '../chat/chats.svelte';
+import { saveChat } from '../chat/saveChat';
 import { AUTO, holdsModel } from '../tiers/tiers';
 import type { Entry } from './match';
 
@@ -55,6 +56,7 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
       chat.pinned ? 'Unpin This Chat' : 'Pin This Chat',
       () => void chats.pin(chat.id, !chat.pinned),
     );
+    command('export', 'Export This Chat as Markdown', () => void saveChat(chats, platform, chat, 'markdown'));
     command('delete', 'Delete This Chat', () => void chats.remove(chat.id));
   }
   if (chats.done?.deleted) command('undo', 'Undo Delete', () => void chats.undo(), { keys: `${key}Z` });

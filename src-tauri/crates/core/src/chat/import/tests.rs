@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chat::{ChatMessage, Finish, Role, branch};
+use proptest::prelude::*;
 use serde_json::json;
 
 fn read_one(value: &Value) -> (ImportedChat, Vec<(Omitted, u64)>) {
@@ -226,5 +227,24 @@ fn times_are_read_in_seconds_to_nanoseconds() {
     }
     for none in [json!(null), json!("today"), json!(-1), json!(0)] {
         assert_eq!(millis(&none), None, "{none}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_array_is_split_into_its_elements(texts in proptest::collection::vec(".*", 0..8)) {
+        let values = texts.iter().map(|text| json!({"a": [text, {"c": text}], "b": text}));
+        let values: Vec<Value> = values.collect();
+        let file = serde_json::to_vec(&values).unwrap();
+        let split = elements(&file).into_iter().map(|element| serde_json::from_slice(element).unwrap());
+        prop_assert_eq!(split.collect::<Vec<Value>>(), values);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(file in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let mut omissions = Omissions::default();
+        for element in elements(&file) {
+            let _chat = read(element, &mut omissions);
+        }
     }
 }

@@ -627,6 +627,29 @@ async fn a_deleted_chat_ends_its_turn() {
 }
 
 #[tokio::test]
+async fn a_restored_chat_has_what_had_arrived_of_its_answer() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("a");
+    follower.text("a").await;
+    assert_eq!(stage.status_of("DELETE", "").await, 204);
+    assert_eq!(stage.status_of("DELETE", "").await, 404);
+    assert_eq!(stage.status_of("POST", "/restore").await, 200);
+    assert_eq!(texts(&stage.chat().await), ["?", "a"]);
+
+    let message = stage.chat().await["messages"][0]["id"].clone();
+    let fork = json!({"message": message}).to_string();
+    let path = format!("{}/fork", stage.path());
+    let forked = stage.bench.ask("POST", &path, fork).await;
+    assert_eq!(forked.status(), 201);
+    let id = json(forked).await["id"].as_str().unwrap().to_owned();
+    let path = format!("/tierbar/v1/chats/{id}");
+    let forked = json(stage.bench.ask("GET", &path, "").await).await;
+    assert_eq!(texts(&forked), ["?"]);
+}
+
+#[tokio::test]
 async fn an_ended_turn_is_forgotten_and_its_message_stays() {
     let stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
