@@ -376,6 +376,39 @@ describe('the chat page', () => {
     edited.finish('stop', 1);
   });
 
+  it('completes and runs commands, and tells unknown ones', async () => {
+    await open();
+    await type('/');
+    expect(screen.getAllByRole('option')).toHaveLength(7);
+    await type('/mo');
+    await fireEvent.keyDown(composer(), { key: 'Tab' });
+    expect(composer().value).toBe('/model ');
+    await fireEvent.keyDown(composer(), { key: 'ArrowDown' });
+    expect(screen.getByRole('option', { selected: true }).textContent).toContain('fast');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect([chats.current.model, composer().value]).toEqual(['fast', '']);
+    expect(screen.getByTestId('command-note').textContent).toBe('From now on, fast answers.');
+    await type('/dance');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.getByTestId('command-note').textContent).toContain('There is no command /dance.');
+    const turn = await ask('//dance');
+    expect(turn.request.body.text).toBe('/dance');
+    turn.words('No.');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await type('/continue');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.getByTestId('command-note').textContent).toBe('The last answer is complete.');
+    await type('/clear');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.queryByTestId('message-user')).toBeNull();
+    const over = await ask('Sing.');
+    expect(over.request.body.parent).toBeNull();
+    over.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByLabelText('Question 2 of 2')).toBeTruthy();
+  });
+
   it('edits a question in the composer, and pages through its versions', async () => {
     await open();
     const first = await ask('Hello?');
