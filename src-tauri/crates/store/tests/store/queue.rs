@@ -297,7 +297,8 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
         .execute_batch(
             "ALTER TABLE messages DROP COLUMN experts; ALTER TABLE messages DROP COLUMN context;
              ALTER TABLE messages DROP COLUMN left_out; ALTER TABLE chats DROP COLUMN when_full;
-             ALTER TABLE chats DROP COLUMN settings; DROP TABLE presets; DROP TABLE attachments;
+             ALTER TABLE chats DROP COLUMN settings; DROP TABLE presets;
+             DROP TABLE message_files; DROP TABLE attachments; DROP TRIGGER message_with_files;
              PRAGMA user_version = 9;",
         )
         .unwrap();
