@@ -316,6 +316,7 @@ describe('the chat page', () => {
     await until(() => network.turns.length === 2);
     const second = network.turns[1] as RunningTurn;
     const { id } = network.messages('c1')[0] as { id: number };
+    expect(document.activeElement).toBe(composer());
     expect(second.request.body).toEqual({ continue: true, parent: id + 1 });
     second.words(' a time');
     await until(() => screen.getByTestId('message-assistant').textContent?.includes('Once upon a time'));
