@@ -1,12 +1,15 @@
 //! `tierbar chat`: a conversation in the terminal, which the chat window shows too, or one question.
 
+mod commands;
+
 use crate::{
     client::{self, Client, admin},
     output,
 };
+use commands::{COMMANDS, Completion, Input};
 use futures_util::StreamExt;
 use reqwest::{Method, Response};
-use rustyline::{DefaultEditor, error::ReadlineError};
+use rustyline::{Editor, error::ReadlineError, history::DefaultHistory};
 use serde_json::{Value, json};
 use sse_stream::SseByteStream;
 use std::{
@@ -16,7 +19,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
-        Chat, ChatMessage, ChatSummary, ExpertReads, Role, TurnBegun, TurnEvent, branch,
+        Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun, TurnEvent, branch,
         context::{CHOICES, ContextUse, LeftOut},
     },
     units::file_size,
@@ -144,6 +147,8 @@ async fn converse(
         tier,
         when_full,
         chat: None,
+        instructions: None,
+        starts_over: false,
     };
     if let Some(id) = resume {
         let chat: Chat = client::read(client.get(&admin(&["chats", &id], &[])).await?)?;
@@ -184,18 +189,26 @@ struct Conversation<'a> {
     when_full: Option<String>,
     /// The id of the chat; `None` until the first question.
     chat: Option<String>,
+    /// Those of the chat that the next question begins.
+    instructions: Option<String>,
+    /// The next question begins a branch of its own.
+    starts_over: bool,
 }
 
 impl Conversation<'_> {
     async fn hold(&mut self) -> Result<(), Error> {
-        let mut editor = DefaultEditor::new().map_err(|error| {
+        let mut editor: Editor<Completion, DefaultHistory> = Editor::new().map_err(|error| {
             Error::new(
                 Code::Internal,
                 format!("the terminal cannot be read: {error}"),
             )
         })?;
         if std::io::stdin().is_terminal() {
-            output::error_line("Type a question. Ctrl-C stops an answer, Ctrl-D exits.");
+            let models = self.models().await;
+            editor.set_helper(Some(Completion { models }));
+            output::error_line(
+                "Type a question. Ctrl-C stops an answer, Ctrl-D exits, /help lists the commands.",
+            );
         }
         loop {
             let read = tokio::task::spawn_blocking(move || {
@@ -213,7 +226,7 @@ impl Conversation<'_> {
                 Ok(line) if line.trim().is_empty() => {}
                 Ok(line) => {
                     let _full = editor.add_history_entry(&line);
-                    let asked = self.ask(&line).await;
+                    let asked = self.take(&line).await;
                     // A script learns of a refused question from the exit status.
                     if !std::io::stdin().is_terminal() {
                         asked?;
@@ -232,21 +245,152 @@ impl Conversation<'_> {
         }
     }
 
-    /// Asks one question and prints the answer as it comes. Ctrl-C stops the turn; what has come is stored.
+    /// The names that `/model` completes; none if they cannot be read.
+    async fn models(&self) -> Vec<String> {
+        let mut names = vec![TierId::AUTO.to_owned()];
+        for (path, list, name) in [("status", "tiers", "id"), ("chains", "chains", "name")] {
+            if let Ok(answer) = self.client.get(&admin(&[path], &[])).await {
+                let listed = answer[list].as_array().into_iter().flatten();
+                let answers = |entry: &&Value| {
+                    let kind = entry["kind"].as_str();
+                    kind.is_none_or(|kind| kind == "chat")
+                };
+                let listed = listed.filter(answers);
+                let found = listed.filter_map(|entry| entry[name].as_str());
+                names.extend(found.map(str::to_owned));
+            }
+        }
+        names
+    }
+
+    /// Sends a message or runs a command.
+    async fn take(&mut self, line: &str) -> Result<(), Error> {
+        let (name, argument) = match commands::read(line) {
+            Input::Message(text) => return self.ask(&text).await,
+            Input::Command(name, argument) => (name, argument),
+            Input::Unknown(name) => {
+                let message = format!("there is no command /{name}");
+                let error = Error::new(Code::BadRequest, message);
+                let hint = "type /help for the commands, or // to begin a message with a slash";
+                return Err(error.hint(hint));
+            }
+        };
+        match name {
+            "new" => {
+                (self.chat, self.instructions) = (None, None);
+                output::error_line("The next question begins a new chat.");
+            }
+            "model" => return self.choose(argument).await,
+            "instructions" => return self.instruct(argument).await,
+            "retry" => {
+                self.begun()?;
+                return self.begin(json!({"model": self.tier}), 0).await;
+            }
+            "continue" => return self.go_on().await,
+            "clear" => {
+                self.starts_over = true;
+                output::error_line("The next question starts over. Earlier messages are kept.");
+            }
+            _ => {
+                for (name, argument, help) in COMMANDS {
+                    let usage = format!("/{name} {argument}");
+                    output::line(&format!("{usage:22} {help}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has another tier or chain answer, from now on.
+    async fn choose(&mut self, name: String) -> Result<(), Error> {
+        if name.is_empty() {
+            let error = Error::new(Code::BadRequest, "/model needs a name");
+            return Err(error.hint(format!("choose one of {}", self.models().await.join(", "))));
+        }
+        if let Some(chat) = &self.chat {
+            let path = admin(&["chats", chat], &[]);
+            self.client.patch(&path, &json!({"model": name})).await?;
+        }
+        output::error_line(&format!("From now on, {name} answers."));
+        self.tier = Some(name);
+        Ok(())
+    }
+
+    /// Sets the chat's instructions, or prints them.
+    async fn instruct(&mut self, text: String) -> Result<(), Error> {
+        if text.is_empty() {
+            let known = match &self.chat {
+                Some(_) => self.read().await?.summary.settings.instructions,
+                None => self.instructions.clone().unwrap_or_default(),
+            };
+            let known = known.trim();
+            output::line(if known.is_empty() {
+                "There are no instructions."
+            } else {
+                known
+            });
+            return Ok(());
+        }
+        let text = if text == "\"\"" { String::new() } else { text };
+        match &self.chat {
+            Some(chat) => {
+                let path = admin(&["chats", chat], &[]);
+                let fields = json!({"instructions": text});
+                self.client.patch(&path, &fields).await?;
+            }
+            None => self.instructions = Some(text),
+        }
+        output::error_line("The next answers follow these instructions.");
+        Ok(())
+    }
+
+    /// Continues the last answer, and prints what is added to it.
+    async fn go_on(&mut self) -> Result<(), Error> {
+        let chat = self.read().await?;
+        let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
+        let printed = last.map_or(0, |last| last.text().len());
+        self.begin(json!({"continue": true}), printed).await
+    }
+
+    /// The id of the chat, if it has begun.
+    fn begun(&self) -> Result<&str, Error> {
+        self.chat.as_deref().ok_or_else(|| {
+            let error = Error::new(Code::BadRequest, "this chat has no messages yet");
+            error.hint("ask a question first")
+        })
+    }
+
+    /// The chat as it is stored.
+    async fn read(&self) -> Result<Chat, Error> {
+        let chat = self.begun()?;
+        client::read(self.client.get(&admin(&["chats", chat], &[])).await?)
+    }
+
+    /// Asks one question and prints the answer as it comes.
     async fn ask(&mut self, text: &str) -> Result<(), Error> {
+        let mut question = json!({"text": text, "model": self.tier, "when_full": self.when_full});
+        if self.starts_over {
+            question["parent"] = Value::Null;
+        }
+        self.begin(question, 0).await?;
+        self.starts_over = false;
+        Ok(())
+    }
+
+    /// Begins a turn and prints its answer as it comes, after so many bytes of it. Ctrl-C stops the turn; what has come is stored.
+    async fn begin(&mut self, question: Value, printed: usize) -> Result<(), Error> {
         // From here on, a Ctrl-C does not end the command and leave the turn running.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
-        let question = json!({"text": text, "model": self.tier, "when_full": self.when_full});
         let turns = admin(&["chats", &chat, "turns"], &[]);
         let turn: TurnBegun = client::read(self.client.post(&turns, &question).await?)?;
-        self.print(&chat, &turn.id, &mut interrupts).await
+        self.print(&chat, &turn.id, printed, &mut interrupts).await
     }
 
     /// Prints the answer of a turn that runs already. Its error is not that of a question asked here.
     async fn join(&self, chat: &str, turn: &str) {
         let printed = match signal(SignalKind::interrupt()).map_err(no_signals) {
-            Ok(mut interrupts) => self.print(chat, turn, &mut interrupts).await,
+            Ok(mut interrupts) => self.print(chat, turn, 0, &mut interrupts).await,
             Err(error) => Err(error),
         };
         if let Err(error) = printed {
@@ -254,9 +398,18 @@ impl Conversation<'_> {
         }
     }
 
-    /// Prints the answer of a turn as it comes, from its beginning. Ctrl-C stops the turn.
-    async fn print(&self, chat: &str, turn: &str, interrupts: &mut Signal) -> Result<(), Error> {
-        let mut shown = Shown::default();
+    /// Prints the answer of a turn as it comes, after so many bytes of it. Ctrl-C stops the turn.
+    async fn print(
+        &self,
+        chat: &str,
+        turn: &str,
+        printed: usize,
+        interrupts: &mut Signal,
+    ) -> Result<(), Error> {
+        let mut shown = Shown {
+            printed,
+            ..Shown::default()
+        };
         let mut following = Box::pin(self.follow(chat, turn, &mut shown));
         let ended = tokio::select! {
             ended = &mut following => ended,
@@ -276,7 +429,7 @@ impl Conversation<'_> {
         if let Some(chat) = &self.chat {
             return Ok(chat.clone());
         }
-        let body = json!({"model": self.tier});
+        let body = json!({"model": self.tier, "instructions": self.instructions});
         let made = self.client.post(&admin(&["chats"], &[]), &body).await?;
         let chat: ChatSummary = client::read(made)?;
         Ok(self.chat.insert(chat.id).clone())
@@ -297,7 +450,10 @@ impl Conversation<'_> {
                     let left_out = message.answer.left_out.as_ref();
                     let left_out = left_out.map(LeftOut::sentence);
                     let nearly_full = message.answer.context.and_then(describe_nearly_full);
-                    for note in left_out.into_iter().chain(nearly_full) {
+                    let finish = message.answer.finish;
+                    let repeats = (finish == Some(Finish::Repetition))
+                        .then(|| "Stopped: the answer repeated itself.".to_owned());
+                    for note in left_out.into_iter().chain(nearly_full).chain(repeats) {
                         shown.end_line();
                         output::error_line(&note);
                     }
@@ -332,10 +488,18 @@ impl Conversation<'_> {
 #[derive(Default)]
 struct Shown {
     ends_within_a_line: bool,
+    /// The bytes at the beginning that were printed before.
+    printed: usize,
 }
 
 impl Shown {
     fn add(&mut self, text: &str) {
+        let before = self.printed.min(text.len());
+        self.printed -= before;
+        let text = text.get(before..).unwrap_or(text);
+        if text.is_empty() {
+            return;
+        }
         output::write(text);
         self.ends_within_a_line = !text.ends_with('\n');
     }

@@ -1,4 +1,4 @@
-//! The table of attachments: the files of a chat's messages, by hash. They go with the chat.
+//! The table of attachments: the files of messages, by hash. They go with the last message that has them.
 
 use crate::Store;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -30,18 +30,16 @@ impl Store {
             .await
     }
 
-    /// Returns those of a chat's files that have one of these hashes.
+    /// Returns the files with these hashes, as far as they are there.
     pub async fn attachments(
         &self,
-        chat: &str,
         hashes: Vec<String>,
     ) -> Result<HashMap<String, Vec<u8>>, Error> {
-        let chat = chat.to_owned();
         self.call(move |database| {
             database.read(|connection| {
                 let mut files = HashMap::new();
                 for hash in hashes {
-                    if let Some(data) = find(connection, &chat, &hash)? {
+                    if let Some(data) = find(connection, &hash)? {
                         files.insert(hash, data);
                     }
                 }
@@ -95,20 +93,15 @@ pub(crate) fn parts(
     Ok(Ok(parts))
 }
 
-/// Stores the new ones of a question's files.
-pub(crate) fn add(
-    connection: &Connection,
-    chat: &str,
-    files: &[NewAttachment],
-) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT OR IGNORE INTO attachments (chat_id, sha256, data) VALUES (?1, ?2, ?3)",
-    )?;
+/// Stores the new ones of a question's files, before the message that has them.
+pub(crate) fn add(connection: &Connection, files: &[NewAttachment]) -> rusqlite::Result<()> {
+    let mut insert = connection
+        .prepare_cached("INSERT OR IGNORE INTO attachments (sha256, data) VALUES (?1, ?2)")?;
     for file in files {
         if let NewAttachment::New { part, data } = file
             && let Some(file) = part.file()
         {
-            insert.execute(params![chat, file.sha256, data])?;
+            insert.execute(params![file.sha256, data])?;
         }
     }
     Ok(())
@@ -135,14 +128,15 @@ pub(crate) fn copy(
 fn size(connection: &Connection, chat: &str) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(
-            "SELECT coalesce(sum(length(data)), 0) FROM attachments WHERE chat_id = ?1",
+            "SELECT coalesce(sum(length(data)), 0) FROM attachments WHERE sha256 IN
+             (SELECT sha256 FROM message_files JOIN messages ON messages.id = message WHERE chat_id = ?1)",
         )?
         .query_row([chat], |row| row.get(0))
 }
 
-fn find(connection: &Connection, chat: &str, hash: &str) -> rusqlite::Result<Option<Vec<u8>>> {
+fn find(connection: &Connection, hash: &str) -> rusqlite::Result<Option<Vec<u8>>> {
     connection
-        .prepare_cached("SELECT data FROM attachments WHERE chat_id = ?1 AND sha256 = ?2")?
-        .query_row([chat, hash], |row| row.get(0))
+        .prepare_cached("SELECT data FROM attachments WHERE sha256 = ?1")?
+        .query_row([hash], |row| row.get(0))
         .optional()
 }

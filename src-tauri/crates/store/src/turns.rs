@@ -261,7 +261,7 @@ fn open(
             };
             let named = files.iter().find_map(Part::file);
             let title = title::of_message(&message).or_else(|| named.map(|file| file.name.clone()));
-            attachments::add(change, chat, &turn.attachments)?;
+            attachments::add(change, &turn.attachments)?;
             let message = messages::add(change, chat, parent, message, files, None)?;
             if let Some(title) = title {
                 chats::title_if_untitled(change, chat, &title)?;

@@ -226,6 +226,15 @@ export class Conversation {
     ({ draft: this.draft, files: this.files } = this.#aside);
   }
 
+  /** Has the next question begin a branch of its own. The messages are kept, as its other version. */
+  startOver(): void {
+    if (this.busy || this.opening) return;
+    this.cancelEdit();
+    this.messages = this.messages.filter(({ id }) => id !== null);
+    this.leaf = null;
+    this.problem = null;
+  }
+
   async send(text: string): Promise<void> {
     const { files } = this;
     if (this.busy || this.opening || (text.trim() === '' && files.length === 0)) return;

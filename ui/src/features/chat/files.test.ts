@@ -61,7 +61,7 @@ describe('files', () => {
 
   it('go only to a tier that takes them', () => {
     expect(whyNotSent([one('image')], 'fast', STATUS.tiers)).toBe(
-      'fast takes no images. Choose a model with Images and Sound in Models.',
+      'fast takes no images. Add Images and Sound to a model in Models.',
     );
     const tiers = [fast, seeing].filter((tier) => tier !== undefined);
     expect(whyNotSent([one('image')], 'fast', tiers)).toBe(

@@ -126,7 +126,7 @@ function notTaken(files: QuestionFile[], able: TierStatus[], all: TierStatus[]):
     const what = able.length === 1 && only ? `${only.id} takes no ${words}.` : `No tier takes ${words}.`;
     const hint = other
       ? `Choose ${other.id}, which takes them.`
-      : 'Choose a model with Images and Sound in Models.';
+      : 'Add Images and Sound to a model in Models.';
     return `${what} ${hint}`;
   }
   return null;

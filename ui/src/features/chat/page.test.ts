@@ -316,6 +316,7 @@ describe('the chat page', () => {
     await until(() => network.turns.length === 2);
     const second = network.turns[1] as RunningTurn;
     const { id } = network.messages('c1')[0] as { id: number };
+    expect(document.activeElement).toBe(composer());
     expect(second.request.body).toEqual({ continue: true, parent: id + 1 });
     second.words(' a time');
     await until(() => screen.getByTestId('message-assistant').textContent?.includes('Once upon a time'));
@@ -374,6 +375,39 @@ describe('the chat page', () => {
     const edited = await ask('Why?');
     expect(edited.request.body.parts).toEqual([{ type: 'stored', sha256: 'h-notes.txt' }]);
     edited.finish('stop', 1);
+  });
+
+  it('completes and runs commands, and tells unknown ones', async () => {
+    await open();
+    await type('/');
+    expect(screen.getAllByRole('option')).toHaveLength(7);
+    await type('/mo');
+    await fireEvent.keyDown(composer(), { key: 'Tab' });
+    expect(composer().value).toBe('/model ');
+    await fireEvent.keyDown(composer(), { key: 'ArrowDown' });
+    expect(screen.getByRole('option', { selected: true }).textContent).toContain('fast');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect([chats.current.model, composer().value]).toEqual(['fast', '']);
+    expect(screen.getByTestId('command-note').textContent).toBe('From now on, fast answers.');
+    await type('/dance');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.getByTestId('command-note').textContent).toContain('There is no command /dance.');
+    const turn = await ask('//dance');
+    expect(turn.request.body.text).toBe('/dance');
+    turn.words('No.');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await type('/continue');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.getByTestId('command-note').textContent).toBe('The last answer is complete.');
+    await type('/clear');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.queryByTestId('message-user')).toBeNull();
+    const over = await ask('Sing.');
+    expect(over.request.body.parent).toBeNull();
+    over.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByLabelText('Question 2 of 2')).toBeTruthy();
   });
 
   it('edits a question in the composer, and pages through its versions', async () => {

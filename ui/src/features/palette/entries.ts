@@ -19,7 +19,9 @@ const SECTIONS: { id: SettingsSection; label: string; words?: string }[] = [
   { id: 'general', label: 'General', words: 'login folder network sleep' },
   { id: 'models', label: 'Models', words: 'download catalog' },
   { id: 'tiers', label: 'Tiers', words: 'context speed' },
-  { id: 'connect', label: 'Connect', words: 'API keys apps clients' },
+  { id: 'servers', label: 'Cloud', words: 'servers endpoints chains Anthropic OpenAI' },
+  { id: 'connect', label: 'Connect', words: 'apps clients settings' },
+  { id: 'access', label: 'Access', words: 'API keys network other computers sign out' },
   { id: 'monitor', label: 'Monitor', words: 'memory event log queue' },
 ];
 

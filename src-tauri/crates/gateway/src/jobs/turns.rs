@@ -154,6 +154,7 @@ impl Jobs {
         // Files become base64 in a request, and its body.
         let files = self.store.attachments_size(chat).await?;
         let files = usize::try_from(files).unwrap_or(usize::MAX);
+        let files = files.min(attachments::SENT_BYTES);
         let memory = memory.saturating_add(files.saturating_mul(FILE_COPIES));
         let weight = self.charge_chat(chat, memory).await?;
         let admitted = self.keys.enter(None, weight, most.into())?;

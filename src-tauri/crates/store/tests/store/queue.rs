@@ -301,7 +301,8 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
              ALTER TABLE chats DROP COLUMN pinned; ALTER TABLE chats DROP COLUMN deleted_at; ALTER TABLE chats DROP COLUMN source;
              ALTER TABLE messages DROP COLUMN experts; ALTER TABLE messages DROP COLUMN context;
              ALTER TABLE messages DROP COLUMN left_out; ALTER TABLE chats DROP COLUMN when_full;
-             ALTER TABLE chats DROP COLUMN settings; DROP TABLE presets; DROP TABLE attachments;
+             ALTER TABLE chats DROP COLUMN settings; DROP TABLE presets;
+             DROP TABLE message_files; DROP TABLE attachments; DROP TRIGGER message_with_files;
              ALTER TABLE minutes DROP COLUMN models_mean; ALTER TABLE minutes DROP COLUMN models_max;
              ALTER TABLE minutes DROP COLUMN decode_mean; ALTER TABLE minutes DROP COLUMN decode_max;
              PRAGMA user_version = 9;",

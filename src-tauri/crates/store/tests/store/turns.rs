@@ -144,8 +144,9 @@ async fn an_answer_that_ended_early_is_carried_on_in_its_message() {
 }
 
 #[tokio::test]
-async fn files_of_a_question_are_kept_with_its_chat() {
-    let store = Fixture::new().store();
+async fn files_of_a_question_are_kept_as_long_as_it() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
     let (id, other) = (chat(&store).await, chat(&store).await);
     let file = Attachment {
         sha256: "ab".into(),
@@ -165,7 +166,7 @@ async fn files_of_a_question_are_kept_with_its_chat() {
     let opened = answered(&store, &id, with_files("a", vec![new]), "1").await;
     assert_eq!(opened.conversation[0].parts, std::slice::from_ref(&part));
     assert_eq!(opened.chat.title, "notes.txt");
-    let kept = store.attachments(&id, vec!["ab".into(), "cd".into()]);
+    let kept = store.attachments(vec!["ab".into(), "cd".into()]);
     assert_eq!(kept.await.unwrap(), [("ab".into(), b"abc".to_vec())].into());
     assert_eq!(store.attachments_size(&id).await.unwrap(), 3);
 
@@ -178,8 +179,18 @@ async fn files_of_a_question_are_kept_with_its_chat() {
     assert_eq!(opened.conversation[2].parts[0], part);
     let refused = store.open_turn(&other, with_files("c", stored())).await;
     assert_eq!(refused.unwrap_err().code, Code::NotFound);
-    store.delete_chat(&id).await.unwrap();
-    assert_eq!(store.attachments_size(&id).await.unwrap(), 0);
+
+    let erase = |message: u64| {
+        let database = rusqlite::Connection::open(fixture.path()).unwrap();
+        database.pragma_update(None, "foreign_keys", true).unwrap();
+        let erased = database.execute("DELETE FROM messages WHERE id = ?1", [message]);
+        assert_eq!(erased.unwrap(), 1);
+    };
+    let data = async || store.attachments(vec!["ab".into()]).await.unwrap().len();
+    erase(opened.conversation[0].id);
+    assert_eq!(data().await, 1, "another message has it");
+    erase(opened.conversation[2].id);
+    assert_eq!(data().await, 0);
 }
 
 #[tokio::test]

@@ -17,6 +17,10 @@ const MAX_NAME_CHARS: usize = 200;
 /// The most images and sounds that a request has, and their bytes: below what the engine takes. Older ones are named instead.
 const MOST_MEDIA: usize = 16;
 const MEDIA_BYTES: u64 = 20 << 20;
+/// The same for texts: more than a context holds.
+const TEXT_BYTES: u64 = 16 << 20;
+/// The most bytes of files that a request is made of.
+pub(super) const SENT_BYTES: usize = 36 << 20;
 
 /// A file of a question, in the body of a turn.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -143,34 +147,38 @@ pub(super) fn with_files(
     parts: &[Vec<Part>],
     files: &Files,
 ) -> Vec<(Role, Value)> {
-    let sent = sent_media(parts);
+    let sent = sent(parts);
     let parts = parts.iter().enumerate();
     let contents = messages.into_iter().zip(parts);
     contents
         .map(|((role, text), (at, parts))| {
-            let is_sent = |number| sent.contains(&(at, number));
+            let is_sent = |number: usize| sent.contains(&(at, number));
             (role, content(text, parts, files, is_sent))
         })
         .collect()
 }
 
-/// The places of the images and sounds that are sent: the newest that a request has room for.
-fn sent_media(parts: &[Vec<Part>]) -> BTreeSet<(usize, usize)> {
-    let places = parts.iter().enumerate().flat_map(|(at, parts)| {
-        let media = parts.iter().enumerate();
-        media.filter_map(move |(number, part)| match part {
-            Part::Image { file } | Part::Audio { file } => Some(((at, number), file.bytes)),
-            _ => None,
-        })
-    });
-    let places: Vec<_> = places.collect();
-    let mut bytes = 0_u64;
-    let newest = places.into_iter().rev().take(MOST_MEDIA);
-    let room = newest.take_while(|(_, size)| {
-        bytes = bytes.saturating_add(*size);
-        bytes <= MEDIA_BYTES
-    });
-    room.map(|(place, _)| place).collect()
+/// The places of the files that are sent, by message: the newest that a request has room for.
+pub(super) fn sent(parts: &[Vec<Part>]) -> BTreeSet<(usize, usize)> {
+    let mut sent = BTreeSet::new();
+    let (mut media, mut media_bytes, mut text_bytes) = (0, 0_u64, 0_u64);
+    for (at, parts) in parts.iter().enumerate().rev() {
+        for (number, part) in parts.iter().enumerate().rev() {
+            let Some(file) = part.file() else { continue };
+            let fits = if matches!(part, Part::File { .. }) {
+                text_bytes = text_bytes.saturating_add(file.bytes);
+                text_bytes <= TEXT_BYTES
+            } else {
+                media += 1;
+                media_bytes = media_bytes.saturating_add(file.bytes);
+                media <= MOST_MEDIA && media_bytes <= MEDIA_BYTES
+            };
+            if fits {
+                sent.insert((at, number));
+            }
+        }
+    }
+    sent
 }
 
 /// A message's content in OpenAI's form: a text, unless there are images or sound.
@@ -182,7 +190,7 @@ fn content(text: String, parts: &[Part], files: &Files, is_sent: impl Fn(usize) 
         let name = &file.name;
         let data = files.get(&file.sha256);
         match (part, data) {
-            (Part::File { .. }, Some(data)) => {
+            (Part::File { .. }, Some(data)) if is_sent(number) => {
                 let text = String::from_utf8_lossy(data);
                 texts.push(format!("File \"{name}\":\n\n{text}"));
             }
@@ -287,9 +295,9 @@ mod tests {
     #[test]
     fn the_newest_images_are_sent() {
         let parts = vec![vec![image(1)]; 20];
-        let sent = sent_media(&parts);
-        assert_eq!((sent.len(), sent.first()), (MOST_MEDIA, Some(&(4, 0))));
+        let newest = sent(&parts);
+        assert_eq!((newest.len(), newest.first()), (MOST_MEDIA, Some(&(4, 0))));
         let large = vec![vec![image(MEDIA_BYTES), image(1)], vec![image(1)]];
-        assert_eq!(Vec::from_iter(sent_media(&large)), [(0, 1), (1, 0)]);
+        assert_eq!(Vec::from_iter(sent(&large)), [(0, 1), (1, 0)]);
     }
 }

@@ -1,12 +1,12 @@
 //! What a turn sends: its conversation, or the part of it that the context holds.
 
-use super::attachments::{Files, with_files};
+use super::attachments::{self, Files, with_files};
 use crate::inference::request::Request;
 use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
-        Part, Role,
+        Role,
         context::{CHOICES, Excerpt, WhenFull},
     },
     status::{EngineKind, TierStatus},
@@ -49,8 +49,9 @@ impl Prompt {
 
     /// The hashes of the files of the messages that are sent.
     pub(super) fn files(&self) -> Vec<String> {
-        let files = self.excerpt.files();
-        let files = files.iter().flatten().filter_map(Part::file);
+        let parts = self.excerpt.files();
+        let places = attachments::sent(&parts).into_iter();
+        let files = places.filter_map(|(at, number)| parts[at][number].file());
         files.map(|file| file.sha256.clone()).collect()
     }
 

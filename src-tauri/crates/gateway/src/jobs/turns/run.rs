@@ -191,7 +191,7 @@ impl Writing {
         let files = if hashes.is_empty() {
             Ok(Files::new())
         } else {
-            self.store.attachments(&self.turn.chat, hashes).await
+            self.store.attachments(hashes).await
         };
         let request = match files.and_then(|files| prompt.request(&files)) {
             Ok(request) => request,

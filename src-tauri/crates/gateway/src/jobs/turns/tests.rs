@@ -329,8 +329,8 @@ async fn a_turn_follows_the_settings_of_its_chat() {
     let settings = json!({
         "instructions": "Answer in German.", "sampling": {"temperature": 0.7, "max_tokens": 9}, "thinking": false,
     });
+    let path = stage.path();
     let patch = async |fields: &Value| {
-        let path = stage.path();
         let answer = stage.bench.ask("PATCH", &path, fields.to_string());
         answer.await.status().as_u16()
     };
@@ -354,9 +354,8 @@ async fn a_turn_follows_the_settings_of_its_chat() {
     );
     assert_eq!(sent["think"], false);
     let unset = json!({"thinking": null, "sampling": {}, "instructions": ""});
-    let path = stage.path();
-    let answer = stage.bench.ask("PATCH", &path, unset.to_string());
-    let chat = json(answer.await).await;
+    let answer = stage.bench.ask("PATCH", &path, unset.to_string()).await;
+    let chat = json(answer).await;
     for (name, value) in unset.as_object().unwrap() {
         assert_eq!(&chat[name], value);
     }
@@ -368,7 +367,7 @@ async fn a_question_is_sent_with_its_files() {
     let file = json!({"type": "file", "name": "a.rs", "media_type": "text/plain", "text": "fn"});
     let image =
         json!({"type": "image", "name": "a.png", "media_type": "image/png", "data": "AAAA"});
-    let body = json!({"text": "Why?", "parts": [file, image]});
+    let body = json!({"text": "Why?", "model": "fast", "parts": [file, image]});
     let turn = stage.begin(body).await;
     stage.say("So.");
     stage.finish();
@@ -404,7 +403,7 @@ async fn presets_are_saved_listed_and_deleted() {
             .map(|preset| preset["name"].as_str().unwrap());
         names.map(str::to_owned).collect::<Vec<_>>()
     };
-    let status = async |method, name: &str| {
+    let status = async |method: &str, name: &str| {
         let body = r#"{"instructions": "Be kind."}"#;
         let path = format!("/tierbar/v1/presets/{name}");
         bench.ask(method, &path, body).await.status().as_u16()

@@ -1,0 +1,63 @@
+/** A command that is typed into the composer. */
+export interface Command {
+  name: string;
+  /** What may follow it. */
+  argument?: string;
+  /** Whether it does nothing without that. */
+  needs?: boolean;
+  help: string;
+}
+
+export const COMMANDS: Command[] = [
+  { name: 'new', help: 'Begin a new chat' },
+  { name: 'model', argument: 'NAME', needs: true, help: 'Choose the tier or chain that answers' },
+  { name: 'instructions', argument: 'TEXT', help: 'Set what each answer keeps in mind' },
+  { name: 'retry', help: 'Answer the last message again' },
+  { name: 'continue', help: 'Continue the last answer' },
+  { name: 'clear', help: 'Start over in this chat; its messages are kept' },
+  { name: 'help', help: 'Show the commands' },
+];
+
+/** A line of the list above the composer. */
+export interface Suggestion {
+  /** What the draft becomes. */
+  draft: string;
+  label: string;
+  help: string;
+  /** Whether choosing it runs the command. */
+  runs: boolean;
+}
+
+/** What could complete the draft. `models`: the names that `/model` takes. */
+export function suggest(draft: string, models: string[]): Suggestion[] {
+  const named = /^\/model +(\S*)$/.exec(draft);
+  if (named) {
+    const begun = named[1] ?? '';
+    const matching = models.filter((name) => name.startsWith(begun));
+    return matching.map((name) => ({ draft: `/model ${name}`, label: name, help: '', runs: true }));
+  }
+  const begun = /^\/([a-z]*)$/.exec(draft)?.[1];
+  if (begun === undefined) return [];
+  return COMMANDS.filter(({ name }) => name.startsWith(begun)).map(({ name, argument, needs, help }) => ({
+    draft: needs ? `/${name} ` : `/${name}`,
+    label: argument ? `/${name} ${argument}` : `/${name}`,
+    help,
+    runs: !needs,
+  }));
+}
+
+/** What a draft asks for. */
+export type Input =
+  | { kind: 'message'; text: string }
+  | { kind: 'command'; name: string; argument: string }
+  | { kind: 'unknown'; name: string };
+
+/** Reads a draft. A path such as `/usr/bin` is a message; a second slash at the beginning makes anything one. */
+export function readInput(draft: string): Input {
+  if (draft.startsWith('//')) return { kind: 'message', text: draft.slice(1) };
+  const typed = /^\/([A-Za-z]+)(?:\s+([\s\S]*))?$/.exec(draft.trimEnd());
+  const name = typed?.[1]?.toLowerCase();
+  if (name === undefined) return { kind: 'message', text: draft };
+  const known = COMMANDS.some((command) => command.name === name);
+  return known ? { kind: 'command', name, argument: typed?.[2]?.trim() ?? '' } : { kind: 'unknown', name };
+}
