@@ -10,6 +10,7 @@ import type {
 } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
 import { followTurn } from './follow';
+import { beginsThinking, splitThinking } from './thinking';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
 /** The answer that is being written. */
@@ -17,6 +18,8 @@ export interface LiveAnswer {
   text: string;
   /** What the model thinks before it answers. */
   reasoning: string;
+  /** How long it thinks; `null` if it does not. */
+  thinking: LiveThinking | null;
   tier: string | null;
   model: string | null;
   /** Why the router chose the tier, or why the steps of a chain before it did not answer. */
@@ -32,6 +35,15 @@ export interface LiveAnswer {
   /** Measured by the host. */
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
+}
+
+export interface LiveThinking {
+  /** When it began, in milliseconds since 1970. */
+  since: number;
+  /** How long it took so far, by the host's clock. */
+  ms: number;
+  /** It goes on. */
+  isOpen: boolean;
 }
 
 /** What a conversation needs from the page around it. */
@@ -190,6 +202,7 @@ export class Conversation {
     this.live = {
       text: '',
       reasoning: '',
+      thinking: null,
       tier: null,
       model: null,
       why: null,
@@ -254,7 +267,14 @@ export class Conversation {
         : (messages.find(({ id, finish }) => id === leaf && finish === null) ??
           messages.findLast(({ role, finish }) => role === 'assistant' && finish === null));
     this.leaf = written ? written.parent : leaf;
-    this.messages = messages.filter((message) => message !== written).map(shownMessage);
+    const seen = new Map(this.messages.map((message) => [message.id, message]));
+    this.messages = messages
+      .filter((message) => message !== written)
+      .map((message) => {
+        // What only this page has measured.
+        const { loadMs = null, thoughtMs = null } = seen.get(message.id) ?? {};
+        return { ...shownMessage(message), loadMs, thoughtMs };
+      });
     if (turn !== null) void this.#join(turn);
   }
 
@@ -321,7 +341,7 @@ export class Conversation {
         const now = performance.now();
         if (event.type === 'text' && first === null) first = now;
         if (event.type === 'finished' || event.type === 'failed') {
-          this.#conclude(event, sent, first ?? now);
+          this.#conclude(event, sent, first ?? now, live.thinking?.ms ?? null);
           return;
         }
         live = advance(live, event, sent, now);
@@ -336,7 +356,7 @@ export class Conversation {
     }
   }
 
-  #conclude(event: Ending, sent: number | null, first: number): void {
+  #conclude(event: Ending, sent: number | null, first: number, thoughtMs: number | null): void {
     const answer = event.type === 'finished' ? event.message : event.answer;
     if (event.type === 'failed') this.problem = new ApiError(event.code, event.message, event.hint);
     // Stopped before its first word, an answer is not stored.
@@ -345,7 +365,7 @@ export class Conversation {
     const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
     const shown = shownMessage(answer);
     const others = this.messages.filter(({ id }) => id !== shown.id);
-    this.messages = [...others, { ...shown, parent: shown.parent ?? this.leaf, loadMs }];
+    this.messages = [...others, { ...shown, parent: shown.parent ?? this.leaf, loadMs, thoughtMs }];
     this.leaf = answer.id;
   }
 
@@ -380,15 +400,35 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       return {
         ...live,
         reasoning: live.reasoning + event.text,
+        thinking: thinkingOf(live, event, true),
         loading: false,
         tokensPerSecond: rate(event),
       };
     case 'text': {
       const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
       const tokensPerSecond = rate(event);
-      return { ...live, text: live.text + event.text, loading: false, tokensPerSecond, firstTokenMs };
+      const text = live.text + event.text;
+      const thinking = thinkingOf(live, event, thinksAfter(live, text, event.text));
+      return { ...live, text, thinking, loading: false, tokensPerSecond, firstTokenMs };
     }
   }
+}
+
+/** Whether the model still thinks in the text of its answer, to which a piece has been added. */
+function thinksAfter({ text: before, thinking }: LiveAnswer, text: string, piece: string): boolean {
+  if (!beginsThinking(text)) return false;
+  // Only a piece of a tag can change it.
+  if (beginsThinking(before) && !piece.includes('>')) return thinking?.isOpen ?? false;
+  return splitThinking(text, true).isOpen;
+}
+
+function thinkingOf(
+  { thinking }: LiveAnswer,
+  { decode_ms: ms }: { decode_ms: number },
+  isOpen: boolean,
+): LiveThinking | null {
+  if (isOpen) return { since: thinking?.since ?? Date.now() - ms, ms, isOpen };
+  return thinking?.isOpen ? { ...thinking, ms, isOpen } : thinking;
 }
 
 /** Tokens per second so far. */

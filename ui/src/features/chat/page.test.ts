@@ -79,26 +79,82 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('answer-stats').textContent).toMatch(
-      /fast\s*smol\s*41\.2 tok\/s\s*first token \d+ ms/,
+      /fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first word/,
     );
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
 
-  it('shows reasoning folded, live and stored, outside of what is read out', async () => {
+  it('shows reasoning as it comes, then folded, outside of what is read out', async () => {
     await open();
     const turn = await ask('Hello?');
     turn.thoughts('Hm. ');
-    turn.thoughts('A greeting.');
+    turn.thoughts('A greeting.', 11_600);
     const shown = () => screen.queryByTestId<HTMLDetailsElement>('reasoning');
-    await until(() => shown()?.textContent?.includes('Hm. A greeting.'));
+    await until(() => screen.queryByTestId('reasoning-tail')?.textContent === 'Hm. A greeting.');
+    expect(shown()?.querySelector('summary')?.textContent).toMatch(/^Thinking… \d+ s$/);
     expect(shown()?.open).toBe(false);
-    expect(shown()?.closest('[aria-live]')).toBeNull();
-    expect(screen.getByText('Thinking…')).toBeTruthy();
-    turn.words('Hi');
+    for (const id of ['reasoning', 'reasoning-tail'])
+      expect(screen.getByTestId(id).closest('[aria-live]')).toBeNull();
+    expect(screen.getByText('Thinking…').closest('[aria-live]')).toBeTruthy();
+    turn.words('Hi', 12_300);
+    await until(() => screen.queryByTestId('reasoning-tail') === null);
     turn.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     expect(shown()?.textContent).toContain('Hm. A greeting.');
+    expect(shown()?.querySelector('summary')?.textContent).toBe('Thought for 12 s');
     expect(screen.queryByText('Thinking…')).toBeNull();
+  });
+
+  it('shows reasoning that a server left in the text apart from the answer', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    for (const piece of ['<th', 'ink>', 'A greet', 'ing.']) turn.words(piece, 1000);
+    await until(() => screen.queryByTestId('reasoning-tail')?.textContent === 'A greeting.');
+    turn.words('</think>Hi', 3000);
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const answer = screen.getByTestId('message-assistant');
+    expect(answer.querySelector('.markdown')?.textContent?.trim()).toBe('Hi');
+    expect(screen.getByTestId('reasoning').textContent).toContain('Thought for 3 s');
+    // What nobody measured has no seconds.
+    const other = new Chats({ api: app.api, loadWithin: () => null });
+    await other.open('c1');
+    expect(other.current.messages.at(-1)?.thoughtMs).toBeNull();
+  });
+
+  it('says how an answer ended early', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.finish('length', 1);
+    expect((await screen.findByTestId('answer-ending')).textContent).toBe('Reached the length limit.');
+    const other = await ask('And?');
+    other.words('Hm');
+    other.fail('unreachable', 'the server broke off');
+    await until(() => screen.queryAllByTestId('answer-ending').length === 2);
+    expect(screen.getAllByTestId('answer-ending')[1]?.textContent).toBe(
+      'The connection dropped. The answer so far is kept.',
+    );
+  });
+
+  it('asks before it opens a link', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('See [this](https://example.com/a?b=1).');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const opened: string[] = [];
+    vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+      opened.push(`${this.href} ${this.target} ${this.rel}`);
+    });
+    await fireEvent.click(screen.getByText('this'));
+    const dialog = within(screen.getByRole('dialog', { name: 'Open this link in your browser?' }));
+    expect(dialog.getByText('https://example.com/a?b=1')).toBeTruthy();
+    await fireEvent.click(dialog.getByText('Cancel'));
+    expect(opened).toEqual([]);
+    await fireEvent.click(screen.getByText('this'));
+    await fireEvent.click(screen.getByText('Open Link'));
+    expect(opened).toEqual(['https://example.com/a?b=1 _blank noopener noreferrer']);
   });
 
   it('says what experts on disk have cost', async () => {

@@ -25,6 +25,8 @@ export interface Message {
   leftOut: LeftOut | null;
   /** The part of the time to the first token in which the tier was loading; known only to the page that saw it. */
   loadMs: number | null;
+  /** How long the model thought; known only to the page that saw it. */
+  thoughtMs: number | null;
 }
 
 /** A question and its answers. */
@@ -48,6 +50,7 @@ export function shownMessage(stored: ChatMessage): Message {
     content: text('text'),
     reasoning: text('reasoning'),
     loadMs: null,
+    thoughtMs: null,
   };
 }
 
@@ -70,6 +73,7 @@ export function unsent(content: string, parent: number | null): Message {
     context: null,
     leftOut: null,
     loadMs: null,
+    thoughtMs: null,
   };
 }
 
@@ -79,19 +83,21 @@ export function branchOf(messages: Message[], leaf: number | null): Message[] {
   const branch: Message[] = [];
   let message = leaf === null ? undefined : byId.get(leaf);
   while (message) {
-    branch.unshift(message);
+    branch.push(message);
     const { id, parent } = message;
     // A parent is older than its children, so that even a damaged tree ends.
     message = parent !== null && id !== null && parent < id ? byId.get(parent) : undefined;
   }
-  return branch;
+  return branch.reverse();
 }
 
 /** The newest message that follows from this one. */
 export function lastBelow(messages: Message[], id: number): number {
-  const children = messages.filter(({ parent, id: child }) => parent === id && child !== null);
-  const newest = children.at(-1)?.id;
-  return newest == null || newest <= id ? id : lastBelow(messages, newest);
+  const newest = new Map<number | null, number>();
+  for (const { parent, id: child } of messages) if (child !== null) newest.set(parent, child);
+  let last = id;
+  for (let next = newest.get(last); next !== undefined && next > last; next = newest.get(last)) last = next;
+  return last;
 }
 
 /** The shown branch as turns, each with all answers to its question. */
@@ -100,11 +106,17 @@ export function turnsOf(messages: Message[], leaf: number | null): Turn[] {
   const branch = branchOf(messages, leaf);
   const sending = messages.at(-1);
   if (sending && sending.id === null) branch.push(sending);
+  const answersTo = new Map<number | null, Message[]>();
+  for (const message of messages) {
+    if (message.role !== 'assistant') continue;
+    const answers = answersTo.get(message.parent);
+    if (answers) answers.push(message);
+    else answersTo.set(message.parent, [message]);
+  }
   for (const message of branch) {
     const key = message.id ?? Number.MAX_SAFE_INTEGER;
     if (message.role === 'user') {
-      const isAnswer = ({ role, parent }: Message) => role === 'assistant' && parent === message.id;
-      const answers = message.id === null ? [] : messages.filter(isAnswer);
+      const answers = message.id === null ? [] : (answersTo.get(message.id) ?? []);
       turns.push({ key, question: message, answers, shown: answers.at(-1) ?? null });
     } else if (message.role === 'assistant') {
       const turn = turns.at(-1);
