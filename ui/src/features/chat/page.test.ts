@@ -2,7 +2,7 @@ import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
-import type { ChainStatus, TierStatus } from '../../platform/openapi';
+import type { ChainStatus, Chat, ChatMessage, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
 import { Chats } from './chats.svelte';
@@ -135,6 +135,32 @@ describe('the chat page', () => {
     expect(screen.getAllByTestId('answer-ending')[1]?.textContent).toBe(
       'The connection dropped. The answer so far is kept.',
     );
+  });
+
+  it('mounts only the last turns of a chat of 5,000 messages, below its title', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const chat = network.chats[0] as Chat;
+    const [question, answer] = chat.messages as [ChatMessage, ChatMessage];
+    chat.messages = Array.from({ length: 5000 }, (_, index) => ({
+      ...(index % 2 === 0 ? question : answer),
+      id: index + 1,
+      parent: index === 0 ? null : index,
+      parts: [{ type: 'text', text: `**Message** ${index + 1}` }],
+    }));
+    chat.leaf = 5000;
+    chat.updated_at = '2026-01-02T00:00:00Z';
+    chat.title = 'A long chat';
+    network.eventStreams[0]?.event('chats', { revision: 2 });
+    await screen.findByText('5000', { exact: false });
+    expect(screen.getByRole('heading', { level: 1 }).textContent).toBe('A long chat');
+    expect(chats.current.turns).toHaveLength(2500);
+    expect(screen.getAllByTestId('message-assistant').length).toBeLessThan(60);
+    expect(document.querySelectorAll('*').length).toBeLessThan(2500);
+    expect(screen.getByText('Show earlier messages')).toBeTruthy();
+    expect(screen.queryByText('Show later messages')).toBeNull();
   });
 
   it('asks before it opens a link', async () => {
