@@ -279,8 +279,8 @@ describe('growing Markdown', () => {
   it('goes on with code of which a part was closed for its length', () => {
     const growing = new GrowingMarkdown();
     const code = 'let a = 1;\n'.repeat(8000);
-    for (let end = 0; end <= code.length; end += 11_000) growing.update(`\`\`\`js\n${code.slice(0, end)}`);
-    const root = dom('', growing.update(`\`\`\`js\n${code}`));
+    for (let end = 0; end <= code.length; end += 11_000) growing.update(`\`\`\`text\n${code.slice(0, end)}`);
+    const root = dom('', growing.update(`\`\`\`text\n${code}`));
     expect([...root.children].every((child) => child.matches('.code'))).toBe(true);
     const parts = [...root.querySelectorAll('pre code')].map(({ textContent }) => textContent?.trim());
     expect(parts.join('\n')).toBe(code.trim());
