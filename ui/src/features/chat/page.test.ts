@@ -163,6 +163,21 @@ describe('the chat page', () => {
     expect(screen.queryByText('Show later messages')).toBeNull();
   });
 
+  it('lets the keyboard scroll what is too wide, and wraps code', async () => {
+    vi.spyOn(HTMLElement.prototype, 'scrollWidth', 'get').mockReturnValue(900);
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('```js\na\n```\n\n| a |\n|---|\n| b |\n');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    for (const name of ['Code', 'Table']) expect(screen.getByRole('group', { name }).tabIndex).toBe(0);
+    const wrap = screen.getByRole('button', { name: 'Wrap long lines' });
+    vi.spyOn(HTMLElement.prototype, 'scrollWidth', 'get').mockReturnValue(0);
+    await fireEvent.click(wrap);
+    expect(wrap.getAttribute('aria-pressed')).toBe('true');
+    expect(screen.getByRole('group', { name: 'Code' }).hasAttribute('tabindex')).toBe(false);
+  });
+
   it('asks before it opens a link', async () => {
     await open();
     const turn = await ask('Hello?');
