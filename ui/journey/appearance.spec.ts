@@ -16,6 +16,8 @@ def double(n):  # twice
 |---|---|
 | 1 | 2 |
 
+\\[ x = \\frac{-b}{2a} \\]
+
 > A quotation. <script>alert(2)</script>
 `;
 
@@ -41,6 +43,7 @@ for (const scheme of ['light', 'dark'] as const) {
     await expect(chat.locator('pre code .hljs-keyword').first()).toHaveText('def');
     await expect(chat.locator('.markdown img, .markdown script')).toHaveCount(0);
     await expect(chat.getByTestId('message-assistant').getByRole('table')).toBeVisible();
+    await expect(chat.locator('.formula mfrac')).toBeVisible();
     await expectLegible(chat, scheme);
     await chat.getByTestId('tier-picker').click();
     await expectLegible(chat, scheme);

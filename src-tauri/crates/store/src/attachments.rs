@@ -107,24 +107,6 @@ pub(crate) fn add(connection: &Connection, files: &[NewAttachment]) -> rusqlite:
     Ok(())
 }
 
-/// Copies the files of these messages to another chat.
-pub(crate) fn copy(
-    connection: &Connection,
-    from: &str,
-    to: &str,
-    messages: &[ChatMessage],
-) -> rusqlite::Result<()> {
-    let mut copy = connection.prepare_cached(
-        "INSERT OR IGNORE INTO attachments (chat_id, sha256, data)
-         SELECT ?2, sha256, data FROM attachments WHERE chat_id = ?1 AND sha256 = ?3",
-    )?;
-    let parts = messages.iter().flat_map(|message| &message.parts);
-    for file in parts.filter_map(Part::file) {
-        copy.execute(params![from, to, file.sha256])?;
-    }
-    Ok(())
-}
-
 fn size(connection: &Connection, chat: &str) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(

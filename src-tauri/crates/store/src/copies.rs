@@ -1,6 +1,6 @@
 //! Chats that are made of others: forks, and those of a file.
 
-use crate::{NewMessage, Store, attachments, chats, messages, no_chat, title};
+use crate::{NewMessage, Store, chats, messages, no_chat, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use tierbar_core::{
@@ -69,7 +69,6 @@ fn fork(
         ..original
     };
     chats::insert(change, &chat, None)?;
-    attachments::copy(change, id, &chat.id, &branch)?;
     let ids = messages::copy(change, &chat.id, branch)?;
     if let Some(leaf) = ids.get(&message) {
         chats::set_leaf(change, &chat.id, *leaf)?;

@@ -13,6 +13,7 @@ import { AUTO } from '../tiers/tiers';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
+import { beginsThinking, splitThinking } from './thinking';
 import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
 /** The answer that is being written. */
@@ -20,6 +21,8 @@ export interface LiveAnswer {
   text: string;
   /** What the model thinks before it answers. */
   reasoning: string;
+  /** How long it thinks; `null` if it does not. */
+  thinking: LiveThinking | null;
   tier: string | null;
   model: string | null;
   /** Why the router chose the tier, or why the steps of a chain before it did not answer. */
@@ -45,6 +48,15 @@ export interface AnswerChoice {
   whenFull?: WhenFull;
   /** An answer to carry on, in place of a new one. */
   continued?: Message;
+}
+
+export interface LiveThinking {
+  /** When it began, in milliseconds since 1970. */
+  since: number;
+  /** How long it took so far, by the host's clock. */
+  ms: number;
+  /** It goes on. */
+  isOpen: boolean;
 }
 
 /** What a conversation needs from the page around it. */
@@ -286,6 +298,7 @@ export class Conversation {
     this.live = {
       text: continued?.content ?? '',
       reasoning: continued?.reasoning ?? '',
+      thinking: null,
       tier: null,
       model: null,
       why: null,
@@ -352,7 +365,14 @@ export class Conversation {
         : (messages.find(({ id, finish }) => id === leaf && finish === null) ??
           messages.findLast(({ role, finish }) => role === 'assistant' && finish === null));
     this.leaf = written ? written.parent : leaf;
-    this.messages = messages.filter((message) => message !== written).map(shownMessage);
+    const seen = new Map(this.messages.map((message) => [message.id, message]));
+    this.messages = messages
+      .filter((message) => message !== written)
+      .map((message) => {
+        // What only this page has measured.
+        const { loadMs = null, thoughtMs = null } = seen.get(message.id) ?? {};
+        return { ...shownMessage(message), loadMs, thoughtMs };
+      });
     if (turn !== null) void this.#join(turn);
   }
 
@@ -426,7 +446,7 @@ export class Conversation {
         const now = performance.now();
         if (event.type === 'text' && event.tokens > 0 && first === null) first = now;
         if (event.type === 'finished' || event.type === 'failed') {
-          this.#conclude(event, sent, first ?? now);
+          this.#conclude(event, sent, first ?? now, live.thinking?.ms ?? null);
           return;
         }
         live = advance(live, event, sent, now);
@@ -441,7 +461,7 @@ export class Conversation {
     }
   }
 
-  #conclude(event: Ending, sent: number | null, first: number): void {
+  #conclude(event: Ending, sent: number | null, first: number, thoughtMs: number | null): void {
     const answer = event.type === 'finished' ? event.message : event.answer;
     if (event.type === 'failed') {
       const { code, message, hint, tier, retry_after_seconds: seconds } = event;
@@ -452,7 +472,7 @@ export class Conversation {
     const { tier } = answer;
     const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
     const shown = shownMessage(answer);
-    const stored = { ...shown, parent: shown.parent ?? this.leaf, loadMs };
+    const stored = { ...shown, parent: shown.parent ?? this.leaf, loadMs, thoughtMs };
     const at = this.messages.findIndex(({ id }) => id === shown.id);
     this.messages = at < 0 ? [...this.messages, stored] : this.messages.with(at, stored);
     this.leaf = answer.id;
@@ -496,6 +516,7 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       return {
         ...live,
         reasoning: live.reasoning + event.text,
+        thinking: thinkingOf(live, event, true),
         loading: false,
         tokensPerSecond: rate(event),
       };
@@ -504,9 +525,27 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       // What a continued answer has already took no token of this turn.
       if (event.tokens === 0) return { ...live, text };
       const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
-      return { ...live, text, loading: false, tokensPerSecond: rate(event), firstTokenMs };
+      const thinking = thinkingOf(live, event, thinksAfter(live, text, event.text));
+      return { ...live, text, thinking, loading: false, tokensPerSecond: rate(event), firstTokenMs };
     }
   }
+}
+
+/** Whether the model still thinks in the text of its answer, to which a piece has been added. */
+function thinksAfter({ text: before, thinking }: LiveAnswer, text: string, piece: string): boolean {
+  if (!beginsThinking(text)) return false;
+  // Only a piece of a tag can change it.
+  if (beginsThinking(before) && !piece.includes('>')) return thinking?.isOpen ?? false;
+  return splitThinking(text, true).isOpen;
+}
+
+function thinkingOf(
+  { thinking }: LiveAnswer,
+  { decode_ms: ms }: { decode_ms: number },
+  isOpen: boolean,
+): LiveThinking | null {
+  if (isOpen) return { since: thinking?.since ?? Date.now() - ms, ms, isOpen };
+  return thinking?.isOpen ? { ...thinking, ms, isOpen } : thinking;
 }
 
 /** Tokens per second so far. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GrowingMarkdown, renderMarkdown } from './markdown';
+import { awaitsMath, loadMath } from './math';
 
 const dom = (source: string, blocks = renderMarkdown(source)) => {
   const root = document.createElement('div');
@@ -111,7 +112,180 @@ describe('Markdown from a model', () => {
   });
 });
 
+describe('code', () => {
+  it('is shown as code with its language and a button, never run or drawn', () => {
+    const root = dom(
+      '```mermaid\ngraph TD; A-->B\n```\n\n```html\n<script>alert(1)</script>\n```\n\n```svg\n<svg onload="x()"/>\n```',
+    );
+    expect(root.querySelectorAll('script, svg')).toHaveLength(0);
+    const labels = [...root.querySelectorAll('.code-head span')].map(({ textContent }) => textContent);
+    expect(labels).toEqual(['mermaid', 'html', 'svg']);
+    expect(root.querySelectorAll('.code pre code')).toHaveLength(3);
+    expect(root.querySelectorAll('button.copy-code')).toHaveLength(3);
+    expect(root.querySelector('pre code')?.textContent).toBe('graph TD; A-->B');
+  });
+
+  it('shows marks of direction, and keeps their effect to themselves', () => {
+    const code = dom('```js\nif (a /* \u202e */) b()\n```').querySelector('pre code');
+    expect(code?.textContent).toBe('if (a /* \u202e */) b()');
+    expect(code?.querySelector('.direction')?.getAttribute('title')).toBe('U+202E');
+  });
+});
+
+describe('tables', () => {
+  it('are in a box of their own, which scrolls, also with 200 columns', () => {
+    const row = (cell: string) => `|${`${cell}|`.repeat(200)}`;
+    const box = dom([row('a'), row('-'), row('b')].join('\n')).querySelector('.table');
+    expect(box?.getAttribute('role')).toBe('group');
+    expect(box?.getAttribute('aria-label')).toBe('Table');
+    expect(box?.querySelectorAll('td')).toHaveLength(200);
+  });
+});
+
+describe('headings', () => {
+  it('are below those of the page', () => {
+    const root = dom('# One\n\n## Two\n\n###### Six');
+    expect([...root.children].map(({ tagName, className }) => `${tagName}.${className}`)).toEqual([
+      'H3.level-1',
+      'H4.level-2',
+      'H6.level-6',
+    ]);
+  });
+});
+
+describe('formulas', () => {
+  it('are their source until what draws them is loaded', async () => {
+    const [html = ''] = renderMarkdown('\\(x^2\\)');
+    expect(dom('', [html]).querySelector('code')?.textContent).toBe('\\(x^2\\)');
+    expect(awaitsMath(html)).toBe(true);
+    await loadMath();
+    expect(awaitsMath(html)).toBe(false);
+    expect(renderMarkdown('\\(x^2\\)')[0]).toContain('<msup>');
+  });
+
+  it.each([
+    ['\\( \\)', 'Then \\(a_1 + b_2\\) holds.', 1, 0],
+    ['\\[ \\]', 'Then\n\\[\n  a = b \\\\\n- c\n\\]\nholds.', 0, 1],
+    ['$$ $$', '$$\n\\frac{1}{2}\n$$', 0, 1],
+    ['$$ $$ in a line', 'Thus $$a$$ and so on', 0, 1],
+    ['$ $', 'Where $x$ and $y_1$ are, and $\\alpha = 5$.', 3, 0],
+    ['a fence', '```math\na^2\n```', 0, 1],
+    ['a list', '1. First:\n\n   \\[ a \\]\n2. Then \\(b\\)', 1, 1],
+    ['a table', '| a |\n|---|\n| \\(x\\) |', 1, 0],
+    ['emphasis around one', '**Area: \\(a*b*c\\)**', 1, 0],
+  ])('are drawn from %s', async (_name, source, inline, display) => {
+    await loadMath();
+    const root = dom(source);
+    expect(root.querySelectorAll('math')).toHaveLength(inline + display);
+    expect(root.querySelectorAll('.formula > math[display="block"]')).toHaveLength(display);
+    expect(root.textContent).not.toMatch(/\\[()[\]]|\$/);
+    for (const element of root.querySelectorAll('*')) expect(element.hasAttribute('style')).toBe(false);
+  });
+
+  it.each([
+    'It costs $5 and $10.',
+    'Between $5-$10, or US$ 3 to A$4.',
+    'You pay $5 today and get $3.50 later',
+    'Set $HOME/bin:$PATH first.',
+    'He paid $20,000 and she $30,000.',
+    '$ a $ and $$$',
+    'Escaped \\$5$ is none',
+    'I have $5, you have less$',
+  ])('are not made of prices and variables: %s', async (source) => {
+    await loadMath();
+    const root = dom(source);
+    expect(root.querySelector('math')).toBeNull();
+    expect(root.textContent?.trim()).toBe(source.replace('\\$', '$'));
+  });
+
+  it('keep their backslashes where they are not recognised', async () => {
+    await loadMath();
+    for (const source of ['a \\( b \\\\ c \\, d', 'f \\] g \\{x\\}', 'C:\\\\Users\\x'])
+      expect(dom(source).textContent?.trim()).toBe(source);
+    expect(dom('\\*no\\* \\_x\\_ \\# 1\\.').textContent?.trim()).toBe('*no* _x_ # 1.');
+  });
+
+  it('are shown as their source if they are wrong, endless or forbidden', async () => {
+    await loadMath();
+    for (const tex of [
+      '\\frac{a',
+      '\\unknown',
+      '\\def\\a{\\a\\a}\\a',
+      '\\href{javascript:alert(1)}{x}',
+      `${'{'.repeat(4000)}`,
+      `${'x'.repeat(6000)}`,
+    ]) {
+      const root = dom(`\\(${tex}\\)`);
+      expect(root.querySelector('code')?.textContent).toBe(`\\(${tex}\\)`);
+      expect(root.querySelectorAll('math, a')).toHaveLength(0);
+    }
+  });
+
+  it('cannot bring in elements or handlers', async () => {
+    await loadMath();
+    const root = dom(
+      '\\(\\text{<img src=x onerror=alert(1)>} \\class{a}{b} \\html{<b>}\\) $\\text{</math><script>alert(1)</script>}$',
+    );
+    expect(root.querySelectorAll('img, script, b, [onerror]')).toHaveLength(0);
+  });
+
+  it('are text while they grow, whatever their lines look like', async () => {
+    await loadMath();
+    const growing = new GrowingMarkdown();
+    const source = 'So:\n\n\\[\na\n- b\n= c\n\\]\n\nDone.\n';
+    for (let end = source.indexOf('\\['); end < source.indexOf('\\]') + 2; end += 1) {
+      const root = dom('', growing.update(source.slice(0, end)));
+      expect(root.querySelectorAll('ul, h3, h4, math')).toHaveLength(0);
+    }
+    expect(growing.update(source)).toEqual(renderMarkdown(source));
+    expect(dom('', growing.update(source)).querySelectorAll('math')).toHaveLength(1);
+  });
+
+  it('without an end do not hang the page', async () => {
+    await loadMath();
+    for (const [opener, length] of [
+      ...['\\(', '\\[', '$$', '$a '].flatMap((opener) => [
+        [opener, 9000] as const,
+        [opener, 1_000_000] as const,
+      ]),
+      ...['\\(\n', '\\[ a\n'].map((opener) => [opener, 9000] as const),
+    ]) {
+      const source = opener.repeat(length / opener.length);
+      const text = dom(source).textContent ?? '';
+      expect(text.replace(/\s/g, ''), `${opener}, ${length}`).toBe(source.replace(/\s/g, ''));
+    }
+  });
+});
+
 describe('growing Markdown', () => {
+  it('without an end parses again only its last part', () => {
+    for (const piece of ['word ', 'a', '\u{1f999}']) {
+      const growing = new GrowingMarkdown();
+      const source = piece.repeat(100_000 / piece.length);
+      let blocks: string[] = [];
+      let before = '';
+      for (let end = 20_000; end <= source.length; end += 20_000) {
+        blocks = growing.update(source.slice(0, end));
+        if (before !== '') expect(blocks[0]).toBe(before);
+        if (blocks.length > 1) before = blocks[0] as string;
+      }
+      expect(blocks.length).toBeGreaterThan(2);
+      for (const block of blocks) expect(block.length).toBeLessThan(200_000);
+      const letters = (text: string) => text.replace(/[\s>-]/g, '');
+      expect(letters(dom('', blocks).textContent ?? '')).toBe(letters(source));
+    }
+  });
+
+  it('goes on with code of which a part was closed for its length', () => {
+    const growing = new GrowingMarkdown();
+    const code = 'let a = 1;\n'.repeat(8000);
+    for (let end = 0; end <= code.length; end += 11_000) growing.update(`\`\`\`text\n${code.slice(0, end)}`);
+    const root = dom('', growing.update(`\`\`\`text\n${code}`));
+    expect([...root.children].every((child) => child.matches('.code'))).toBe(true);
+    const parts = [...root.querySelectorAll('pre code')].map(({ textContent }) => textContent?.trim());
+    expect(parts.join('\n')).toBe(code.trim());
+  });
+
   it('ends as the whole text renders, whatever its pieces', () => {
     for (const step of [1, 2, 7]) {
       const growing = new GrowingMarkdown();
@@ -129,7 +303,7 @@ describe('growing Markdown', () => {
       const letters = (text: string) => text.replace(/[^a-z0-9=;]/gi, '');
       const text = dom('', growing.update(source)).textContent ?? '';
       const expected = letters(source.replace(/```j?s?\n?/g, ''));
-      expect(letters(text.replace(/(js?|text)Copy/, ''))).toBe(expected);
+      expect(letters(text.replace(/(js?|text)WrapCopy/, ''))).toBe(expected);
     }
   });
 

@@ -2,7 +2,7 @@ import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
-import type { ChainStatus, TierStatus } from '../../platform/openapi';
+import type { ChainStatus, Chat, ChatMessage, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
 import { Chats } from './chats.svelte';
@@ -79,26 +79,123 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('answer-stats').textContent).toMatch(
-      /fast\s*smol\s*41\.2 tok\/s\s*first token \d+ ms/,
+      /fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first word/,
     );
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
 
-  it('shows reasoning folded, live and stored, outside of what is read out', async () => {
+  it('shows reasoning as it comes, then folded, outside of what is read out', async () => {
     await open();
     const turn = await ask('Hello?');
     turn.thoughts('Hm. ');
-    turn.thoughts('A greeting.');
+    turn.thoughts('A greeting.', 11_600);
     const shown = () => screen.queryByTestId<HTMLDetailsElement>('reasoning');
-    await until(() => shown()?.textContent?.includes('Hm. A greeting.'));
+    await until(() => screen.queryByTestId('reasoning-tail')?.textContent === 'Hm. A greeting.');
+    expect(shown()?.querySelector('summary')?.textContent).toMatch(/^Thinking… \d+ s$/);
     expect(shown()?.open).toBe(false);
-    expect(shown()?.closest('[aria-live]')).toBeNull();
-    expect(screen.getByText('Thinking…')).toBeTruthy();
-    turn.words('Hi');
+    for (const id of ['reasoning', 'reasoning-tail'])
+      expect(screen.getByTestId(id).closest('[aria-live]')).toBeNull();
+    expect(screen.getByText('Thinking…').closest('[aria-live]')).toBeTruthy();
+    turn.words('Hi', 12_300);
+    await until(() => screen.queryByTestId('reasoning-tail') === null);
     turn.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     expect(shown()?.textContent).toContain('Hm. A greeting.');
+    expect(shown()?.querySelector('summary')?.textContent).toBe('Thought for 12 s');
     expect(screen.queryByText('Thinking…')).toBeNull();
+  });
+
+  it('shows reasoning that a server left in the text apart from the answer', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    for (const piece of ['<th', 'ink>', 'A greet', 'ing.']) turn.words(piece, 1000);
+    await until(() => screen.queryByTestId('reasoning-tail')?.textContent === 'A greeting.');
+    turn.words('</think>Hi', 3000);
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const answer = screen.getByTestId('message-assistant');
+    expect(answer.querySelector('.markdown')?.textContent?.trim()).toBe('Hi');
+    expect(screen.getByTestId('reasoning').textContent).toContain('Thought for 3 s');
+    // What nobody measured has no seconds.
+    const other = new Chats({ api: app.api, loadWithin: () => null });
+    await other.open('c1');
+    expect(other.current.messages.at(-1)?.thoughtMs).toBeNull();
+  });
+
+  it('says how an answer ended early', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.finish('length', 1);
+    expect((await screen.findByTestId('answer-ending')).textContent).toBe('Reached the length limit.');
+    const other = await ask('And?');
+    other.words('Hm');
+    other.fail('unreachable', 'the server broke off');
+    await until(() => screen.queryAllByTestId('answer-ending').length === 2);
+    expect(screen.getAllByTestId('answer-ending')[1]?.textContent).toBe(
+      'The connection dropped. The answer so far is kept.',
+    );
+  });
+
+  it('mounts only the last turns of a chat of 5,000 messages, below its title', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const chat = network.chats[0] as Chat;
+    const [question, answer] = chat.messages as [ChatMessage, ChatMessage];
+    chat.messages = Array.from({ length: 5000 }, (_, index) => ({
+      ...(index % 2 === 0 ? question : answer),
+      id: index + 1,
+      parent: index === 0 ? null : index,
+      parts: [{ type: 'text', text: `**Message** ${index + 1}` }],
+    }));
+    chat.leaf = 5000;
+    chat.updated_at = '2026-01-02T00:00:00Z';
+    chat.title = 'A long chat';
+    network.eventStreams[0]?.event('chats', { revision: 2 });
+    await screen.findByText('5000', { exact: false });
+    expect(screen.getByRole('heading', { level: 1 }).textContent).toBe('A long chat');
+    expect(chats.current.turns).toHaveLength(2500);
+    expect(screen.getAllByTestId('message-assistant').length).toBeLessThan(60);
+    expect(document.querySelectorAll('*').length).toBeLessThan(2500);
+    expect(screen.getByText('Show earlier messages')).toBeTruthy();
+    expect(screen.queryByText('Show later messages')).toBeNull();
+  });
+
+  it('lets the keyboard scroll what is too wide, and wraps code', async () => {
+    vi.spyOn(HTMLElement.prototype, 'scrollWidth', 'get').mockReturnValue(900);
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('```js\na\n```\n\n| a |\n|---|\n| b |\n');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    for (const name of ['Code', 'Table']) expect(screen.getByRole('group', { name }).tabIndex).toBe(0);
+    const wrap = screen.getByRole('button', { name: 'Wrap long lines' });
+    vi.spyOn(HTMLElement.prototype, 'scrollWidth', 'get').mockReturnValue(0);
+    await fireEvent.click(wrap);
+    expect(wrap.getAttribute('aria-pressed')).toBe('true');
+    expect(screen.getByRole('group', { name: 'Code' }).hasAttribute('tabindex')).toBe(false);
+  });
+
+  it('asks before it opens a link', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('See [this](https://example.com/a?b=1).');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    const opened: string[] = [];
+    vi.spyOn(HTMLAnchorElement.prototype, 'click').mockImplementation(function (this: HTMLAnchorElement) {
+      opened.push(`${this.href} ${this.target} ${this.rel}`);
+    });
+    await fireEvent.click(screen.getByText('this'));
+    const dialog = within(screen.getByRole('dialog', { name: 'Open this link in your browser?' }));
+    expect(dialog.getByText('https://example.com/a?b=1')).toBeTruthy();
+    await fireEvent.click(dialog.getByText('Cancel'));
+    expect(opened).toEqual([]);
+    await fireEvent.click(screen.getByText('this'));
+    await fireEvent.click(screen.getByText('Open Link'));
+    expect(opened).toEqual(['https://example.com/a?b=1 _blank noopener noreferrer']);
   });
 
   it('says what experts on disk have cost', async () => {

@@ -29,6 +29,8 @@ export interface Message {
   leftOut: LeftOut | null;
   /** The part of the time to the first token in which the tier was loading; known only to the page that saw it. */
   loadMs: number | null;
+  /** How long the model thought; known only to the page that saw it. */
+  thoughtMs: number | null;
 }
 
 /** A question and its answers. */
@@ -55,6 +57,7 @@ export function shownMessage(stored: ChatMessage): Message {
     reasoning: text('reasoning'),
     files: parts.map(storedFile).filter((file) => file !== null),
     loadMs: null,
+    thoughtMs: null,
   };
 }
 
@@ -78,6 +81,7 @@ export function unsent(content: string, parent: number | null, files: QuestionFi
     context: null,
     leftOut: null,
     loadMs: null,
+    thoughtMs: null,
   };
 }
 
@@ -87,19 +91,32 @@ export function branchOf(messages: Message[], leaf: number | null): Message[] {
   const branch: Message[] = [];
   let message = leaf === null ? undefined : byId.get(leaf);
   while (message) {
-    branch.unshift(message);
+    branch.push(message);
     const { id, parent } = message;
     // A parent is older than its children, so that even a damaged tree ends.
     message = parent !== null && id !== null && parent < id ? byId.get(parent) : undefined;
   }
-  return branch;
+  return branch.reverse();
 }
 
 /** The newest message that follows from this one. */
 export function lastBelow(messages: Message[], id: number): number {
-  const children = messages.filter(({ parent, id: child }) => parent === id && child !== null);
-  const newest = children.at(-1)?.id;
-  return newest == null || newest <= id ? id : lastBelow(messages, newest);
+  const newest = new Map<number | null, number>();
+  for (const { parent, id: child } of messages) if (child !== null) newest.set(parent, child);
+  let last = id;
+  for (let next = newest.get(last); next !== undefined && next > last; next = newest.get(last)) last = next;
+  return last;
+}
+
+function byParent(messages: Message[], role: Message['role']): Map<number | null, Message[]> {
+  const found = new Map<number | null, Message[]>();
+  for (const message of messages) {
+    if (message.role !== role) continue;
+    const others = found.get(message.parent);
+    if (others) others.push(message);
+    else found.set(message.parent, [message]);
+  }
+  return found;
 }
 
 /** The shown branch as turns, each with all answers to its question. */
@@ -108,13 +125,13 @@ export function turnsOf(messages: Message[], leaf: number | null): Turn[] {
   const branch = branchOf(messages, leaf);
   const sending = messages.at(-1);
   if (sending && sending.id === null) branch.push(sending);
+  const answersTo = byParent(messages, 'assistant');
+  const questionsAfter = byParent(messages, 'user');
   for (const message of branch) {
     const key = message.id ?? Number.MAX_SAFE_INTEGER;
     if (message.role === 'user') {
-      const isAnswer = ({ role, parent }: Message) => role === 'assistant' && parent === message.id;
-      const answers = message.id === null ? [] : messages.filter(isAnswer);
-      const isVersion = ({ role, parent }: Message) => role === 'user' && parent === message.parent;
-      const questions = messages.filter(isVersion);
+      const answers = message.id === null ? [] : (answersTo.get(message.id) ?? []);
+      const questions = questionsAfter.get(message.parent) ?? [];
       turns.push({ key, question: message, questions, answers, shown: answers.at(-1) ?? null });
     } else if (message.role === 'assistant') {
       const turn = turns.at(-1);
