@@ -15,8 +15,6 @@ from hosts import PLAIN, TOOLS
 CELLS = {"text": "a question", "tools": "tools", "compacts": "compacts at an overflow", "unknown": "unknown model"}
 SECONDS = 240
 STORY = "Once upon a time there was a fox. "
-# Two that fit the context of 2,048 tokens, also with what a summary asks for, and a third that fits only without them.
-TURNS = [f"{STORY * 60} What is it about?", f"{STORY * 20} And this?", f"{STORY * 140} And what came after?"]
 # The user's settings of agents.
 OWN = ("OPENAI_", "ANTHROPIC_", "OPENCODE_", "CLAUDE")
 # What each agent asks the model for when it compacts.
@@ -25,6 +23,10 @@ COMPACTS = (b"summar", b"compact", b"compress")
 
 class Agent:
     """An agent in a new home, so that neither the user's settings nor another try's are there."""
+
+    # How often each turn tells the story: two that fit the context of 2,048 tokens, and a third that fits only with a summary of
+    # them. The request for one has to fit as well.
+    turns = (60, 20, 140)
 
     def __init__(self, url, home):
         self.url, self.home = url, home
@@ -68,10 +70,12 @@ class OpenCode(Agent):
 
 class ClaudeCode(Agent):
     id, name, package = "claude-code", "Claude Code", "@anthropic-ai/claude-code"
+    # It goes on with an answer that is cut off, up to three times, for which there must be room, too.
+    turns = (80, 20, 110)
 
     def settings(self):
         switches = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY")
-        limits = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "64", "MAX_THINKING_TOKENS": "0"}
+        limits = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32", "MAX_THINKING_TOKENS": "0"}
         server = {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "unused", "ANTHROPIC_SMALL_FAST_MODEL": PLAIN}
         return {**dict.fromkeys(switches, "1"), **limits, **server}
 
@@ -93,8 +97,8 @@ def answered(agent, **more):
 
 
 def compacts(agent, recorder):
-    for number, text in enumerate(TURNS):
-        done = agent.ask(text, go_on=number > 0)
+    for number, times in enumerate(agent.turns):
+        done = agent.ask(f"{STORY * times} What came after?", go_on=number > 0)
     overflows = [at for at, each in enumerate(recorder.exchanges) if each["status"] == 400]
     if not overflows:
         return "the conversation never outgrew the context"
