@@ -3,7 +3,7 @@
 use crate::FAST;
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::process::Stdio;
+use std::{fs, process::Stdio};
 use tierbar_core::{TierState, status::Status};
 use tierbar_tests::{serving::Data, wait::within};
 use tokio::io::AsyncWriteExt;
@@ -55,6 +55,21 @@ async fn with_a_host_the_commands_are_its_clients() {
     let (code, _, _) = data.run(&["tier", "stop", "fast"]).await;
     assert_eq!(code, Some(0));
     assert_eq!(host.tier("fast").await.state, TierState::Stopped);
+
+    let file = data.path().join("1700000000000.conversation.json");
+    let question = json!({"role": "user", "content": [{"type": "text", "text": "Which river?"}]});
+    let chat = json!({"name": "Rivers", "createdAt": 1_700_000_000_000_u64, "messages": [{"versions": [question]}]});
+    fs::write(&file, chat.to_string()).unwrap();
+    let (code, shown, stderr) = data.run(&["chats", "import", file.to_str().unwrap()]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(shown.contains("1 chat with 1 message"), "{shown}");
+    let (_, json, _) = data.run(&["chats", "search", "rive", "--json"]).await;
+    let found: Value = serde_json::from_str(&json).unwrap();
+    let id = found[0]["id"].as_str().unwrap();
+    let (_, shown, _) = data.run(&["chats", "show", id]).await;
+    assert!(shown.contains("## You\n\nWhich river?"), "{shown}");
+    let (_, shown, _) = data.run(&["chats", "delete", id]).await;
+    assert!(shown.contains("tierbar chats restore"), "{shown}");
 }
 
 /// Returns the command's output, given these lines on stdin.

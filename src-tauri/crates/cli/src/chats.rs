@@ -101,10 +101,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         }) => show(&client, &id, reasoning, json).await,
         Some(Command::Export {
             id,
-            all: _,
+            all,
             format,
             output,
-        }) => save(&client, id, &format, &output).await,
+        }) => save(&client, id.filter(|_| !all), &format, &output).await,
         Some(Command::Import { files, json }) => import(&client, &files, json).await,
         Some(Command::Delete { id }) => delete(&client, &id).await,
         Some(Command::Restore { id }) => restore(&client, &id).await,

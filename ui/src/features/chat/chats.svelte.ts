@@ -149,8 +149,17 @@ export class Chats {
 
   /** Says what has been done, for a while. */
   note(done: Done): void {
-    this.dismiss();
     this.done = done;
+    this.release();
+  }
+
+  /** Keeps it shown while it is used. */
+  hold(): void {
+    clearTimeout(this.#doneTimer);
+  }
+
+  release(): void {
+    this.hold();
     this.#doneTimer = setTimeout(() => this.dismiss(), UNDO_MS);
   }
 

@@ -109,6 +109,26 @@ describe('the list of chats', () => {
     expect(network.chats).toHaveLength(0);
   });
 
+  it('lets a deletion be undone for ten seconds, and while the button has the focus', async () => {
+    await open(1);
+    opener('Chat 1').focus();
+    vi.useFakeTimers();
+    try {
+      await chats.remove('c1');
+      const pass = (seconds: number) => vi.advanceTimersByTimeAsync(seconds * 1000);
+      await pass(9);
+      screen.getByTestId('undo').focus();
+      await pass(60);
+      screen.getByTestId('undo').blur();
+      await pass(9);
+      expect(screen.queryByTestId('undo')).toBeTruthy();
+      await pass(2);
+      expect(screen.queryByTestId('undo')).toBeNull();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('pins with the menu', async () => {
     await open(2);
     const item = screen.getAllByTestId('chat-item')[1] as HTMLElement;
@@ -150,11 +170,13 @@ describe('the list of chats', () => {
       '1',
     ]);
     expect(screen.getByText('1 chat found')).toBeTruthy();
+    await fireEvent.keyDown(field, { key: 'Enter' });
+    await until(() => chats.current.id === 'c1');
     await fireEvent.input(field, { target: { value: 'nothing' } });
     await screen.findByText('No chat has these words.');
-    await press('Escape');
+    await fireEvent.keyDown(field, { key: 'Escape' });
     await until(() => screen.getAllByTestId('chat-item').length === 2);
-    await press('ArrowDown');
+    await fireEvent.keyDown(field, { key: 'ArrowDown' });
     await until(() => focused() === 'Chat 2');
   });
 
