@@ -58,7 +58,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else if let Some(prompt) = prompt {
         ask_once(&client, args.tier, prompt).await
     } else {
-        converse(&client, args.tier, args.when_full, args.file, args.resume).await
+        converse(&client, args.tier, args.when_full, &args.file, args.resume).await
     };
     client.close().await;
     outcome
@@ -144,7 +144,7 @@ async fn converse(
     client: &Client,
     tier: Option<String>,
     when_full: Option<String>,
-    files: Vec<PathBuf>,
+    files: &[PathBuf],
     resume: Option<String>,
 ) -> Result<(), Error> {
     let files = files.iter().map(|path| files::read(path));
@@ -297,7 +297,7 @@ impl Conversation<'_> {
             "instructions" => return self.instruct(argument).await,
             "retry" => {
                 self.begun()?;
-                return self.begin(json!({"model": self.tier}), 0).await;
+                return self.begin(&json!({"model": self.tier}), 0).await;
             }
             "continue" => return self.go_on().await,
             "clear" => {
@@ -362,7 +362,7 @@ impl Conversation<'_> {
         let chat = self.read().await?;
         let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
         let printed = last.map_or(0, |last| last.text().len());
-        self.begin(json!({"continue": true}), printed).await
+        self.begin(&json!({"continue": true}), printed).await
     }
 
     /// The id of the chat, if it has begun.
@@ -389,16 +389,16 @@ impl Conversation<'_> {
             question["parts"] = std::mem::take(&mut self.files).into();
         }
         self.starts_over = false;
-        self.begin(question, 0).await
+        self.begin(&question, 0).await
     }
 
     /// Begins a turn and prints its answer as it comes, after so many bytes of it. Ctrl-C stops the turn; what has come is stored.
-    async fn begin(&mut self, question: Value, printed: usize) -> Result<(), Error> {
+    async fn begin(&mut self, question: &Value, printed: usize) -> Result<(), Error> {
         // From here on, a Ctrl-C does not end the command and leave the turn running.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
         let turns = admin(&["chats", &chat, "turns"], &[]);
-        let turn: TurnBegun = client::read(self.client.post(&turns, &question).await?)?;
+        let turn: TurnBegun = client::read(self.client.post(&turns, question).await?)?;
         self.print(&chat, &turn.id, printed, &mut interrupts).await
     }
 
