@@ -1,6 +1,7 @@
 //! `tierbar chat`: a conversation in the terminal, which the chat window shows too, or one question.
 
 mod commands;
+mod files;
 
 use crate::{
     client::{self, Client, admin},
@@ -41,6 +42,9 @@ pub(crate) struct Args {
     /// or with a summary of them [default: refuse, or what was chosen for the chat before]
     #[arg(long, value_name = "CHOICE", value_parser = ["refuse", "drop", "summarize"], conflicts_with_all = ["once", "list"])]
     when_full: Option<String>,
+    /// Text, image or sound that goes with the first question; may be repeated
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["once", "list"])]
+    file: Vec<PathBuf>,
     /// List saved chats with their IDs
     #[arg(long)]
     list: bool,
@@ -54,7 +58,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else if let Some(prompt) = prompt {
         ask_once(&client, args.tier, prompt).await
     } else {
-        converse(&client, args.tier, args.when_full, args.resume).await
+        converse(&client, args.tier, args.when_full, &args.file, args.resume).await
     };
     client.close().await;
     outcome
@@ -140,14 +144,17 @@ async fn converse(
     client: &Client,
     tier: Option<String>,
     when_full: Option<String>,
+    files: &[PathBuf],
     resume: Option<String>,
 ) -> Result<(), Error> {
+    let files = files.iter().map(|path| files::read(path));
     let mut conversation = Conversation {
         client,
         tier,
         when_full,
         chat: None,
         instructions: None,
+        files: files.collect::<Result<Vec<_>, _>>()?,
         starts_over: false,
     };
     if let Some(id) = resume {
@@ -191,6 +198,8 @@ struct Conversation<'a> {
     chat: Option<String>,
     /// Those of the chat that the next question begins.
     instructions: Option<String>,
+    /// The files of the next question.
+    files: Vec<Value>,
     /// The next question begins a branch of its own.
     starts_over: bool,
 }
@@ -281,10 +290,14 @@ impl Conversation<'_> {
                 output::error_line("The next question begins a new chat.");
             }
             "model" => return self.choose(argument).await,
+            "file" => {
+                self.files.push(files::read(&files::typed(&argument))?);
+                output::error_line("The file goes with the next question.");
+            }
             "instructions" => return self.instruct(argument).await,
             "retry" => {
                 self.begun()?;
-                return self.begin(json!({"model": self.tier}), 0).await;
+                return self.begin(&json!({"model": self.tier}), 0).await;
             }
             "continue" => return self.go_on().await,
             "clear" => {
@@ -349,7 +362,7 @@ impl Conversation<'_> {
         let chat = self.read().await?;
         let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
         let printed = last.map_or(0, |last| last.text().len());
-        self.begin(json!({"continue": true}), printed).await
+        self.begin(&json!({"continue": true}), printed).await
     }
 
     /// The id of the chat, if it has begun.
@@ -372,18 +385,20 @@ impl Conversation<'_> {
         if self.starts_over {
             question["parent"] = Value::Null;
         }
-        self.begin(question, 0).await?;
+        if !self.files.is_empty() {
+            question["parts"] = std::mem::take(&mut self.files).into();
+        }
         self.starts_over = false;
-        Ok(())
+        self.begin(&question, 0).await
     }
 
     /// Begins a turn and prints its answer as it comes, after so many bytes of it. Ctrl-C stops the turn; what has come is stored.
-    async fn begin(&mut self, question: Value, printed: usize) -> Result<(), Error> {
+    async fn begin(&mut self, question: &Value, printed: usize) -> Result<(), Error> {
         // From here on, a Ctrl-C does not end the command and leave the turn running.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(no_signals)?;
         let chat = self.chat().await?;
         let turns = admin(&["chats", &chat, "turns"], &[]);
-        let turn: TurnBegun = client::read(self.client.post(&turns, &question).await?)?;
+        let turn: TurnBegun = client::read(self.client.post(&turns, question).await?)?;
         self.print(&chat, &turn.id, printed, &mut interrupts).await
     }
 

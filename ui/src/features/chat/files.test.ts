@@ -2,6 +2,9 @@ import { describe, expect, it, vi } from 'vitest';
 import { STATUS } from '../../testing/host';
 import { type QuestionFile, readFile, storedFile, whyNotSent } from './files';
 
+const pdf = vi.hoisted(() => ({ textOfPdf: vi.fn() }));
+vi.mock('./pdf', () => pdf);
+
 const file = (name: string, type: string, ...content: BlobPart[]) => new File(content, name, { type });
 const why = (promise: Promise<QuestionFile>) =>
   promise.then(
@@ -19,11 +22,25 @@ describe('a file', () => {
     expect(image.preview).toBe('data:image/png;base64,AQID');
     const sound = await readFile(file('a.mp3', 'audio/mpeg', new Uint8Array([1])));
     expect(sound.part).toMatchObject({ type: 'audio', media_type: 'audio/mpeg' });
+    pdf.textOfPdf.mockResolvedValueOnce('Page one');
+    const read = await readFile(file('a.pdf', 'application/pdf', new Uint8Array(5000)));
+    expect(read).toMatchObject({
+      bytes: 5000,
+      tokens: 2,
+      part: { type: 'file', name: 'a.pdf', text: 'Page one' },
+    });
     expect(await readFile(file('a.ts', 'video/mp2t', 'let x;'))).toMatchObject({ kind: 'file' });
   });
 
   it('that cannot be sent is refused with the reason', async () => {
-    expect(await why(readFile(file('a.pdf', 'application/pdf')))).toContain('a.pdf is a PDF');
+    pdf.textOfPdf.mockRejectedValueOnce(Object.assign(new Error('no'), { name: 'PasswordException' }));
+    expect(await why(readFile(file('a.pdf', 'application/pdf')))).toBe(
+      'a.pdf needs a password. Save it without one.',
+    );
+    pdf.textOfPdf.mockRejectedValueOnce(new Error('broken'));
+    expect(await why(readFile(file('a.pdf', '')))).toBe('a.pdf can’t be read as a PDF.');
+    pdf.textOfPdf.mockResolvedValueOnce('');
+    expect(await why(readFile(file('a.pdf', '')))).toContain('a.pdf has no text.');
     expect(await why(readFile(file('a.mp4', 'video/mp4')))).toContain('a.mp4 can’t be sent.');
     const binary = file('a.bin', '', new Uint8Array([0xff, 0xfe, 0]));
     expect(await why(readFile(binary))).toBe('a.bin is not a text, image or sound that Tierbar can read.');

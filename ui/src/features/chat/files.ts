@@ -17,7 +17,7 @@ export interface QuestionFile {
 
 const MIB = 2 ** 20;
 /** What the host takes of each kind, and in one question. */
-const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB };
+const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB, pdf: 32 * MIB };
 const MOST_TOGETHER = 20 * MIB;
 export const MOST_FILES = 20;
 /** The part of a context that the text of files may fill: the rest is for the chat and the answer. */
@@ -31,8 +31,10 @@ const SOUNDS = /^audio\/(wav|x-wav|wave|vnd\.wave|mpeg|mp3)$/;
 /** Reads a file for a question. What cannot be sent throws a sentence that says why, before it is read. */
 export async function readFile(file: File): Promise<QuestionFile> {
   const { name, size: bytes, type } = file;
-  if (type === 'application/pdf' || /\.pdf$/i.test(name))
-    throw new Error(`${name} is a PDF, which Tierbar can’t read yet. Copy its text into the message.`);
+  if (type === 'application/pdf' || /\.pdf$/i.test(name)) {
+    check(file, MOST_BYTES.pdf, 'A PDF');
+    return textFile(name, bytes, await pdfText(file));
+  }
   if (IMAGES.test(type)) {
     check(file, MOST_BYTES.image, 'An image');
     const preview = await dataUrl(file);
@@ -53,8 +55,34 @@ export async function readFile(file: File): Promise<QuestionFile> {
   check(file, MOST_BYTES.file, 'A text file');
   const text = decoded(await file.arrayBuffer());
   if (text === null) throw new Error(`${name} is not a text, image or sound that Tierbar can read.`);
+  return textFile(name, bytes, text);
+}
+
+function textFile(name: string, bytes: number, text: string): QuestionFile {
   const part: NewPart = { type: 'file', name, media_type: 'text/plain', text };
-  return { kind: 'file', name, bytes, tokens: tokensOf(bytes), preview: null, part };
+  const tokens = tokensOf(new TextEncoder().encode(text).length);
+  return { kind: 'file', name, bytes, tokens, preview: null, part };
+}
+
+/** The text of a PDF, which is all that is sent of it. */
+async function pdfText(file: File): Promise<string> {
+  const { name } = file;
+  let text: string;
+  try {
+    const { textOfPdf } = await import('./pdf');
+    text = await textOfPdf(await file.arrayBuffer());
+  } catch (cause) {
+    const locked = cause instanceof Error && cause.name === 'PasswordException';
+    throw new Error(
+      locked ? `${name} needs a password. Save it without one.` : `${name} can’t be read as a PDF.`,
+    );
+  }
+  if (text === '') throw new Error(`${name} has no text. If it is a scan, send its pages as images.`);
+  if (text.length > MOST_BYTES.file)
+    throw new Error(
+      `${name} has ${fileSize(text.length)} of text. A file can have up to ${fileSize(MOST_BYTES.file)}.`,
+    );
+  return text;
 }
 
 function check({ name, size }: File, most: number, what: string): void {
@@ -100,7 +128,11 @@ export function storedFile(part: Part): QuestionFile | null {
 /** Why these files cannot be sent to what answers a chat, in a sentence. */
 export function whyNotSent(files: QuestionFile[], model: string, tiers: TierStatus[]): string | null {
   if (files.length > MOST_FILES) return `A message can have up to ${MOST_FILES} files.`;
-  const together = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  // Of a PDF, its text is sent.
+  const together = files.reduce(
+    (sum, { kind, bytes }) => sum + (kind === 'file' ? Math.min(bytes, MOST_BYTES.file) : bytes),
+    0,
+  );
   if (together > MOST_TOGETHER)
     return `The files have ${fileSize(together)}. A message can have up to ${fileSize(MOST_TOGETHER)}.`;
   const chat = tiers.filter(({ kind }) => kind === 'chat');

@@ -6,13 +6,18 @@ use rustyline::{
 };
 
 /// Each command, what follows it, and what it does.
-pub(super) const COMMANDS: [(&str, &str, &str); 7] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
     ("new", "", "Begin a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
         "instructions",
         "[TEXT]",
         "Set what each answer keeps in mind (\"\" for nothing), or show it",
+    ),
+    (
+        "file",
+        "PATH",
+        "Send a text, an image or a sound with the next question",
     ),
     ("retry", "", "Answer the last message again"),
     ("continue", "", "Continue the last answer"),

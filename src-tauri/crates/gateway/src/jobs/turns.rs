@@ -18,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     chat::{
-        ChatSummary, Role, TurnBegun, TurnEvent,
+        ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent,
         context::{Excerpt, WhenFull},
     },
 };
@@ -165,12 +165,9 @@ impl Jobs {
                 let error = Error::new(Code::BadRequest, message);
                 return Err(error.hint("leave one of them out"));
             }
-            let answer = self.store.unfinished_answer(chat, question.parent).await?;
-            let named = model.take().or_else(|| answer.answer.tier.clone());
-            let tiers = self.inference.tiers.snapshot();
-            model = Some(prompt::tier_that_continues(named.as_deref(), &tiers)?);
             prompt::continue_last_message(&mut options);
-            Some(answer)
+            let begun = self.begun_answer(chat, question.parent, &mut model);
+            Some(begun.await?)
         } else {
             None
         };
@@ -226,6 +223,24 @@ impl Jobs {
             question,
             answer: opened.answer,
         })
+    }
+
+    /// Returns the answer that a turn continues, and sets the tier that does.
+    ///
+    /// # Errors
+    /// Those of [`Store::unfinished_answer`]; `BadRequest` for a tier that cannot continue it.
+    async fn begun_answer(
+        &self,
+        chat: &str,
+        parent: Parent,
+        model: &mut Option<String>,
+    ) -> Result<ChatMessage, Error> {
+        let answer = self.store.unfinished_answer(chat, parent).await?;
+        let named = model.as_ref().or(answer.answer.tier.as_ref());
+        let tiers = self.inference.tiers.snapshot();
+        let tier = prompt::tier_that_continues(named.map(String::as_str), &tiers)?;
+        *model = Some(tier);
+        Ok(answer)
     }
 
     /// Returns the share of a chat that is read, and of `more` bytes beside it.

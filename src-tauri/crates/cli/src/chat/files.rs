@@ -1,0 +1,103 @@
+//! Files that go with a question.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error, units::file_size};
+
+/// The most bytes of a text, and of an image or a sound.
+const TEXT_BYTES: u64 = 2 << 20;
+const MEDIA_BYTES: u64 = 16 << 20;
+
+/// Reads a file as a turn has it.
+///
+/// # Errors
+/// `BadRequest` with the reason for what cannot be read or sent, before a file that is too large is read.
+pub(super) fn read(path: &Path) -> Result<Value, Error> {
+    let shown = path.display();
+    let refused = |why: String| Error::new(Code::BadRequest, format!("{shown} {why}"));
+    let unread = |error: std::io::Error| refused(format!("cannot be read: {error}"));
+    let about = fs::metadata(path).map_err(unread)?;
+    if !about.is_file() {
+        return Err(refused("is not a file".to_owned()));
+    }
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    let (kind, media_type, most) = match extension.to_ascii_lowercase().as_str() {
+        "png" => ("image", "image/png", MEDIA_BYTES),
+        "jpg" | "jpeg" => ("image", "image/jpeg", MEDIA_BYTES),
+        "gif" => ("image", "image/gif", MEDIA_BYTES),
+        "webp" => ("image", "image/webp", MEDIA_BYTES),
+        "bmp" => ("image", "image/bmp", MEDIA_BYTES),
+        "wav" => ("audio", "audio/wav", MEDIA_BYTES),
+        "mp3" => ("audio", "audio/mpeg", MEDIA_BYTES),
+        "pdf" => {
+            let error = refused("is a PDF".to_owned());
+            return Err(error.hint("attach it in the chat window, which reads its text"));
+        }
+        _ => ("file", "text/plain", TEXT_BYTES),
+    };
+    if about.len() > most {
+        let (size, most) = (file_size(about.len()), file_size(most));
+        return Err(refused(format!("has {size}; at most {most} are sent")));
+    }
+    let data = fs::read(path).map_err(unread)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if kind == "file" {
+        let text = String::from_utf8(data).ok();
+        let Some(text) = text.filter(|text| !text.contains('\0')) else {
+            return Err(refused("is not a text, an image or a sound".to_owned()));
+        };
+        return Ok(json!({"type": kind, "name": name, "media_type": media_type, "text": text}));
+    }
+    let data = BASE64_STANDARD.encode(data);
+    Ok(json!({"type": kind, "name": name, "media_type": media_type, "data": data}))
+}
+
+/// Returns the path that was typed, from the home folder if it begins with `~/`.
+pub(super) fn typed(path: &str) -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_images_are_read_and_others_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, data: &[u8]| {
+            let path = folder.path().join(name);
+            fs::write(&path, data).unwrap();
+            path
+        };
+        let text = read(&write("a.rs", b"fn")).unwrap();
+        let wanted =
+            json!({"type": "file", "name": "a.rs", "media_type": "text/plain", "text": "fn"});
+        assert_eq!(text, wanted);
+        let image = read(&write("a.PNG", &[0])).unwrap();
+        assert_eq!(
+            (&image["type"], &image["data"]),
+            (&json!("image"), &json!("AA=="))
+        );
+        let large = write("large.txt", b"");
+        let file = fs::File::options().write(true).open(&large).unwrap();
+        file.set_len(2_000_000_000).unwrap();
+        for (path, why) in [
+            (large, "has 2 GB"),
+            (write("a.bin", &[0xff, 0]), "is not a text"),
+            (write("a.pdf", b"%PDF"), "is a PDF"),
+            (folder.path().to_owned(), "is not a file"),
+            (folder.path().join("none"), "cannot be read"),
+        ] {
+            let error = read(&path).unwrap_err();
+            assert!(error.message.contains(why), "{error}");
+        }
+    }
+}
