@@ -189,7 +189,7 @@ describe('the chat page', () => {
       opened.push(`${this.href} ${this.target} ${this.rel}`);
     });
     await fireEvent.click(screen.getByText('this'));
-    const dialog = within(screen.getByRole('dialog', { name: 'Open this link in your browser?' }));
+    const dialog = within(screen.getByRole('dialog', { name: 'Open this link?' }));
     expect(dialog.getByText('https://example.com/a?b=1')).toBeTruthy();
     await fireEvent.click(dialog.getByText('Cancel'));
     expect(opened).toEqual([]);
