@@ -252,7 +252,7 @@ describe('installed models', () => {
       ['Budget for models, of 16 GB', '12.00'],
     ]);
     const text = within(row).getByTestId('fit-details').textContent;
-    expect(text).toContain('20 of 30 layers without their experts, 2.00 of 10.50 GiB');
+    expect(text).toContain('20 of 30 layers without their experts, 2.00 of 10.50 GB');
     expect(text).toContain('20 to 30 tok/s');
     expect(text).toContain('With experts read ahead 8.0 to 12 tok/s');
     expect(text).toContain('16.0 tok/s, 20 % slower than expected');
@@ -492,7 +492,7 @@ describe('available models', () => {
     );
     await fireEvent.click(screen.getByTestId('offer-get'));
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([]);
-    expect(screen.getByRole('dialog').textContent).toContain('It needs 20 GiB');
+    expect(screen.getByRole('dialog').textContent).toContain('It needs 20 GB');
     await fireEvent.click(screen.getByTestId('confirm'));
     await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([
