@@ -627,7 +627,7 @@ async fn a_deleted_chat_ends_its_turn() {
 
 #[tokio::test]
 async fn a_restored_chat_has_what_had_arrived_of_its_answer() {
-    let mut stage = Stage::new().await;
+    let stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
     let mut follower = stage.follow(&turn, 0).await;
     stage.say("a");
