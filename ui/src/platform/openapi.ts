@@ -355,11 +355,31 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the chats. */
+        /** Lists the chats, or those in which a search finds its words. */
         get: operations["listChats"];
         put?: never;
         /** Creates a chat. */
         post: operations["createChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Imports the chats of a file: of Tierbar, ChatGPT, Open WebUI or LM Studio.
+         * @description A chat that is here already is not added again. What Tierbar cannot take, such as images, is counted with the reason.
+         */
+        post: operations["importChats"];
         delete?: never;
         options?: never;
         head?: never;
@@ -377,12 +397,46 @@ export interface paths {
         get: operations["readChat"];
         put?: never;
         post?: never;
-        /** Stops the turns of a chat, and deletes it. */
+        /** Stops the turns of a chat, and deletes it. For ten minutes, it can be restored; then it is erased. */
         delete: operations["deleteChat"];
         options?: never;
         head?: never;
         /** Changes a chat. */
         patch: operations["updateChat"];
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a chat as a file, which `content-disposition` names. */
+        get: operations["exportChat"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a new chat of the branch up to a message, with the title and settings of the chat. */
+        post: operations["forkChat"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/tierbar/v1/chats/{id}/messages": {
@@ -396,6 +450,23 @@ export interface paths {
         put?: never;
         /** Adds a message to the end of the branch that is shown. */
         post: operations["addMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restores a chat that was deleted in the last ten minutes. */
+        post: operations["restoreChat"];
         delete?: never;
         options?: never;
         head?: never;
@@ -836,6 +907,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the presets. */
+        get: operations["listPresets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/presets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Saves a preset, in place of one of the same name. */
+        put: operations["putPreset"];
+        post?: never;
+        /** Deletes a preset. Chats that have its settings keep them. */
+        delete: operations["deletePreset"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/queue": {
         parameters: {
             query?: never;
@@ -999,10 +1105,27 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Exchanges the token for a session: a cookie, and a header whose value the page keeps and sends. */
+        /** Exchanges the token, or a one-time code, for a session: a cookie, and a header whose value the page keeps and sends. */
         post: operations["beginSession"];
         /** Ends the browser's session. */
         delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/session/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Creates a one-time code that signs a browser in. The page takes it from its address: `/#code=CODE`. */
+        post: operations["createSignInCode"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1674,6 +1797,21 @@ export interface components {
              */
             why: string | null;
         };
+        /** @description What each answer of a chat follows. */
+        AnswerSettings: {
+            /**
+             * @description The system message of each request; empty for none.
+             * @default
+             */
+            instructions: string;
+            /** @default {} */
+            sampling: components["schemas"]["ChatSampling"];
+            /**
+             * @description Whether the model thinks before it answers, if it can; `null` for what the tier has.
+             * @default null
+             */
+            thinking: boolean | null;
+        };
         /** @enum {string} */
         AnswerState: "waiting" | "asking" | "answered" | "failed";
         /** @description An error in Anthropic's form. */
@@ -2209,9 +2347,14 @@ export interface components {
         };
         /**
          * @description What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
-         *     `null` is not set.
+         *     `null` is not set, but for `thinking`.
          */
         ChatFields: {
+            /**
+             * @description The system message of each request; empty for none.
+             * @default null
+             */
+            instructions?: string | null;
             /**
              * Format: int64
              * @description The last message of the branch to show.
@@ -2223,14 +2366,40 @@ export interface components {
              * @default null
              */
             model?: string | null;
+            /**
+             * @description Whether the chat is listed before the others. Alone, it is no change of the chat: `updated_at` stays.
+             * @default null
+             */
+            pinned?: boolean | null;
+            /** @default null */
+            sampling?: components["schemas"]["ChatSampling"] | null;
+            /**
+             * @description Whether the model thinks before it answers, if it can. `null` sets it to what the tier has.
+             * @default null
+             */
+            thinking?: boolean | null;
             /** @default null */
             title?: string | null;
             /** @default null */
             when_full?: components["schemas"]["WhenFull"] | null;
         };
-        /** @description All chats. */
+        /** @description What an import has brought. */
+        ChatImport: {
+            /** Format: int64 */
+            chats: number;
+            /**
+             * Format: int64
+             * @description Chats of the file that an earlier import had brought.
+             */
+            known: number;
+            /** @description What was left out, and why. */
+            left_out: components["schemas"]["Omission"][];
+            /** Format: int64 */
+            messages: number;
+        };
+        /** @description Chats without their messages. */
         ChatList: {
-            /** @description The latest first. */
+            /** @description The pinned ones first, then the latest first. */
             chats: components["schemas"]["ChatSummary"][];
         };
         /**
@@ -2309,12 +2478,24 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /** @description How tokens are chosen, and how many. What is absent is the tier's. */
+        ChatSampling: components["schemas"]["Sampling"] & {
+            /**
+             * Format: int32
+             * @description The most tokens of an answer, with its reasoning.
+             * @default null
+             */
+            max_tokens?: number | null;
+        };
         /** @description A chat without its messages. Times are RFC 3339 in UTC. */
-        ChatSummary: {
+        ChatSummary: components["schemas"]["AnswerSettings"] & {
             created_at: string;
+            found?: components["schemas"]["Found"] | null;
             id: string;
             /** @description What answers: a tier's name, a model's id, or `auto`. */
             model: string;
+            /** @description Whether it is listed before the others. */
+            pinned: boolean;
             title: string;
             /** @description The id of the turn that is running, if one is. */
             turn: string | null;
@@ -2490,10 +2671,25 @@ export interface components {
              */
             log: components["schemas"]["LogConfig"];
             /**
+             * @default {
+             *       "text": "none",
+             *       "click": "menu"
+             *     }
+             */
+            menu_bar: components["schemas"]["MenuBarConfig"];
+            /**
              * @description Folder of models; empty means `models/` in the data folder.
              * @default
              */
             models_dir: string;
+            /**
+             * @default {
+             *       "downloads": false,
+             *       "queue": false,
+             *       "memory": false,
+             *       "unloads": false
+             *     }
+             */
             notifications: components["schemas"]["NotificationsConfig"];
             /**
              * @default {
@@ -2889,7 +3085,7 @@ export interface components {
             median: number;
         };
         /** @enum {string} */
-        Finish: "stop" | "length" | "stopped" | "error";
+        Finish: "stop" | "length" | "stopped" | "error" | "repetition";
         /** @description A folder that a model can be downloaded to, and the room on its disk. */
         FolderRoom: {
             /** @description Which disk it is on: folders on one disk share its room. */
@@ -2904,11 +3100,26 @@ export interface components {
              */
             room_bytes: number;
         };
+        /** @description The message at which a fork ends. */
+        Fork: {
+            /** Format: int64 */
+            message: number;
+        };
         /**
          * @description The form of a configuration file.
          * @enum {string}
          */
         Form: "json" | "toml" | "yaml";
+        /** @description Where a search found its words. */
+        Found: {
+            /** @description The text around them. */
+            excerpt: string;
+            /**
+             * Format: int64
+             * @description The newest message that has them; `null` if only the title does.
+             */
+            message: number | null;
+        };
         /** @description Whether an endpoint can be used now. */
         Gate: {
             /** @enum {string} */
@@ -3325,6 +3536,29 @@ export interface components {
             working_set_bytes: number | null;
         };
         MaxLoaded: "auto" | number;
+        /**
+         * @description What a click on the icon opens.
+         * @enum {string}
+         */
+        MenuBarClick: "menu" | "popover";
+        /** @description The icon in the menu bar, or in the system tray. */
+        MenuBarConfig: {
+            /**
+             * @description What a click on the icon opens. On Linux it is always the menu.
+             * @default menu
+             */
+            click: components["schemas"]["MenuBarClick"];
+            /**
+             * @description The text beside the icon.
+             * @default none
+             */
+            text: components["schemas"]["MenuBarText"];
+        };
+        /**
+         * @description The text beside the icon.
+         * @enum {string}
+         */
+        MenuBarText: "none" | "speed" | "memory";
         /** @description A message of a chat. */
         Message: {
             /** @description A text, or parts: text, images and sound. */
@@ -3612,6 +3846,34 @@ export interface components {
         NewMessage: components["schemas"]["AnswerFacts"] & {
             content: string;
             role: components["schemas"]["Role"];
+        };
+        /** @description A file of a question, in the body of a turn. */
+        NewPart: {
+            /** @description In base64. */
+            data: string;
+            /** @description Such as `image/png`. */
+            media_type: string;
+            name: string;
+            /** @enum {string} */
+            type: "image";
+        } | {
+            /** @description In base64. */
+            data: string;
+            /** @description `audio/wav` or `audio/mpeg`. */
+            media_type: string;
+            name: string;
+            /** @enum {string} */
+            type: "audio";
+        } | {
+            media_type: string;
+            name: string;
+            text: string;
+            /** @enum {string} */
+            type: "file";
+        } | {
+            sha256: string;
+            /** @enum {string} */
+            type: "stored";
         };
         /** @description A text for the system's notifications. */
         Notification: {
@@ -3980,6 +4242,16 @@ export interface components {
             /** @example 0.12.11 */
             version: string;
         };
+        /** @description What an import leaves out of a file. */
+        Omission: {
+            /** Format: int64 */
+            count: number;
+            what: components["schemas"]["Omitted"];
+            /** @description In words for people. */
+            why: string;
+        };
+        /** @enum {string} */
+        Omitted: "unknown_chats" | "large_chats" | "empty_chats" | "images" | "files" | "tools";
         /** @description Who may call from a page, and who was refused. */
         OriginList: {
             /** @description Those of `allowed_origins` in the configuration. */
@@ -4035,7 +4307,7 @@ export interface components {
             /** @description The loaded tiers whose experts or layers come and go. */
             tiers: components["schemas"]["TierPaging"][];
         };
-        /** @description A piece of a message. Large ones lie in the data folder, named by their hash. */
+        /** @description A piece of a message. A file's bytes are stored beside the chat's messages, by their hash. */
         Part: {
             text: string;
             /** @enum {string} */
@@ -4162,6 +4434,18 @@ export interface components {
              * @default true
              */
             step_down: boolean;
+        };
+        /** @description A named set of such settings. */
+        Preset: {
+            /** @description It comes with Tierbar, and cannot be changed. */
+            built_in: boolean;
+            name: string;
+            settings: components["schemas"]["AnswerSettings"];
+        };
+        /** @description All presets. */
+        PresetList: {
+            /** @description Those that come with Tierbar, then the owner's by name. */
+            presets: components["schemas"]["Preset"][];
         };
         /**
          * @description Memory pressure in three levels, as macOS names them.
@@ -4357,7 +4641,10 @@ export interface components {
             /** @description To the Trash; otherwise it is deleted. */
             trashed: boolean;
         };
-        /** @description How a request ended. */
+        /**
+         * @description How a request ended.
+         * @enum {string}
+         */
         RequestOutcome: "answered" | "failed" | "cancelled";
         /** @description A request that has ended. */
         RequestRecord: {
@@ -4387,13 +4674,13 @@ export interface components {
              * @description Grows with each request of a host.
              */
             id: number;
-            model: null | components["schemas"]["ModelId"];
+            model: components["schemas"]["ModelId"] | null;
             outcome: components["schemas"]["RequestOutcome"];
             /** @description The path that the client called, which names the dialect. */
             path: string;
             /** Format: int64 */
             prompt_tokens: number | null;
-            tier: null | components["schemas"]["TierId"];
+            tier: components["schemas"]["TierId"] | null;
             /**
              * Format: int64
              * @description From its arrival until it had its tier: queues and loads.
@@ -4840,6 +5127,16 @@ export interface components {
         SetupQuestion: {
             tiers: string[];
         };
+        /** @description A code that begins one session. */
+        SignInCode: {
+            /** @description To be sent once to `POST /tierbar/v1/session`, in place of the token. */
+            code: string;
+            /**
+             * Format: int64
+             * @description How long it may be used.
+             */
+            expires_in_seconds: number;
+        };
         /** @description Bytes, written as `"512MiB"` or `"6GiB"`. */
         Size: string;
         /** @description A text to enter somewhere. */
@@ -4915,6 +5212,11 @@ export interface components {
         Stance: "open" | "defers" | "quiet" | "paused";
         Status: {
             budget: components["schemas"]["BudgetStatus"];
+            /**
+             * Format: int64
+             * @description Changes whenever the configuration changes: read it again.
+             */
+            config_revision: number;
             /** @description Active downloads first, in their order; then those that need the user, and the last few finished ones. */
             downloads: components["schemas"]["DownloadStatus"][];
             guard: components["schemas"]["GuardStatus"];
@@ -5623,11 +5925,21 @@ export interface components {
             code: string;
             hint: string | null;
             message: string;
+            /**
+             * Format: int64
+             * @description After this time the same request may succeed, where a server has said so.
+             */
+            retry_after_seconds: number | null;
+            /** @description The tier that did not answer, if it came to one. */
+            tier: string | null;
             /** @enum {string} */
             type: "failed";
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
+            /** @description `parent` is an answer that ended before the model did, and is continued in the same message. Without `text`. */
+            continue?: boolean;
+            /** @description What answers this once. Default: the chat's model; for an answer that is continued, the tier that began it. */
             model?: string | null;
             /** @description Further fields of the request in OpenAI's form, such as `temperature` and `think`. */
             options?: {
@@ -5639,6 +5951,8 @@ export interface components {
              *     the shown branch.
              */
             parent?: number | null;
+            /** @description The question's files, which stand before its text. */
+            parts?: components["schemas"]["NewPart"][];
             text?: string | null;
             when_full?: components["schemas"]["WhenFull"] | null;
         };
@@ -5764,6 +6078,7 @@ export interface components {
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
+export type AnswerSettings = components['schemas']['AnswerSettings'];
 export type AnswerState = components['schemas']['AnswerState'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
@@ -5799,9 +6114,11 @@ export type ChainStatus = components['schemas']['ChainStatus'];
 export type Chat = components['schemas']['Chat'];
 export type ChatCompletion = components['schemas']['ChatCompletion'];
 export type ChatFields = components['schemas']['ChatFields'];
+export type ChatImport = components['schemas']['ChatImport'];
 export type ChatList = components['schemas']['ChatList'];
 export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
+export type ChatSampling = components['schemas']['ChatSampling'];
 export type ChatSummary = components['schemas']['ChatSummary'];
 export type ClientServer = components['schemas']['ClientServer'];
 export type ClientSettings = components['schemas']['ClientSettings'];
@@ -5847,7 +6164,9 @@ export type ExpertReads = components['schemas']['ExpertReads'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
+export type Fork = components['schemas']['Fork'];
 export type Form = components['schemas']['Form'];
+export type Found = components['schemas']['Found'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
@@ -5887,6 +6206,9 @@ export type LogConfig = components['schemas']['LogConfig'];
 export type LogEvent = components['schemas']['LogEvent'];
 export type MachineFigures = components['schemas']['MachineFigures'];
 export type MaxLoaded = components['schemas']['MaxLoaded'];
+export type MenuBarClick = components['schemas']['MenuBarClick'];
+export type MenuBarConfig = components['schemas']['MenuBarConfig'];
+export type MenuBarText = components['schemas']['MenuBarText'];
 export type Message = components['schemas']['Message'];
 export type MessageBlocks = components['schemas']['MessageBlocks'];
 export type MessageFields = components['schemas']['MessageFields'];
@@ -5903,6 +6225,7 @@ export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
+export type NewPart = components['schemas']['NewPart'];
 export type Notification = components['schemas']['Notification'];
 export type NotificationsConfig = components['schemas']['NotificationsConfig'];
 export type OfferedFile = components['schemas']['OfferedFile'];
@@ -5927,6 +6250,8 @@ export type OllamaNamed = components['schemas']['OllamaNamed'];
 export type OllamaPulled = components['schemas']['OllamaPulled'];
 export type OllamaShown = components['schemas']['OllamaShown'];
 export type OllamaVersion = components['schemas']['OllamaVersion'];
+export type Omission = components['schemas']['Omission'];
+export type Omitted = components['schemas']['Omitted'];
 export type OriginList = components['schemas']['OriginList'];
 export type OriginRequest = components['schemas']['OriginRequest'];
 export type Outcome = components['schemas']['Outcome'];
@@ -5939,6 +6264,8 @@ export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];
 export type Point = components['schemas']['Point'];
 export type PolicyConfig = components['schemas']['PolicyConfig'];
+export type Preset = components['schemas']['Preset'];
+export type PresetList = components['schemas']['PresetList'];
 export type Pressure = components['schemas']['Pressure'];
 export type Priority = components['schemas']['Priority'];
 export type Probabilities = components['schemas']['Probabilities'];
@@ -5991,6 +6318,7 @@ export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
+export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
 export type Snippet = components['schemas']['Snippet'];
 export type SnippetKind = components['schemas']['SnippetKind'];
@@ -6596,7 +6924,13 @@ export interface operations {
     };
     listChats: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description Words that the title or a message has, the last of them perhaps only the beginning of one. At most 100 chats are found, the
+                 *     latest first. Without it, all chats are listed.
+                 */
+                search?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6636,6 +6970,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    importChats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description The file: a chat, or an array of chats */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description What was imported */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatImport"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -6719,6 +7080,65 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    exportChat: {
+        parameters: {
+            query?: {
+                format?: "markdown" | "json";
+                /** @description Whether the Markdown has what models thought before they answered. */
+                reasoning?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file: Markdown, or a `Chat` as JSON */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/markdown": string;
+                    "application/json": components["schemas"]["Chat"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    forkChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Fork"];
+            };
+        };
+        responses: {
+            /** @description The new chat */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     addMessage: {
         parameters: {
             query?: never;
@@ -6737,6 +7157,31 @@ export interface operations {
         responses: {
             /** @description The chat */
             201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChatSummary"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    restoreChat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The chat */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7532,6 +7977,80 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    listPresets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The presets */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresetList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    putPreset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a preset */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AnswerSettings"];
+            };
+        };
+        responses: {
+            /** @description The preset */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preset"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    deletePreset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a preset */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The preset is deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     listQueue: {
         parameters: {
             query?: {
@@ -7810,6 +8329,28 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    createSignInCode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The code, which is shown this once */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInCode"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

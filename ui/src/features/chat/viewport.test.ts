@@ -5,7 +5,7 @@ import { Heights, SHORT } from './viewport';
 const turns = (count: number): Turn[] =>
   Array.from({ length: count }, (_, index) => {
     const question = { ...unsent('A question', null), id: index + 1 };
-    return { key: index + 1, question, answers: [], shown: null };
+    return { key: index + 1, question, questions: [question], answers: [], shown: null };
   });
 /** Heights of turns that are each 100 pixels high. */
 const measured = (all: Turn[]) => {
