@@ -142,27 +142,27 @@ mod tests {
     }
 
     #[test]
-    fn the_guards_acts_and_unloads_are_told_in_the_words_of_the_log() {
+    fn acts_of_the_guard_and_unloads_are_in_the_words_of_the_log() {
         let mut notifier = Notifier::default();
         let mut body = |kind| {
             let event = LogEvent::new(kind, "as logged");
             let notification = notifier.event(&event, ALL)?;
             Some((notification.id, notification.title, notification.body))
         };
-        let told = |id, title: &str| Some((id, title.to_owned(), "as logged".to_owned()));
-        assert_eq!(body(Kind::Alarm), told(1, "Memory is low"));
+        let expected = |id, title: &str| Some((id, title.to_owned(), "as logged".to_owned()));
+        assert_eq!(body(Kind::Alarm), expected(1, "Memory is low"));
         assert_eq!(body(Kind::Load), None);
-        assert_eq!(body(Kind::Unload), told(2, "Model unloaded"));
+        assert_eq!(body(Kind::Unload), expected(2, "Model unloaded"));
     }
 
     #[test]
-    fn a_download_is_told_once_and_only_if_it_was_under_way() {
+    fn a_download_is_notified_once_if_it_was_under_way() {
         let mut notifier = Notifier::default();
         assert_eq!(notifier.downloads(&download(DownloadState::Done), ALL), []);
         notifier.downloads(&download(DownloadState::Verifying), ALL);
-        let told = notifier.downloads(&download(DownloadState::Done), ALL);
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].body, "gemma-Q4_K_M is ready");
+        let new = notifier.downloads(&download(DownloadState::Done), ALL);
+        assert_eq!(new.len(), 1);
+        assert_eq!(new[0].body, "gemma-Q4_K_M is ready");
         assert_eq!(notifier.downloads(&download(DownloadState::Done), ALL), []);
         notifier.downloads(&download(DownloadState::Downloading), ALL);
         let failed = notifier.downloads(&download(DownloadState::Failed), ALL);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_told_when_its_last_request_has_ended() {
+    fn the_queue_is_notified_when_its_last_request_has_ended() {
         let mut notifier = Notifier::default();
         assert_eq!(notifier.queue(0, ALL), None);
         assert_eq!(notifier.queue(2, ALL), None);

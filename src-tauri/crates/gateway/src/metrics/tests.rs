@@ -138,6 +138,35 @@ async fn a_stream_is_counted_by_the_engines_usage() {
 }
 
 #[tokio::test]
+async fn requests_are_listed_with_their_tokens_and_their_end() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    bench.load(worker(|| {
+        events(
+            "data: {\"choices\":[{\"delta\":{\"content\":\"Paris\"}}]}\n\n\
+             data: {\"choices\":[{\"delta\":{}}],\"timings\":{\"prompt_n\":3,\"cache_n\":4,\"predicted_n\":9}}\n\n\
+             data: [DONE]\n\n",
+        )
+    }));
+    body(bench.post(CHAT, ASKS_STREAM).await).await;
+    bench.post(CHAT, r#"{"model":"made-up"}"#).await;
+    let reply = body(bench.get("/tierbar/v1/requests").await).await;
+    let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
+    let listed = reply["requests"].as_array().unwrap();
+    assert_eq!(listed.len(), 2);
+    let (refused, answered) = (&listed[0], &listed[1]);
+    assert_eq!(refused["outcome"], "failed");
+    assert_eq!(refused["code"], "model_unknown");
+    assert_eq!(answered["outcome"], "answered");
+    assert_eq!(answered["path"], CHAT);
+    assert_eq!(answered["tier"], "fast");
+    assert_eq!(answered["prompt_tokens"], 7);
+    assert_eq!(answered["completion_tokens"], 9);
+    assert!(answered["first_token_ms"].is_u64());
+    let later = body(bench.get("/tierbar/v1/requests?after=2").await).await;
+    assert_eq!(later, r#"{"requests":[]}"#);
+}
+
+#[tokio::test]
 async fn tokens_without_valid_usage_are_counted_by_events() {
     let bench = Bench::new("127.0.0.1:11435").await;
     bench.load(worker(|| {
