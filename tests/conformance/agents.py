@@ -70,12 +70,12 @@ class OpenCode(Agent):
 
 class ClaudeCode(Agent):
     id, name, package = "claude-code", "Claude Code", "@anthropic-ai/claude-code"
-    # It goes on with an answer that is cut off, up to three times, for which there must be room, too.
+    # It continues an answer that is cut off, up to three times; those need room, too.
     turns = (80, 20, 110)
 
     def settings(self):
         switches = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY")
-        limits = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32", "MAX_THINKING_TOKENS": "0"}
+        limits = {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": "64", "MAX_THINKING_TOKENS": "0"}
         server = {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": "unused", "ANTHROPIC_SMALL_FAST_MODEL": PLAIN}
         return {**dict.fromkeys(switches, "1"), **limits, **server}
 
