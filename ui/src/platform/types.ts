@@ -20,14 +20,7 @@ export interface Platform {
   revealModelsFolder?(): Promise<void>;
 }
 
-export type SettingsSection =
-  | 'general'
-  | 'models'
-  | 'tiers'
-  | 'servers'
-  | 'connect'
-  | 'access'
-  | 'monitor';
+export type SettingsSection = 'general' | 'models' | 'tiers' | 'servers' | 'connect' | 'access' | 'monitor';
 
 export interface Notifications {
   permission(): NotificationPermission;

@@ -17,7 +17,6 @@ import type {
   PagingStatus,
   Part,
   Preset,
-
   RequestRecord,
   SetupPlan,
   Status,

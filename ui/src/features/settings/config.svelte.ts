@@ -14,7 +14,10 @@ import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/cho
 
 /** The changed part of the configuration; `null` removes a tier or chain. */
 export type ConfigPatch = Partial<
-  Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains' | 'menu_bar' | 'notifications'>
+  Omit<
+    Config,
+    'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains' | 'menu_bar' | 'notifications'
+  >
 > & {
   server?: Partial<ServerConfig>;
   chains?: Record<string, Partial<ChainConfig> | null>;
