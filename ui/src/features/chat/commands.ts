@@ -14,6 +14,7 @@ export const COMMANDS: Command[] = [
   { name: 'instructions', argument: 'TEXT', help: 'Set what each answer keeps in mind' },
   { name: 'retry', help: 'Answer the last message again' },
   { name: 'continue', help: 'Continue the last answer' },
+  { name: 'export', help: 'Save this chat as Markdown' },
   { name: 'clear', help: 'Start over in this chat; its messages are kept' },
   { name: 'help', help: 'Show the commands' },
 ];

@@ -7,7 +7,7 @@ import type { Chats } from './chats.svelte';
 export async function saveChat(
   chats: Chats,
   platform: Platform,
-  { id, title }: ChatSummary,
+  { id, title }: Pick<ChatSummary, 'id' | 'title'>,
   format: 'markdown' | 'json',
 ): Promise<void> {
   const file = await chats.export(id, format);

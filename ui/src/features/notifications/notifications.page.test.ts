@@ -78,7 +78,7 @@ it('turns them on one by one, and says that the browser refuses them', async () 
 
 it('is absent where nothing can be shown', async () => {
   await open({});
-  await screen.findByTestId('settings-listen');
+  await screen.findByTestId('settings-hf-token');
   expect(screen.queryByTestId('settings-notify-downloads')).toBeNull();
 });
 
