@@ -477,7 +477,10 @@ describe('the chat page', () => {
   it('completes and runs commands, and tells unknown ones', async () => {
     await open();
     await type('/');
-    expect(screen.getAllByRole('option')).toHaveLength(7);
+    expect(screen.getAllByRole('option')).toHaveLength(8);
+    await type('/export');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(screen.getByTestId('command-note').textContent).toBe('There is nothing to export yet.');
     await type('/mo');
     await fireEvent.keyDown(composer(), { key: 'Tab' });
     expect(composer().value).toBe('/model ');
