@@ -42,6 +42,7 @@ test('settings keep the comments of the file, and a refusal shows at its field',
   expect(await host.config()).toContain('[tiers.coder]\nmodel = "SmolLM2-135M-Instruct.Q4_1"');
   expect(await host.config()).toContain('# How I like it.');
 
+  await settings.getByTestId('settings-tier-coder-advanced').getByText('Advanced', { exact: true }).click();
   const lookup = settings.getByTestId('settings-tier-coder-lookup');
   const draft = settings.getByTestId('settings-tier-coder-draft_model');
   await lookup.click();

@@ -448,9 +448,29 @@ describe('tier settings', () => {
       screen.getByTestId('settings-tier-fast-context-error').textContent?.includes('too small'),
     );
     const threads = screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads');
-    await fireEvent.change(threads, { target: { value: '' } });
-    expect(threads.value).toBe('0');
+    expect([threads.value, threads.placeholder]).toEqual(['', 'Automatic']);
+    const batch = screen.getByTestId<HTMLInputElement>('settings-tier-fast-batch');
+    await fireEvent.change(batch, { target: { value: '' } });
+    expect(batch.value).toBe('512');
     expect(patches()).toHaveLength(2);
+  });
+
+  it('are few until Advanced is opened, which what was refused does', async () => {
+    await open('#tiers');
+    const advanced = await screen.findByTestId<HTMLDetailsElement>('settings-tier-fast-advanced');
+    expect([advanced.open, advanced.contains(screen.getByTestId('settings-tier-fast-context'))]).toEqual([
+      false,
+      false,
+    ]);
+    const threads = screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads');
+    refuse = 'tiers.fast.threads: 5000 is too many';
+    await fireEvent.change(threads, { target: { value: '5000' } });
+    await until(() => advanced.open);
+    refuse = null;
+    await fireEvent.change(threads, { target: { value: '' } });
+    await until(() => patches().length === 2);
+    expect(patches()[1]).toEqual({ tiers: { fast: { threads: 0 } } });
+    expect(advanced.open).toBe(true);
   });
 
   it('leave the context to Tierbar when its field is emptied, or by what the tier is used for', async () => {

@@ -65,3 +65,10 @@ export function describeSelection(model: string, tiers: TierStatus[], chain?: Ch
   if (holdsModel(tier.state)) return `${tier.id} answers with ${tier.model}, which is loaded.`;
   return `${tier.id} answers with ${tier.model}. It loads when you start typing.`;
 }
+
+const DISPLAY_NAMES: Record<string, string> = { fast: 'Fast', primary: 'Everyday', heavy: 'Deep' };
+
+/** What people call the tier. Apps request it by its id. */
+export function displayName(id: string): string {
+  return DISPLAY_NAMES[id] ?? id;
+}
