@@ -386,9 +386,8 @@ impl Conversation<'_> {
             question["parent"] = Value::Null;
         }
         if !self.files.is_empty() {
-            question["parts"] = std::mem::take(&mut self.files).into();
+            question["parts"] = self.files.clone().into();
         }
-        self.starts_over = false;
         self.begin(&question, 0).await
     }
 
@@ -399,6 +398,9 @@ impl Conversation<'_> {
         let chat = self.chat().await?;
         let turns = admin(&["chats", &chat, "turns"], &[]);
         let turn: TurnBegun = client::read(self.client.post(&turns, question).await?)?;
+        // A question that is refused keeps them for the next try.
+        self.files.clear();
+        self.starts_over = false;
         self.print(&chat, &turn.id, printed, &mut interrupts).await
     }
 

@@ -205,6 +205,14 @@ async fn save(
         };
         let path = write(folder, &export::file_name(&chat), extension, &text)?;
         output::line(&path.display().to_string());
+        let parts = chat.messages.iter().flat_map(|message| &message.parts);
+        let files = parts.filter(|part| part.file().is_some()).count();
+        if files > 0 {
+            let path = path.display();
+            output::error_line(&format!(
+                "{path} has the names of {files} attached files, not the files."
+            ));
+        }
     }
     Ok(())
 }

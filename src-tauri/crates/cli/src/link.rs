@@ -15,7 +15,7 @@ pub(crate) struct Args {
 /// Prints only the link, so that `open "$(tierbar link)"` works.
 pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
     let running = tierbar_host::running(home.as_deref()).ok_or_else(|| {
-        Error::new(Code::NotFound, "Tierbar is not running")
+        Error::new(Code::ShuttingDown, "Tierbar is not running")
             .hint("open the app or run `tierbar serve`")
     })?;
     let link = running.sign_in_link().await?;

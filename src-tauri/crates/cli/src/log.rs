@@ -74,6 +74,9 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     if newest_first.is_empty() && !log.json {
         output::error_line(&match &log.filter.tier {
             Some(tier) => format!("The event log has no entries of {tier}."),
+            None if log.filter != Filter::default() => {
+                "No entry of the event log matches.".to_owned()
+            }
             None => "The event log is empty.".to_owned(),
         });
     }

@@ -28,7 +28,7 @@ pub const RESTORABLE: Duration = Duration::from_secs(10 * 60);
 /// What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
 /// `null` is not set, but for `thinking`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ChatFields {
     pub title: Option<String>,
     /// A tier's name, a model's id, or `auto`.

@@ -48,9 +48,6 @@ pub(crate) fn add(connection: &Connection, entries: &[Entry]) -> rusqlite::Resul
     Ok(())
 }
 
-/// The most words that are looked for.
-const WORDS: usize = 16;
-
 /// Returns entries before `before`, newest first.
 pub(crate) fn before(
     connection: &Connection,
@@ -68,7 +65,7 @@ pub(crate) fn before(
         query.push_str(" AND kind = ?");
         values.push(Value::from(kind.as_str().to_owned()));
     }
-    for word in filter.words().iter().take(WORDS) {
+    for word in filter.words() {
         query.push_str(" AND instr(lower(sentence), ?) > 0");
         values.push(Value::from(word.clone()));
     }

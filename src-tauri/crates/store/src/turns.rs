@@ -198,6 +198,13 @@ fn unfinished(all: &[ChatMessage], id: Option<u64>) -> Result<&ChatMessage, Erro
             "ask for another one instead",
         );
     }
+    let is_plain = |part: &Part| matches!(part, Part::Text { .. } | Part::Reasoning { .. });
+    if !answer.parts.iter().all(is_plain) {
+        return refused(
+            "the answer has sources or calls of tools, which cannot be continued",
+            "ask for another one instead",
+        );
+    }
     let path = branch(all, answer.id);
     if path.iter().all(|message| message.role != Role::User) {
         return refused("the answer has no question", "send a question as \"text\"");

@@ -9,13 +9,52 @@ const MAX_NAME_CHARS: usize = 60;
 
 /// How tokens are chosen, and how many. What is absent is the tier's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default)]
+#[serde(from = "SamplingFields")]
 pub struct ChatSampling {
     #[serde(flatten)]
     pub values: Sampling,
     /// The most tokens of an answer, with its reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
+}
+
+/// As it is read. A flattened struct would ignore what it does not know.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SamplingFields {
+    temperature: Option<f32>,
+    top_k: Option<i32>,
+    top_p: Option<f32>,
+    min_p: Option<f32>,
+    repeat_penalty: Option<f32>,
+    presence_penalty: Option<f32>,
+    frequency_penalty: Option<f32>,
+    max_tokens: Option<u32>,
+}
+
+impl From<SamplingFields> for ChatSampling {
+    fn from(fields: SamplingFields) -> Self {
+        let SamplingFields {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            presence_penalty,
+            frequency_penalty,
+            max_tokens,
+        } = fields;
+        let values = Sampling {
+            temperature,
+            top_k,
+            top_p,
+            min_p,
+            repeat_penalty,
+            presence_penalty,
+            frequency_penalty,
+        };
+        Self { values, max_tokens }
+    }
 }
 
 /// What each answer of a chat follows.
@@ -166,9 +205,16 @@ pub fn own_name(name: &str) -> Result<&str, Error> {
         let message = format!("the name of a preset has 1 to {MAX_NAME_CHARS} characters");
         return Err(Error::new(Code::BadRequest, message));
     }
-    if built_in().iter().any(|preset| preset.name == name) {
-        let message = format!("the preset \"{name}\" comes with Tierbar");
-        return Err(Error::new(Code::Conflict, message).hint("choose another name"));
+    if name.chars().any(char::is_control) {
+        let message = "the name of a preset is one line";
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    if built_in()
+        .iter()
+        .any(|preset| preset.name.eq_ignore_ascii_case(name))
+    {
+        let message = format!("the preset \"{name}\" comes with Tierbar and stays as it is");
+        return Err(Error::new(Code::Conflict, message).hint("use another name"));
     }
     Ok(name)
 }
@@ -177,6 +223,33 @@ pub fn own_name(name: &str) -> Result<&str, Error> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn unknown_sampling_is_refused() {
+        let read = |sampling: Value| serde_json::from_value::<ChatSampling>(sampling);
+        let error = read(json!({"temprature": 3})).unwrap_err().to_string();
+        assert!(error.contains("unknown field `temprature`"), "{error}");
+        let all = json!({
+            "temperature": 0.5, "top_k": 3, "top_p": 0.5, "min_p": 0.5, "repeat_penalty": 1.5, "presence_penalty": 0.5,
+            "frequency_penalty": 0.5, "max_tokens": 9,
+        });
+        assert_eq!(
+            serde_json::to_value(read(all.clone()).unwrap()).unwrap(),
+            all
+        );
+    }
+
+    #[test]
+    fn a_presets_name_is_one_line_and_not_one_of_ours() {
+        assert_eq!(own_name(" Mine ").unwrap(), "Mine");
+        for (name, code) in [
+            ("a\nb", Code::BadRequest),
+            ("", Code::BadRequest),
+            ("brief", Code::Conflict),
+        ] {
+            assert_eq!(own_name(name).unwrap_err().code, code, "{name:?}");
+        }
+    }
 
     #[test]
     fn settings_become_the_fields_of_a_request() {

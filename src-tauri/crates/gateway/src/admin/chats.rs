@@ -34,6 +34,7 @@ pub(crate) struct Search {
 
 /// The message at which a fork ends.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Fork {
     message: u64,
 }

@@ -18,6 +18,7 @@ use tierbar_core::{
 use utoipa::ToSchema;
 
 const LONGEST_PAGE: u32 = 1000;
+const MOST_WORDS: usize = 16;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -66,6 +67,11 @@ pub(crate) async fn log(
         kind,
         words,
     } = read_query(question)?;
+    let count = words.split_whitespace().count();
+    if count > MOST_WORDS {
+        let message = format!("words has {count} words; at most {MOST_WORDS} are looked for");
+        return Err(Error::new(Code::BadRequest, message).into());
+    }
     if !(1..=LONGEST_PAGE).contains(&limit) {
         let message = format!("limit is {limit}; it must be between 1 and {LONGEST_PAGE}");
         return Err(Error::new(Code::BadRequest, message).into());

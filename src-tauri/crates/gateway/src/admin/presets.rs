@@ -6,8 +6,12 @@ use crate::{
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::sync::Arc;
-use tierbar_core::chat::settings::{AnswerSettings, Preset, built_in};
+use tierbar_core::{
+    Code, Error,
+    chat::settings::{AnswerSettings, Preset, built_in},
+};
 use utoipa::ToSchema;
 
 /// All presets.
@@ -32,6 +36,9 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<PresetL
     Ok(Json(PresetList { presets }))
 }
 
+/// Those of [`AnswerSettings`].
+const FIELDS: [&str; 3] = ["instructions", "sampling", "thinking"];
+
 /// Saves a preset, in place of one of the same name.
 #[utoipa::path(
     put,
@@ -48,7 +55,12 @@ pub(crate) async fn put(
     Id(name): Id,
     body: Body,
 ) -> Result<Json<Preset>, Failure> {
-    let settings: AnswerSettings = body::object(body).await?;
+    let fields: Map<String, Value> = body::object(body).await?;
+    if let Some(unknown) = fields.keys().find(|key| !FIELDS.contains(&key.as_str())) {
+        let error = Error::new(Code::BadRequest, format!("there is no field \"{unknown}\""));
+        return Err(error.hint(format!("send {}", FIELDS.join(", "))).into());
+    }
+    let settings: AnswerSettings = body::of_value(fields.into())?;
     Ok(Json(admin.store.put_preset(&name, settings).await?))
 }
 

@@ -71,7 +71,14 @@ pub(crate) async fn create_code(
     State(admin): State<Arc<Admin>>,
     session: Option<Extension<BySession>>,
 ) -> Result<(StatusCode, Json<SignInCode>), Failure> {
-    sessions::check_fresh(session, "create a sign-in link")?;
+    // A session that could make another would renew itself for ever.
+    if session.is_some() {
+        let error = Error::new(
+            Code::Forbidden,
+            "a browser session cannot create a sign-in link",
+        );
+        return Err(error.hint("run `tierbar link`").into());
+    }
     let code = SignInCode {
         code: admin.edge.codes.create()?,
         expires_in_seconds: sign_in::LIFE.as_secs(),
@@ -112,6 +119,7 @@ pub(crate) async fn end_all(
     session: Option<Extension<BySession>>,
 ) -> Result<StatusCode, Failure> {
     let kept = session.map(|Extension(session)| session.hash);
+    admin.edge.codes.clear();
     admin.store.end_sessions(kept).await?;
     Ok(StatusCode::NO_CONTENT)
 }

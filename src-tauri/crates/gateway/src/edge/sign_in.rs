@@ -45,6 +45,11 @@ impl SignInCodes {
         Ok(secret)
     }
 
+    /// Ends all codes.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+
     /// Returns whether the code may be used, which it then no longer may.
     pub(crate) fn take(&self, given: &str) -> bool {
         let mut codes = self.0.lock();
@@ -71,6 +76,14 @@ mod tests {
         assert!(!codes.take(&one));
         tokio::time::advance(LIFE).await;
         assert!(!codes.take(&two));
+    }
+
+    #[test]
+    fn all_codes_end_at_once() {
+        let codes = SignInCodes::default();
+        let code = codes.create().unwrap();
+        codes.clear();
+        assert!(!codes.take(&code));
     }
 
     #[tokio::test(start_paused = true)]

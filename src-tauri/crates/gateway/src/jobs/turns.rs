@@ -40,7 +40,9 @@ const CHAT_COPIES: usize = 3;
 const FILE_COPIES: usize = 4;
 
 /// What a question's options cannot say. A chat has no tools yet, and one answer at a time.
-const TURNS_OWN: [&str; 7] = [
+const TURNS_OWN: [&str; 9] = [
+    "add_generation_prompt",
+    "continue_final_message",
     "model",
     "messages",
     "stream",
@@ -81,6 +83,7 @@ pub(crate) struct Turn {
 /// The question of a new turn, or the question to answer again.
 #[derive(Debug, serde::Deserialize, utoipa::ToSchema)]
 #[schema(as = TurnRequest)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Question {
     text: Option<String>,
     /// The question's files, which stand before its text.
@@ -161,9 +164,9 @@ impl Jobs {
         let mut model = question.model;
         let begun = if question.continues {
             if text.is_some() {
-                let message = "\"continue\" and \"text\" cannot be combined";
+                let message = "\"continue\" takes neither \"text\" nor \"parts\"";
                 let error = Error::new(Code::BadRequest, message);
-                return Err(error.hint("leave one of them out"));
+                return Err(error.hint("leave \"continue\" out to ask a question"));
             }
             prompt::continue_last_message(&mut options);
             let begun = self.begun_answer(chat, question.parent, &mut model);

@@ -8,8 +8,8 @@ use serde::{
 use tierbar_core::{
     Config,
     config::{
-        ChainConfig, DownloadsConfig, LibraryConfig, LogConfig, PolicyConfig, QueueConfig,
-        ScheduleConfig, ServerConfig, TierConfig,
+        ChainConfig, DownloadsConfig, LibraryConfig, LogConfig, MenuBarConfig, NotificationsConfig,
+        PolicyConfig, QueueConfig, ScheduleConfig, ServerConfig, TierConfig,
     },
     nearest::nearest,
     sampling::Sampling,
@@ -27,6 +27,8 @@ pub(super) fn nearest_key(unknown: &[String]) -> Option<&'static str> {
         ["downloads"] => fields::<DownloadsConfig>(),
         ["policy"] => fields::<PolicyConfig>(),
         ["queue"] => fields::<QueueConfig>(),
+        ["menu_bar"] => fields::<MenuBarConfig>(),
+        ["notifications"] => fields::<NotificationsConfig>(),
         ["tiers", _] => fields::<TierConfig>(),
         ["tiers", _, "sampling"] => fields::<Sampling>(),
         ["chains", _] => fields::<ChainConfig>(),
@@ -88,6 +90,8 @@ mod tests {
             ("downloads.at_onse", Some("at_once")),
             ("policy.max_loadd", Some("max_loaded")),
             ("queue.atonce", Some("at_once")),
+            ("menu_bar.clik", Some("click")),
+            ("notifications.download", Some("downloads")),
             ("tiers.fast.modle", Some("model")),
             ("tiers.fast.sampling.temprature", Some("temperature")),
             ("chains.night.step", Some("steps")),

@@ -24,7 +24,7 @@ pub(super) const SENT_BYTES: usize = 36 << 20;
 
 /// A file of a question, in the body of a turn.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum NewPart {
     Image {
         name: String,
