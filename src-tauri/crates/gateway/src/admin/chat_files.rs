@@ -292,4 +292,23 @@ mod tests {
             );
         }
     }
+
+    #[tokio::test]
+    async fn a_file_may_be_larger_than_other_bodies() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let chat = json!({"name": "Rivers", "messages": [
+            {"currentlySelected": 0, "versions": [{"role": "user", "content": [{"type": "text", "text": "Which?"}]}]},
+        ]});
+        // More values than one request may have, and more bytes.
+        let (others, spaces) = ("{},".repeat(90_000), " ".repeat(31 << 20));
+        let file = format!("[{others}{chat}]{spaces}");
+        let answer = bench.ask("POST", "/tierbar/v1/chats/import", file).await;
+        assert_eq!(answer.status(), 200);
+        let imported = json(answer).await;
+        assert_eq!(imported["chats"], 1, "{imported}");
+        assert_eq!(imported["left_out"][0]["count"], 90_000, "{imported}");
+        let unsigned = bench.post("/tierbar/v1/chats/import", "[]").await;
+        assert_eq!(unsigned.status(), 401);
+        assert_eq!(bench.keys.held(), 0);
+    }
 }
