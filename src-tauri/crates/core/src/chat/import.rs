@@ -107,15 +107,16 @@ impl Omissions {
     }
 }
 
-/// Returns the chats of a file that is valid JSON: the elements of an array, or the one that an object is.
+/// Returns the chats of a file that is valid JSON: the elements of an array, or the one that an object is. `None` if there are more than
+/// `most`.
 #[must_use]
-pub fn elements(json: &[u8]) -> Vec<&[u8]> {
+pub fn elements(json: &[u8], most: usize) -> Option<Vec<&[u8]>> {
     let json = json.trim_ascii();
     let Some(inside) = json
         .strip_prefix(b"[")
         .and_then(|rest| rest.strip_suffix(b"]"))
     else {
-        return vec![json];
+        return Some(vec![json]);
     };
     let mut elements = Vec::new();
     let (mut from, mut depth, mut in_text, mut escaped) = (0, 0_usize, false, false);
@@ -128,6 +129,9 @@ pub fn elements(json: &[u8]) -> Vec<&[u8]> {
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
+                if elements.len() >= most {
+                    return None;
+                }
                 elements.push(&inside[from..at]);
                 from = at + 1;
             }
@@ -138,7 +142,7 @@ pub fn elements(json: &[u8]) -> Vec<&[u8]> {
     if !last.trim_ascii().is_empty() {
         elements.push(last);
     }
-    elements
+    (elements.len() <= most).then_some(elements)
 }
 
 /// Reads one chat of a file; `None` if it is left out, which `omissions` counts.

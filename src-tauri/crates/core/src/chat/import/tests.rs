@@ -27,7 +27,7 @@ fn shown(chat: &Chat) -> Vec<String> {
 #[test]
 fn a_file_is_split_into_its_chats() {
     let split = |json: &str| -> Vec<String> {
-        let elements = elements(json.as_bytes()).into_iter();
+        let elements = elements(json.as_bytes(), 3).unwrap().into_iter();
         elements
             .map(|element| String::from_utf8_lossy(element).trim().to_owned())
             .collect()
@@ -38,6 +38,9 @@ fn a_file_is_split_into_its_chats() {
         [r#"{"a": ",]\"["}"#, r#"{"b": [1, {}]}"#, "3"]
     );
     assert!(split(" [ ] ").is_empty());
+    for more in ["[1,2,3,4]", "[1,2,3,4,5,6]"] {
+        assert_eq!(elements(more.as_bytes(), 3), None, "{more}");
+    }
 }
 
 #[test]
@@ -236,14 +239,14 @@ proptest! {
         let values = texts.iter().map(|text| json!({"a": [text, {"c": text}], "b": text}));
         let values: Vec<Value> = values.collect();
         let file = serde_json::to_vec(&values).unwrap();
-        let split = elements(&file).into_iter().map(|element| serde_json::from_slice(element).unwrap());
+        let split = elements(&file, 8).unwrap().into_iter().map(|element| serde_json::from_slice(element).unwrap());
         prop_assert_eq!(split.collect::<Vec<Value>>(), values);
     }
 
     #[test]
     fn any_bytes_are_read_without_a_panic(file in proptest::collection::vec(any::<u8>(), 0..64)) {
         let mut omissions = Omissions::default();
-        for element in elements(&file) {
+        for element in elements(&file, 64).unwrap() {
             let _chat = read(element, &mut omissions);
         }
     }
