@@ -319,7 +319,8 @@ impl Jobs {
         }
     }
 
-    /// Erases deleted chats once they can no longer be restored. What is not erased before the end of the host, the next start erases.
+    /// Erases deleted chats once they can no longer be restored. What is not erased before the end of the host, a
+    /// later start erases.
     pub(crate) fn erase_deleted_chats_later(self: &Arc<Self>) {
         let jobs = Arc::clone(self);
         tokio::spawn(async move {
