@@ -78,6 +78,29 @@ async fn a_fork_has_the_branch_up_to_a_message() {
 }
 
 #[tokio::test]
+async fn a_fork_ends_an_answer_that_is_being_written() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let half = store.open_turn(&id, turn("a", "One?")).await.unwrap();
+    let pieces = text_parts("Half".to_owned());
+    let appended = store.append_answer("a", pieces, AnswerFacts::default());
+    appended.await.unwrap();
+    let none = store.open_turn(&id, turn("b", "Two?")).await.unwrap();
+    for (answer, texts) in [
+        (half.answer, ["One?", "Half"].as_slice()),
+        (none.answer, ["One?", "Half", "Two?"].as_slice()),
+    ] {
+        let fork = store.fork_chat(&id, answer).await.unwrap();
+        let copy = store.chat(&fork.id).await.unwrap();
+        assert_eq!(shown(&copy), texts);
+        assert_eq!(copy.messages.len(), texts.len());
+        assert_eq!(copy.messages[1].answer.finish, Some(Finish::Stopped));
+    }
+    let original = store.chat(&id).await.unwrap();
+    assert_eq!(original.messages[1].answer.finish, None);
+}
+
+#[tokio::test]
 async fn an_imported_chat_is_added_once() {
     let store = Fixture::new().store();
     let id = chat(&store).await;
