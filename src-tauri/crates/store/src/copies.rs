@@ -164,9 +164,10 @@ fn size(message: &ChatMessage) -> usize {
     parts.sum::<usize>() + AROUND_A_MESSAGE
 }
 
-/// A time of a file as it is stored; now, if the file does not say.
+/// A time of a file as it is stored; now, if the file does not say or the time is to come.
 fn time(ms: Option<i64>, text: &str) -> String {
+    let now = Timestamp::now();
     let time = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let time = time.or_else(|| text.parse().ok());
-    time.map_or_else(chats::now, chats::stored)
+    chats::stored(time.map_or(now, |time| time.min(now)))
 }

@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 const MAX_TITLE_CHARS: usize = 500;
+const MAX_MODEL_CHARS: usize = 500;
 
 /// A chat of a file. The ids of its messages count from 1, and a parent's is smaller than its children's.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,9 +179,18 @@ fn of_value(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
     }
 }
 
-/// A chat as `GET /tierbar/v1/chats/{id}` has it.
+/// A chat as `GET /tierbar/v1/chats/{id}` has it. What a chat cannot be set to becomes the default.
 fn own(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
     let mut chat: Chat = serde_json::from_value(value).ok()?;
+    let summary = &mut chat.summary;
+    if summary.settings.check().is_err() {
+        summary.settings = AnswerSettings::default();
+    }
+    let model = summary.model.trim();
+    summary.model = match model.chars().count() {
+        1..=MAX_MODEL_CHARS => model.to_owned(),
+        _ => TierId::AUTO.to_owned(),
+    };
     chat.messages.sort_by_key(|message| message.id);
     for message in &mut chat.messages {
         message.parts.retain(|part| {

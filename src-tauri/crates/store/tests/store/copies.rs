@@ -143,6 +143,26 @@ async fn an_imported_chat_is_added_once() {
 }
 
 #[tokio::test]
+async fn no_imported_chat_is_of_the_future() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    store.open_turn(&id, turn("a", "Why?")).await.unwrap();
+    let mut exported = store.chat(&id).await.unwrap();
+    let before = exported.summary.updated_at.clone();
+    exported.summary.updated_at = "9999-01-01T00:00:00.000000Z".into();
+    let json = serde_json::to_vec(&exported).unwrap();
+    let mut chat = import::read(&json, &mut Omissions::default()).unwrap();
+    chat.source = String::new();
+    chat.created_ms = Some(99_000_000_000_000);
+    store.import_chats(vec![chat]).await.unwrap();
+    let chats = store.list_chats().await.unwrap();
+    let copy = chats.iter().find(|chat| chat.id != id).unwrap();
+    for time in [&copy.created_at, &copy.updated_at] {
+        assert!(*time >= before && time.as_str() < "9", "{time}");
+    }
+}
+
+#[tokio::test]
 async fn a_chat_larger_than_one_can_be_is_not_imported() {
     let store = Fixture::new().store();
     let id = chat(&store).await;

@@ -87,6 +87,33 @@ fn an_exported_chat_reads_back() {
 }
 
 #[test]
+fn what_a_chat_cannot_be_set_to_becomes_the_default() {
+    let file = |fields: Value| {
+        let mut file = json!({
+            "id": "1f", "title": "x".repeat(501), "model": "heavy", "created_at": "", "updated_at": "", "when_full": "refuse",
+            "thinking": true, "leaf": 1,
+            "messages": [{"id": 1, "parent": null, "role": "user", "parts": [{"type": "text", "text": "?"}]}],
+        });
+        let fields = fields.as_object().unwrap().clone();
+        file.as_object_mut().unwrap().extend(fields);
+        read_one(&file).0.chat.summary
+    };
+    let kept = file(json!({"model": " heavy ", "sampling": {"temperature": 0.5}}));
+    assert_eq!((kept.model.as_str(), kept.title.len()), ("heavy", 500));
+    assert_eq!(kept.settings.thinking, Some(true));
+    assert_eq!(kept.settings.sampling.values.temperature, Some(0.5));
+    for fields in [
+        json!({"sampling": {"temperature": 99}}),
+        json!({"instructions": "x".repeat(32_001)}),
+    ] {
+        assert_eq!(file(fields).settings, AnswerSettings::default());
+    }
+    for model in [String::new(), " ".to_owned(), "x".repeat(501)] {
+        assert_eq!(file(json!({"model": model})).model, TierId::AUTO);
+    }
+}
+
+#[test]
 fn a_chatgpt_conversation_keeps_its_branches() {
     let message = |role: &str, content: Value| json!({"author": {"role": role}, "content": content, "recipient": "all", "metadata": {"model_slug": "gpt-4o"}});
     let text = |text: &str| json!({"content_type": "text", "parts": [text]});
