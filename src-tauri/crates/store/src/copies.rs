@@ -106,7 +106,7 @@ fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rus
         leaf,
         mut messages,
     } = chat;
-    // The file has their names alone.
+    // Files that are named and not contained.
     for message in &mut messages {
         message.parts.retain(|part| part.file().is_none());
     }

@@ -193,15 +193,19 @@ fn own(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
     };
     chat.messages.sort_by_key(|message| message.id);
     for message in &mut chat.messages {
-        message.parts.retain(|part| {
-            let omitted = match part {
+        let last = message.parts.len().saturating_sub(1);
+        for (at, part) in message.parts.iter_mut().enumerate() {
+            let Some(file) = part.file() else { continue };
+            let omitted = match *part {
                 Part::Image { .. } => Omitted::Images,
-                Part::Audio { .. } | Part::File { .. } => Omitted::Files,
-                _ => return true,
+                _ => Omitted::Files,
             };
             omissions.add(omitted, 1);
-            false
-        });
+            // The file has its name alone. Texts are joined as they are.
+            let end = if at < last { "\n\n" } else { "" };
+            let text = format!("[{}]{end}", file.name);
+            *part = Part::Text { text };
+        }
     }
     Some(ImportedChat {
         source: source("tierbar", Some(&chat.summary.id)),

@@ -82,7 +82,8 @@ fn an_exported_chat_reads_back() {
         ("heavy", Some(9))
     );
     assert!(imported.chat.summary.pinned);
-    assert_eq!(shown(&imported.chat), ["?", "Paris"]);
+    assert_eq!(shown(&imported.chat), ["[a.png]\n\n?", "Paris"]);
+    assert!(imported.chat.messages[0].parts[0].file().is_none());
     assert_eq!(omitted, [(Omitted::Images, 1)]);
 }
 
