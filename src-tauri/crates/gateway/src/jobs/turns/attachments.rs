@@ -53,7 +53,7 @@ pub(crate) enum NewPart {
 /// Reads the files of a question.
 ///
 /// # Errors
-/// `BadRequest` for more than 20, for a name or a type out of bounds, and for data that is not base64.
+/// `BadRequest` for more than 20, for a name or a type out of bounds, and for data that is empty or not base64.
 pub(super) fn read(parts: Vec<NewPart>) -> Result<Vec<NewAttachment>, Error> {
     if parts.len() > MOST {
         let message = format!(
@@ -112,7 +112,12 @@ fn file(
     let data = BASE64_STANDARD
         .decode(data)
         .map_err(|error| Error::new(Code::BadRequest, format!("{name} is not base64: {error}")))?;
-    Ok((describe(name, media_type, &data)?, data))
+    let file = describe(name, media_type, &data)?;
+    if data.is_empty() {
+        let message = format!("{} is empty", file.name);
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    Ok((file, data))
 }
 
 fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment, Error> {
@@ -270,6 +275,10 @@ mod tests {
             let error = read(vec![part(wrong.clone())]).unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{wrong}");
         }
+        let empty =
+            json!({"type": "audio", "name": "a.wav", "media_type": "audio/wav", "data": ""});
+        let error = read(vec![part(empty)]).unwrap_err();
+        assert_eq!(error.message, "a.wav is empty");
     }
 
     #[test]

@@ -255,6 +255,12 @@ async fn a_second_turn_is_refused_with_the_running_one() {
         Some(&json!(turn)),
         "{error}"
     );
+    // Files are read before a question waits for other turns.
+    let empty = json!({"type": "image", "name": "a.png", "media_type": "image/png", "data": ""});
+    let question = json!({"text": "!", "parts": [empty]}).to_string();
+    let refused = stage.bench.ask("POST", &path, question).await;
+    assert_eq!(refused.status(), 400);
+    assert_eq!(json(refused).await["error"]["message"], "a.png is empty");
     stage.say("a");
     stage.finish();
     stage.follow(&turn, 0).await.last().await;
