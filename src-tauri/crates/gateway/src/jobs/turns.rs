@@ -207,6 +207,7 @@ impl Jobs {
             instructions: opened.chat.settings.instructions.clone(),
             excerpt: Excerpt::new(opened.conversation, opened.summaries),
             options: fields,
+            has_media: true,
         };
         self.note_chat_change();
         let jobs = Arc::clone(self);

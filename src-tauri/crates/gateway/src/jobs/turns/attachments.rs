@@ -146,13 +146,14 @@ fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment,
 /// The files of a conversation's messages, by hash.
 pub(super) type Files = HashMap<String, Vec<u8>>;
 
-/// Returns the messages of a request, each with its files.
+/// Returns the messages of a request, each with its files. Without `has_media`, images and sounds are named.
 pub(super) fn with_files(
     messages: Vec<(Role, String)>,
     parts: &[Vec<Part>],
     files: &Files,
+    has_media: bool,
 ) -> Vec<(Role, Value)> {
-    let sent = sent(parts);
+    let sent = sent(parts, has_media);
     let parts = parts.iter().enumerate();
     let contents = messages.into_iter().zip(parts);
     contents
@@ -163,8 +164,14 @@ pub(super) fn with_files(
         .collect()
 }
 
-/// The places of the files that are sent, by message: the newest that a request has room for.
-pub(super) fn sent(parts: &[Vec<Part>]) -> BTreeSet<(usize, usize)> {
+/// Whether it is an image or a sound.
+pub(super) fn is_medium(part: &Part) -> bool {
+    matches!(part, Part::Image { .. } | Part::Audio { .. })
+}
+
+/// The places of the files that are sent, by message: the newest that a request has room for, without images and sounds unless
+/// `has_media`.
+pub(super) fn sent(parts: &[Vec<Part>], has_media: bool) -> BTreeSet<(usize, usize)> {
     let mut sent = BTreeSet::new();
     let (mut media, mut media_bytes, mut text_bytes) = (0, 0_u64, 0_u64);
     for (at, parts) in parts.iter().enumerate().rev() {
@@ -176,7 +183,7 @@ pub(super) fn sent(parts: &[Vec<Part>]) -> BTreeSet<(usize, usize)> {
             } else {
                 media += 1;
                 media_bytes = media_bytes.saturating_add(file.bytes);
-                media <= MOST_MEDIA && media_bytes <= MEDIA_BYTES
+                has_media && media <= MOST_MEDIA && media_bytes <= MEDIA_BYTES
             };
             if fits {
                 sent.insert((at, number));
@@ -304,9 +311,10 @@ mod tests {
     #[test]
     fn the_newest_images_are_sent() {
         let parts = vec![vec![image(1)]; 20];
-        let newest = sent(&parts);
+        let newest = sent(&parts, true);
         assert_eq!((newest.len(), newest.first()), (MOST_MEDIA, Some(&(4, 0))));
         let large = vec![vec![image(MEDIA_BYTES), image(1)], vec![image(1)]];
-        assert_eq!(Vec::from_iter(sent(&large)), [(0, 1), (1, 0)]);
+        assert_eq!(Vec::from_iter(sent(&large, true)), [(0, 1), (1, 0)]);
+        assert!(sent(&large, false).is_empty());
     }
 }
