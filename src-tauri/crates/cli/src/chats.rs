@@ -306,14 +306,9 @@ fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
 
 async fn delete(client: &Client, id: &str) -> Result<(), Error> {
     client.delete(&admin(&["chats", id], &[])).await?;
-    // A host that this command has started ends now, and the next start erases what is deleted.
-    output::line(&if client.is_own() {
-        "Deleted the chat.".to_owned()
-    } else {
-        format!(
-            "Deleted the chat. For ten minutes, you can restore it with: tierbar chats restore {id}"
-        )
-    });
+    output::line(&format!(
+        "Deleted the chat. For ten minutes, you can restore it with: tierbar chats restore {id}"
+    ));
     Ok(())
 }
 

@@ -107,13 +107,17 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(chats::restore))
         .routes(routes!(chats::fork))
         .routes(routes!(chat_files::export))
-        .routes(routes!(chat_files::import))
         .routes(routes!(turns::begin))
         .routes(routes!(turns::stop))
         .routes(routes!(turns::events))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::end_all))
+}
+
+/// The routes that read large files: they charge what they read themselves, a part at a time.
+pub(crate) fn file_routes() -> OpenApiRouter<Arc<Admin>> {
+    OpenApiRouter::default().routes(routes!(chat_files::import))
 }
 
 #[cfg(test)]

@@ -159,6 +159,11 @@ impl Gateway {
             .merge(sockets)
             .merge(owners.layer(charge()).layer(token()))
             .merge(
+                admin::file_routes()
+                    .with_state(Arc::clone(&admin))
+                    .layer(token()),
+            )
+            .merge(
                 admin::routes()
                     .with_state(admin)
                     .layer(charge())

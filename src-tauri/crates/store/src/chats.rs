@@ -214,17 +214,13 @@ pub(crate) fn restore(connection: &Connection, id: &str) -> rusqlite::Result<Opt
     find(connection, id)
 }
 
-/// Removes deleted chats with their messages: those that can no longer be restored, or all. Returns how many there were.
-pub(crate) fn erase(connection: &Connection, all: bool) -> rusqlite::Result<usize> {
-    let until = if all {
-        // Also one that was deleted before the clock was set back.
-        "9".to_owned()
-    } else {
-        stored(Timestamp::now() - RESTORABLE)
-    };
+/// Removes the deleted chats that can no longer be restored, with their messages. Returns how many there were.
+pub(crate) fn erase(connection: &Connection) -> rusqlite::Result<usize> {
+    let now = Timestamp::now();
     connection
-        .prepare_cached("DELETE FROM chats WHERE deleted_at <= ?1")?
-        .execute([until])
+        // Also those that were deleted before the clock was set back: they would wait until it is right again.
+        .prepare_cached("DELETE FROM chats WHERE deleted_at <= ?1 OR deleted_at > ?2")?
+        .execute([stored(now - RESTORABLE), stored(now)])
 }
 
 /// Returns the last message of the shown branch; `None` in an empty chat.

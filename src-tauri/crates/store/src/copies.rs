@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use tierbar_core::{
     Code, Error,
-    chat::{AnswerFacts, Chat, ChatMessage, ChatSummary, Part, branch, import::ImportedChat},
+    chat::{
+        AnswerFacts, Chat, ChatMessage, ChatSummary, Finish, Part, branch, import::ImportedChat,
+    },
 };
 use uuid::Uuid;
 
@@ -55,11 +57,27 @@ fn fork(
         return Ok(Err(no_chat(id)));
     };
     let all = messages::of_chat(change, id)?;
-    let branch: Vec<ChatMessage> = branch(&all, message).into_iter().cloned().collect();
-    if branch.is_empty() {
+    let path = branch(&all, message);
+    if path.is_empty() {
         let error = format!("there is no message {message} in this chat");
         return Ok(Err(Error::new(Code::NotFound, error)));
     }
+    let mut copies: Vec<ChatMessage> = Vec::new();
+    for found in path {
+        let mut copy = ChatMessage {
+            parent: copies.last().map(|before| before.id),
+            ..found.clone()
+        };
+        // The copy ends here: its turn writes on in the original alone.
+        if messages::is_being_written(change, copy.id)? {
+            if copy.parts.is_empty() {
+                continue;
+            }
+            copy.answer.finish = Some(Finish::Stopped);
+        }
+        copies.push(copy);
+    }
+    let last = copies.last().map(|message| message.id);
     let now = chats::now();
     let chat = ChatSummary {
         id: Uuid::new_v4().to_string(),
@@ -69,8 +87,8 @@ fn fork(
         ..original
     };
     chats::insert(change, &chat, None)?;
-    let ids = messages::copy(change, &chat.id, branch)?;
-    if let Some(leaf) = ids.get(&message) {
+    let ids = messages::copy(change, &chat.id, copies)?;
+    if let Some(leaf) = last.and_then(|last| ids.get(&last)) {
         chats::set_leaf(change, &chat.id, *leaf)?;
     }
     Ok(Ok(chat))
@@ -88,7 +106,7 @@ fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rus
         leaf,
         mut messages,
     } = chat;
-    // The file has their names alone.
+    // Files that are named and not contained.
     for message in &mut messages {
         message.parts.retain(|part| part.file().is_none());
     }
@@ -146,9 +164,10 @@ fn size(message: &ChatMessage) -> usize {
     parts.sum::<usize>() + AROUND_A_MESSAGE
 }
 
-/// A time of a file as it is stored; now, if the file does not say.
+/// A time of a file as it is stored; now, if the file does not say or the time is to come.
 fn time(ms: Option<i64>, text: &str) -> String {
+    let now = Timestamp::now();
     let time = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let time = time.or_else(|| text.parse().ok());
-    time.map_or_else(chats::now, chats::stored)
+    chats::stored(time.map_or(now, |time| time.min(now)))
 }

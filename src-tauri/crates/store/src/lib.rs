@@ -69,7 +69,7 @@ impl Store {
         let database = Database::open(path)?;
         let erased = database.write(|change| {
             messages::end_unfinished(change)?;
-            chats::erase(change, true)
+            chats::erase(change)
         })?;
         if erased > 0 {
             database.checkpoint()?;
@@ -162,11 +162,10 @@ impl Store {
         .await
     }
 
-    /// Removes the chats that can no longer be restored; their text is overwritten in the file. The next opening removes all that are
-    /// deleted.
+    /// Removes the chats that can no longer be restored, as each opening does; their text is overwritten in the file.
     pub async fn erase_deleted_chats(&self) -> Result<(), Error> {
         self.call(|database| {
-            let erased = database.write(|change| chats::erase(change, false))?;
+            let erased = database.write(|change| chats::erase(change))?;
             if erased > 0 {
                 database.checkpoint()?;
             }

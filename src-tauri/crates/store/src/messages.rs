@@ -246,6 +246,15 @@ pub(crate) fn written_by(connection: &Connection, turn: &str) -> rusqlite::Resul
         .optional()
 }
 
+/// Whether a turn writes this message now.
+pub(crate) fn is_being_written(connection: &Connection, id: u64) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached(
+            "SELECT 1 FROM messages WHERE id = ?1 AND turn IS NOT NULL AND finish IS NULL",
+        )?
+        .exists([id])
+}
+
 /// Adds what has arrived of an answer to it. It may be gone with its chat.
 pub(crate) fn append(
     connection: &Connection,

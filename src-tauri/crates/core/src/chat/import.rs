@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 const MAX_TITLE_CHARS: usize = 500;
+const MAX_MODEL_CHARS: usize = 500;
 
 /// A chat of a file. The ids of its messages count from 1, and a parent's is smaller than its children's.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,15 +108,16 @@ impl Omissions {
     }
 }
 
-/// Returns the chats of a file that is valid JSON: the elements of an array, or the one that an object is.
+/// Returns the chats of a file that is valid JSON: the elements of an array, or the one that an object is. `None` if there are more than
+/// `most`.
 #[must_use]
-pub fn elements(json: &[u8]) -> Vec<&[u8]> {
+pub fn elements(json: &[u8], most: usize) -> Option<Vec<&[u8]>> {
     let json = json.trim_ascii();
     let Some(inside) = json
         .strip_prefix(b"[")
         .and_then(|rest| rest.strip_suffix(b"]"))
     else {
-        return vec![json];
+        return Some(vec![json]);
     };
     let mut elements = Vec::new();
     let (mut from, mut depth, mut in_text, mut escaped) = (0, 0_usize, false, false);
@@ -128,6 +130,9 @@ pub fn elements(json: &[u8]) -> Vec<&[u8]> {
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
             b',' if depth == 0 => {
+                if elements.len() >= most {
+                    return None;
+                }
                 elements.push(&inside[from..at]);
                 from = at + 1;
             }
@@ -138,7 +143,7 @@ pub fn elements(json: &[u8]) -> Vec<&[u8]> {
     if !last.trim_ascii().is_empty() {
         elements.push(last);
     }
-    elements
+    (elements.len() <= most).then_some(elements)
 }
 
 /// Reads one chat of a file; `None` if it is left out, which `omissions` counts.
@@ -174,20 +179,33 @@ fn of_value(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
     }
 }
 
-/// A chat as `GET /tierbar/v1/chats/{id}` has it.
+/// A chat as `GET /tierbar/v1/chats/{id}` has it. What a chat cannot be set to becomes the default.
 fn own(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
     let mut chat: Chat = serde_json::from_value(value).ok()?;
+    let summary = &mut chat.summary;
+    if summary.settings.check().is_err() {
+        summary.settings = AnswerSettings::default();
+    }
+    let model = summary.model.trim();
+    summary.model = match model.chars().count() {
+        1..=MAX_MODEL_CHARS => model.to_owned(),
+        _ => TierId::AUTO.to_owned(),
+    };
     chat.messages.sort_by_key(|message| message.id);
     for message in &mut chat.messages {
-        message.parts.retain(|part| {
-            let omitted = match part {
+        let last = message.parts.len().saturating_sub(1);
+        for (at, part) in message.parts.iter_mut().enumerate() {
+            let Some(file) = part.file() else { continue };
+            let omitted = match *part {
                 Part::Image { .. } => Omitted::Images,
-                Part::Audio { .. } | Part::File { .. } => Omitted::Files,
-                _ => return true,
+                _ => Omitted::Files,
             };
             omissions.add(omitted, 1);
-            false
-        });
+            // The file has its name alone. Texts are joined as they are.
+            let end = if at < last { "\n\n" } else { "" };
+            let text = format!("[{}]{end}", file.name);
+            *part = Part::Text { text };
+        }
     }
     Some(ImportedChat {
         source: source("tierbar", Some(&chat.summary.id)),

@@ -26,8 +26,11 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Enough for the chats of years. The file is in memory while its chats are read one by one.
 const IMPORT_LIMIT: usize = 200 << 20;
+/// More than anyone has, and few enough that where each one stands takes little memory.
+const MOST_CHATS: usize = 100_000;
 /// How much of a file is read before its chats are stored.
 const BATCH: usize = 4 << 20;
+const SPLIT: &str = "split the file into several";
 const HINT: &str = "Tierbar reads its own exports, ChatGPT's conversations.json, Open WebUI's exports and LM Studio's \
                     *.conversation.json";
 
@@ -118,7 +121,7 @@ pub(crate) async fn import(
     let mut weight = admin.jobs.weigh_file();
     let file = body::collect(body, IMPORT_LIMIT, |more| weight.grow(more)).await;
     let file = file.map_err(|error| match error.code {
-        Code::PayloadTooLarge => error.hint("split the file into several"),
+        Code::PayloadTooLarge => error.hint(SPLIT),
         _ => error,
     })?;
     let elements = split(file.clone()).await?;
@@ -152,7 +155,11 @@ async fn split(file: Bytes) -> Result<Vec<Bytes>, Error> {
             let message = format!("the file is not JSON: {error}");
             Error::new(Code::BadRequest, message).hint(HINT)
         })?;
-        let elements = import::elements(&file).into_iter();
+        let elements = import::elements(&file, MOST_CHATS).ok_or_else(|| {
+            let message = "the file has more than 100,000 chats";
+            Error::new(Code::PayloadTooLarge, message).hint(SPLIT)
+        })?;
+        let elements = elements.into_iter();
         Ok(elements.map(|element| file.slice_ref(element)).collect())
     })
     .await
@@ -291,5 +298,30 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_may_be_larger_than_other_bodies() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let chat = json!({"name": "Rivers", "messages": [
+            {"currentlySelected": 0, "versions": [{"role": "user", "content": [{"type": "text", "text": "Which?"}]}]},
+        ]});
+        // More values than one request may have, and more bytes.
+        let (others, spaces) = ("{},".repeat(90_000), " ".repeat(31 << 20));
+        let file = format!("[{others}{chat}]{spaces}");
+        let answer = bench.ask("POST", "/tierbar/v1/chats/import", file).await;
+        assert_eq!(answer.status(), 200);
+        let imported = json(answer).await;
+        assert_eq!(imported["chats"], 1, "{imported}");
+        assert_eq!(imported["left_out"][0]["count"], 90_000, "{imported}");
+        let many = format!("[{}1]", "1,".repeat(MOST_CHATS));
+        let answer = bench.ask("POST", "/tierbar/v1/chats/import", many).await;
+        assert_eq!(answer.status(), 413);
+        let error = json(answer).await["error"].take();
+        assert_eq!(error["message"], "the file has more than 100,000 chats");
+        assert_eq!(error["hint"], SPLIT);
+        let unsigned = bench.post("/tierbar/v1/chats/import", "[]").await;
+        assert_eq!(unsigned.status(), 401);
+        assert_eq!(bench.keys.held(), 0);
     }
 }

@@ -9,7 +9,7 @@ mod log;
 mod prompt;
 mod run;
 
-use crate::{edge::keys::Weight, inference::Inference, jobs::Jobs};
+use crate::{blocking::blocking, edge::keys::Weight, inference::Inference, jobs::Jobs};
 use attachments::NewPart;
 use log::Log;
 use prompt::Prompt;
@@ -135,6 +135,12 @@ impl Jobs {
         question: Question,
         memory: usize,
     ) -> Result<TurnBegun, Error> {
+        let parts = question.parts;
+        // Decoding and hashing take long: off the threads that serve, and before other turns wait.
+        let attachments = blocking("reading the question's files", move || {
+            attachments::read(parts)
+        })
+        .await?;
         // Held until the turn is registered, so that two questions at once do not both begin.
         let mut turns = self.turns.turns.lock().await;
         if let Some(running) = running(&turns, chat) {
@@ -149,7 +155,6 @@ impl Jobs {
         }
         // Before anything is stored, so that what is refused leaves no question behind.
         prompt::request("", &[], options.clone())?;
-        let attachments = attachments::read(question.parts)?;
         // A question of files alone is one.
         let files_alone = || (!attachments.is_empty()).then(String::new);
         let text = question.text.or_else(files_alone);
@@ -205,6 +210,7 @@ impl Jobs {
             instructions: opened.chat.settings.instructions.clone(),
             excerpt: Excerpt::new(opened.conversation, opened.summaries),
             options: fields,
+            has_media: true,
         };
         self.note_chat_change();
         let jobs = Arc::clone(self);
@@ -322,7 +328,8 @@ impl Jobs {
         }
     }
 
-    /// Erases deleted chats once they can no longer be restored. What is not erased before the end of the host, the next start erases.
+    /// Erases deleted chats once they can no longer be restored. What is not erased before the end of the host, a
+    /// later start erases.
     pub(crate) fn erase_deleted_chats_later(self: &Arc<Self>) {
         let jobs = Arc::clone(self);
         tokio::spawn(async move {

@@ -78,6 +78,29 @@ async fn a_fork_has_the_branch_up_to_a_message() {
 }
 
 #[tokio::test]
+async fn a_fork_ends_an_answer_that_is_being_written() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let half = store.open_turn(&id, turn("a", "One?")).await.unwrap();
+    let pieces = text_parts("Half".to_owned());
+    let appended = store.append_answer("a", pieces, AnswerFacts::default());
+    appended.await.unwrap();
+    let none = store.open_turn(&id, turn("b", "Two?")).await.unwrap();
+    for (answer, texts) in [
+        (half.answer, ["One?", "Half"].as_slice()),
+        (none.answer, ["One?", "Half", "Two?"].as_slice()),
+    ] {
+        let fork = store.fork_chat(&id, answer).await.unwrap();
+        let copy = store.chat(&fork.id).await.unwrap();
+        assert_eq!(shown(&copy), texts);
+        assert_eq!(copy.messages.len(), texts.len());
+        assert_eq!(copy.messages[1].answer.finish, Some(Finish::Stopped));
+    }
+    let original = store.chat(&id).await.unwrap();
+    assert_eq!(original.messages[1].answer.finish, None);
+}
+
+#[tokio::test]
 async fn an_imported_chat_is_added_once() {
     let store = Fixture::new().store();
     let id = chat(&store).await;
@@ -117,6 +140,26 @@ async fn an_imported_chat_is_added_once() {
     store.delete_chat(&copy.id).await.unwrap();
     let added = store.import_chats(imported("chatgpt:1")).await.unwrap();
     assert_eq!(added.chats, 1);
+}
+
+#[tokio::test]
+async fn no_imported_chat_is_of_the_future() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    store.open_turn(&id, turn("a", "Why?")).await.unwrap();
+    let mut exported = store.chat(&id).await.unwrap();
+    let before = exported.summary.updated_at.clone();
+    exported.summary.updated_at = "9999-01-01T00:00:00.000000Z".into();
+    let json = serde_json::to_vec(&exported).unwrap();
+    let mut chat = import::read(&json, &mut Omissions::default()).unwrap();
+    chat.source = String::new();
+    chat.created_ms = Some(99_000_000_000_000);
+    store.import_chats(vec![chat]).await.unwrap();
+    let chats = store.list_chats().await.unwrap();
+    let copy = chats.iter().find(|chat| chat.id != id).unwrap();
+    for time in [&copy.created_at, &copy.updated_at] {
+        assert!(*time >= before && time.as_str() < "9", "{time}");
+    }
 }
 
 #[tokio::test]

@@ -30,6 +30,16 @@ impl Fixture {
         self.folder.path().join("tierbar.db")
     }
 
+    /// Changes when the deleted chats were deleted.
+    pub(crate) fn set_deleted_at(&self, time: &str) {
+        let database = rusqlite::Connection::open(self.path()).unwrap();
+        database
+            .pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
+            .unwrap();
+        let sql = "UPDATE chats SET deleted_at = ?1 WHERE deleted_at IS NOT NULL";
+        assert!(database.execute(sql, [time]).unwrap() > 0);
+    }
+
     pub(crate) fn store(&self) -> Store {
         Store::open(&self.path()).unwrap()
     }

@@ -293,7 +293,8 @@ async fn a_deleted_chats_text_is_gone_from_the_file() {
         assert_eq!(store.chat(&id).await.unwrap_err().code, Code::NotFound);
         id
     };
-    // The next start erases what was deleted.
+    // A start after the ten minutes erases what was deleted.
+    fixture.set_deleted_at("2000-01-01T00:00:00.000000Z");
     let restored = fixture.store().restore_chat(&id).await;
     assert_eq!(restored.unwrap_err().code, Code::NotFound);
     let file = fs::read(fixture.path()).unwrap();
@@ -305,6 +306,25 @@ async fn a_deleted_chats_text_is_gone_from_the_file() {
     assert!(!contains(secret));
     // Nor do the words stay in the index of the search.
     assert!(!contains("treasure"));
+}
+
+#[tokio::test]
+async fn a_deleted_chat_can_be_restored_after_a_restart() {
+    let fixture = Fixture::new();
+    let delete = async || {
+        let store = fixture.store();
+        let id = store.create_chat(titled("Oak")).await.unwrap().id;
+        store.delete_chat(&id).await.unwrap();
+        id
+    };
+    let id = delete().await;
+    let restored = fixture.store().restore_chat(&id).await.unwrap();
+    assert_eq!(restored.id, id);
+    // Deleted before the clock was set back.
+    let id = delete().await;
+    fixture.set_deleted_at("2999-01-01T00:00:00.000000Z");
+    let restored = fixture.store().restore_chat(&id).await;
+    assert_eq!(restored.unwrap_err().code, Code::NotFound);
 }
 
 #[tokio::test]

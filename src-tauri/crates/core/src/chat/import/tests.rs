@@ -27,7 +27,7 @@ fn shown(chat: &Chat) -> Vec<String> {
 #[test]
 fn a_file_is_split_into_its_chats() {
     let split = |json: &str| -> Vec<String> {
-        let elements = elements(json.as_bytes()).into_iter();
+        let elements = elements(json.as_bytes(), 3).unwrap().into_iter();
         elements
             .map(|element| String::from_utf8_lossy(element).trim().to_owned())
             .collect()
@@ -38,6 +38,9 @@ fn a_file_is_split_into_its_chats() {
         [r#"{"a": ",]\"["}"#, r#"{"b": [1, {}]}"#, "3"]
     );
     assert!(split(" [ ] ").is_empty());
+    for more in ["[1,2,3,4]", "[1,2,3,4,5,6]"] {
+        assert_eq!(elements(more.as_bytes(), 3), None, "{more}");
+    }
 }
 
 #[test]
@@ -79,8 +82,36 @@ fn an_exported_chat_reads_back() {
         ("heavy", Some(9))
     );
     assert!(imported.chat.summary.pinned);
-    assert_eq!(shown(&imported.chat), ["?", "Paris"]);
+    assert_eq!(shown(&imported.chat), ["[a.png]\n\n?", "Paris"]);
+    assert!(imported.chat.messages[0].parts[0].file().is_none());
     assert_eq!(omitted, [(Omitted::Images, 1)]);
+}
+
+#[test]
+fn what_a_chat_cannot_be_set_to_becomes_the_default() {
+    let file = |fields: Value| {
+        let mut file = json!({
+            "id": "1f", "title": "x".repeat(501), "model": "heavy", "created_at": "", "updated_at": "", "when_full": "refuse",
+            "thinking": true, "leaf": 1,
+            "messages": [{"id": 1, "parent": null, "role": "user", "parts": [{"type": "text", "text": "?"}]}],
+        });
+        let fields = fields.as_object().unwrap().clone();
+        file.as_object_mut().unwrap().extend(fields);
+        read_one(&file).0.chat.summary
+    };
+    let kept = file(json!({"model": " heavy ", "sampling": {"temperature": 0.5}}));
+    assert_eq!((kept.model.as_str(), kept.title.len()), ("heavy", 500));
+    assert_eq!(kept.settings.thinking, Some(true));
+    assert_eq!(kept.settings.sampling.values.temperature, Some(0.5));
+    for fields in [
+        json!({"sampling": {"temperature": 99}}),
+        json!({"instructions": "x".repeat(32_001)}),
+    ] {
+        assert_eq!(file(fields).settings, AnswerSettings::default());
+    }
+    for model in [String::new(), " ".to_owned(), "x".repeat(501)] {
+        assert_eq!(file(json!({"model": model})).model, TierId::AUTO);
+    }
 }
 
 #[test]
@@ -236,14 +267,14 @@ proptest! {
         let values = texts.iter().map(|text| json!({"a": [text, {"c": text}], "b": text}));
         let values: Vec<Value> = values.collect();
         let file = serde_json::to_vec(&values).unwrap();
-        let split = elements(&file).into_iter().map(|element| serde_json::from_slice(element).unwrap());
+        let split = elements(&file, 8).unwrap().into_iter().map(|element| serde_json::from_slice(element).unwrap());
         prop_assert_eq!(split.collect::<Vec<Value>>(), values);
     }
 
     #[test]
     fn any_bytes_are_read_without_a_panic(file in proptest::collection::vec(any::<u8>(), 0..64)) {
         let mut omissions = Omissions::default();
-        for element in elements(&file) {
+        for element in elements(&file, 64).unwrap() {
             let _chat = read(element, &mut omissions);
         }
     }

@@ -100,7 +100,8 @@ fn owns_contexts(sender: &Sender, of_another_page: bool) -> Result<(), Error> {
     Err(Error::new(Code::Forbidden, message).hint(hint))
 }
 
-/// Charges the requests of the owner's API for their memory, like all others.
+/// Charges the requests of the owner's API for their memory, like all others. Not those that send files, which may be larger than any
+/// other body: they charge their own.
 pub(crate) async fn charge(
     State(edge): State<Arc<Edge>>,
     request: Request<Body>,

@@ -47,9 +47,12 @@ impl QueueRunner {
         Arc::clone(&self.jobs.inference)
     }
 
-    /// Runs until the host ends and the turns of chats have stored their answers, and gives back what it has not finished.
+    /// Runs until the host ends and the turns of chats have stored their answers, and gives back what it has not finished. Also erases the
+    /// chats that were deleted before the start.
     pub async fn run(self) {
         let closing = self.jobs.inference.closing.clone();
+        // What was deleted shortly before this start can still be restored.
+        self.jobs.erase_deleted_chats_later();
         while let Err(error) = self.jobs.store.recover_jobs(now_ms()).await {
             tracing::error!("the queue cannot start: {error}");
             if closing.run_until_cancelled(sleep(AGAIN)).await.is_none() {

@@ -53,7 +53,7 @@ pub(crate) enum NewPart {
 /// Reads the files of a question.
 ///
 /// # Errors
-/// `BadRequest` for more than 20, for a name or a type out of bounds, and for data that is not base64.
+/// `BadRequest` for more than 20, for a name or a type out of bounds, and for data that is empty or not base64.
 pub(super) fn read(parts: Vec<NewPart>) -> Result<Vec<NewAttachment>, Error> {
     if parts.len() > MOST {
         let message = format!(
@@ -112,7 +112,12 @@ fn file(
     let data = BASE64_STANDARD
         .decode(data)
         .map_err(|error| Error::new(Code::BadRequest, format!("{name} is not base64: {error}")))?;
-    Ok((describe(name, media_type, &data)?, data))
+    let file = describe(name, media_type, &data)?;
+    if data.is_empty() {
+        let message = format!("{} is empty", file.name);
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    Ok((file, data))
 }
 
 fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment, Error> {
@@ -141,13 +146,14 @@ fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment,
 /// The files of a conversation's messages, by hash.
 pub(super) type Files = HashMap<String, Vec<u8>>;
 
-/// Returns the messages of a request, each with its files.
+/// Returns the messages of a request, each with its files. Without `has_media`, images and sounds are named.
 pub(super) fn with_files(
     messages: Vec<(Role, String)>,
     parts: &[Vec<Part>],
     files: &Files,
+    has_media: bool,
 ) -> Vec<(Role, Value)> {
-    let sent = sent(parts);
+    let sent = sent(parts, has_media);
     let parts = parts.iter().enumerate();
     let contents = messages.into_iter().zip(parts);
     contents
@@ -158,8 +164,14 @@ pub(super) fn with_files(
         .collect()
 }
 
-/// The places of the files that are sent, by message: the newest that a request has room for.
-pub(super) fn sent(parts: &[Vec<Part>]) -> BTreeSet<(usize, usize)> {
+/// Whether it is an image or a sound.
+pub(super) fn is_medium(part: &Part) -> bool {
+    matches!(part, Part::Image { .. } | Part::Audio { .. })
+}
+
+/// The places of the files that are sent, by message: the newest that a request has room for, without images and sounds unless
+/// `has_media`.
+pub(super) fn sent(parts: &[Vec<Part>], has_media: bool) -> BTreeSet<(usize, usize)> {
     let mut sent = BTreeSet::new();
     let (mut media, mut media_bytes, mut text_bytes) = (0, 0_u64, 0_u64);
     for (at, parts) in parts.iter().enumerate().rev() {
@@ -171,7 +183,7 @@ pub(super) fn sent(parts: &[Vec<Part>]) -> BTreeSet<(usize, usize)> {
             } else {
                 media += 1;
                 media_bytes = media_bytes.saturating_add(file.bytes);
-                media <= MOST_MEDIA && media_bytes <= MEDIA_BYTES
+                has_media && media <= MOST_MEDIA && media_bytes <= MEDIA_BYTES
             };
             if fits {
                 sent.insert((at, number));
@@ -270,6 +282,10 @@ mod tests {
             let error = read(vec![part(wrong.clone())]).unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{wrong}");
         }
+        let empty =
+            json!({"type": "audio", "name": "a.wav", "media_type": "audio/wav", "data": ""});
+        let error = read(vec![part(empty)]).unwrap_err();
+        assert_eq!(error.message, "a.wav is empty");
     }
 
     #[test]
@@ -295,9 +311,10 @@ mod tests {
     #[test]
     fn the_newest_images_are_sent() {
         let parts = vec![vec![image(1)]; 20];
-        let newest = sent(&parts);
+        let newest = sent(&parts, true);
         assert_eq!((newest.len(), newest.first()), (MOST_MEDIA, Some(&(4, 0))));
         let large = vec![vec![image(MEDIA_BYTES), image(1)], vec![image(1)]];
-        assert_eq!(Vec::from_iter(sent(&large)), [(0, 1), (1, 0)]);
+        assert_eq!(Vec::from_iter(sent(&large, true)), [(0, 1), (1, 0)]);
+        assert!(sent(&large, false).is_empty());
     }
 }

@@ -1,12 +1,12 @@
 //! What a turn sends: its conversation, or the part of it that the context holds.
 
-use super::attachments::{self, Files, with_files};
+use super::attachments::{self, Files, is_medium, with_files};
 use crate::inference::request::Request;
 use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
-        Role,
+        Part, Role,
         context::{CHOICES, Excerpt, WhenFull},
     },
     status::{EngineKind, TierStatus},
@@ -21,13 +21,16 @@ pub(super) struct Prompt {
     pub(super) excerpt: Excerpt,
     /// Further fields of the request.
     pub(super) options: Map<String, Value>,
+    /// Whether images and sounds are sent, and not only named.
+    pub(super) has_media: bool,
 }
 
 impl Prompt {
     /// # Errors
     /// `BadRequest` for an option of the wrong type.
     pub(super) fn request(&self, files: &Files) -> Result<Request, Error> {
-        let messages = with_files(self.excerpt.messages(), &self.excerpt.files(), files);
+        let parts = self.excerpt.files();
+        let messages = with_files(self.excerpt.messages(), &parts, files, self.has_media);
         let messages = self.with_instructions(messages);
         request(&self.model, &messages, self.options.clone())
     }
@@ -50,9 +53,22 @@ impl Prompt {
     /// The hashes of the files of the messages that are sent.
     pub(super) fn files(&self) -> Vec<String> {
         let parts = self.excerpt.files();
-        let places = attachments::sent(&parts).into_iter();
+        let places = attachments::sent(&parts, self.has_media).into_iter();
         let files = places.filter_map(|(at, number)| parts[at][number].file());
         files.map(|file| file.sha256.clone()).collect()
+    }
+
+    /// Has images and sounds named in place of sent, if only messages before the question have any: a tier that does not take them
+    /// would refuse each further question. Returns whether that changes the request.
+    pub(super) fn name_earlier_media(&mut self) -> bool {
+        let messages = self.excerpt.messages();
+        let question = messages.iter().rposition(|(role, _)| *role == Role::User);
+        let parts = self.excerpt.files();
+        let (earlier, asked) = parts.split_at(question.unwrap_or_default().min(parts.len()));
+        let has_media = |parts: &[Vec<Part>]| parts.iter().flatten().any(is_medium);
+        let changes = self.has_media && has_media(earlier) && !has_media(asked);
+        self.has_media &= !changes;
+        changes
     }
 
     /// Leaves messages out before anything is sent, as far as the last answer of the same tier shows that they find no room. Returns

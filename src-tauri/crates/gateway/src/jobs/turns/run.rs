@@ -132,7 +132,8 @@ impl Writing {
     }
 
     /// Asks, and again with fewer messages if the context does not hold them and the chat allows it. Each try has fewer, so that
-    /// the last one has the question alone.
+    /// the last one has the question alone. A request that is refused is sent once more without the images and sounds of earlier
+    /// messages.
     async fn answer(&mut self, inference: &Arc<Inference>, mut prompt: Prompt) -> Ending {
         let tiers = inference.tiers.snapshot();
         // What summarizes, if that is before anything has answered.
@@ -145,6 +146,11 @@ impl Writing {
                 Ending::Failed(error) => error,
                 answered @ Ending::Answered(_) => return answered,
             };
+            // What it asks is text: the tier may take that, if not the images before it.
+            let is_refused = error.code == Code::BadRequest && self.first.is_none();
+            if is_refused && prompt.name_earlier_media() {
+                continue;
+            }
             let again = error.code == Code::ContextExceeded
                 && self.first.is_none()
                 && prompt.when_full != WhenFull::Refuse;

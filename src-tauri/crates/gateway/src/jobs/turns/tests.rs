@@ -16,6 +16,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
+use tierbar_core::Modality;
 use tokio::sync::{Mutex, mpsc, watch};
 
 /// What the worker is made to say; dropped, its stream ends.
@@ -255,6 +256,12 @@ async fn a_second_turn_is_refused_with_the_running_one() {
         Some(&json!(turn)),
         "{error}"
     );
+    // Files are read before a question waits for other turns.
+    let empty = json!({"type": "image", "name": "a.png", "media_type": "image/png", "data": ""});
+    let question = json!({"text": "!", "parts": [empty]}).to_string();
+    let refused = stage.bench.ask("POST", &path, question).await;
+    assert_eq!(refused.status(), 400);
+    assert_eq!(json(refused).await["error"]["message"], "a.png is empty");
     stage.say("a");
     stage.finish();
     stage.follow(&turn, 0).await.last().await;
@@ -390,6 +397,39 @@ async fn a_question_is_sent_with_its_files() {
         sent["messages"][0]["content"],
         "File \"a.rs\":\n\nfn\n\nHow?"
     );
+}
+
+#[tokio::test]
+async fn an_earlier_image_does_not_block_a_tier_of_text() {
+    let mut stage = Stage::new().await;
+    let image =
+        json!({"type": "image", "name": "a.png", "media_type": "image/png", "data": "AAAA"});
+    let shown = json!({"text": "What?", "model": "fast", "parts": [image]});
+    let turn = stage.begin(shown.clone()).await;
+    stage.say("A cat.");
+    stage.finish();
+    stage.follow(&turn, 0).await.last().await;
+    stage.requests.recv().await.unwrap();
+
+    stage
+        .bench
+        .tiers(|tiers| tiers[0].input_modalities = vec![Modality::Text]);
+    let turn = stage.begin(json!({"text": "Why?", "model": "fast"})).await;
+    stage.say("So.");
+    stage.finish();
+    let last = stage.follow(&turn, 0).await.last().await;
+    assert_eq!(last["type"], "finished", "{last}");
+    let sent = stage.requests.recv().await.unwrap();
+    let contents = sent["messages"].as_array().unwrap().iter();
+    let contents: Vec<_> = contents.map(|message| &message["content"]).collect();
+    assert_eq!(contents, ["[a.png]\n\nWhat?", "A cat.", "Why?"]);
+
+    // A question that has one itself is refused.
+    let turn = stage.begin(shown).await;
+    let last = stage.follow(&turn, 0).await.last().await;
+    assert_eq!(last["code"], "bad_request", "{last}");
+    let message = last["message"].as_str().unwrap();
+    assert!(message.contains("takes text"), "{message}");
 }
 
 #[tokio::test]
