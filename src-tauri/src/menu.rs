@@ -1,6 +1,6 @@
 //! The menu as the system shows it. It is made to match a list of items in place, so that an open menu stays open.
 
-use crate::view::item::Item;
+use crate::{platform, view::item::Item};
 use tauri::{
     AppHandle, Wry,
     menu::{CheckMenuItem, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu},
@@ -80,7 +80,13 @@ fn show(
                 parent.remove_item(gone.as_item())?;
             }
             if let Some(shown) = shown.get_mut(position) {
-                shown.update(app, item)?;
+                if shown.keeps_its_place(item) {
+                    shown.update(app, item)?;
+                } else {
+                    parent.remove_item(shown.as_item())?;
+                    *shown = Shown::new(app, item)?;
+                    parent.insert_item(shown.as_item(), position)?;
+                }
             }
         } else {
             let new = Shown::new(app, item)?;
@@ -131,6 +137,16 @@ impl Shown {
             Native::Check(item) => item,
             Native::Submenu(item, _) => item,
             Native::Separator(item) => item,
+        }
+    }
+
+    /// Whether the native item can become the wanted one.
+    fn keeps_its_place(&self, wanted: &Item) -> bool {
+        match (&self.item, wanted) {
+            (Item::Submenu { text: old, .. }, Item::Submenu { text, .. }) => {
+                platform::RENAMES_SUBMENUS || old == text
+            }
+            _ => true,
         }
     }
 

@@ -14,6 +14,9 @@ use std::{
 };
 use tauri::{AppHandle, Builder, RunEvent, Wry};
 
+/// Whether a submenu that is shown takes another title. Trays here go on to show the first one.
+pub(crate) const RENAMES_SUBMENUS: bool = false;
+
 /// Connects to the display, or returns why there is none. The window library would panic instead.
 pub(crate) fn display() -> Result<(), String> {
     gtk::init().map_err(|_| "no display is available (DISPLAY, WAYLAND_DISPLAY)".to_owned())

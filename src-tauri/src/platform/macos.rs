@@ -16,6 +16,9 @@ use std::{
 };
 use tauri::{ActivationPolicy, App, AppHandle, Builder, RunEvent, Wry};
 
+/// Whether a submenu that is shown takes another title.
+pub(crate) const RENAMES_SUBMENUS: bool = true;
+
 /// Always succeeds: a session that can start an app has a display.
 #[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
 pub(crate) fn display() -> Result<(), String> {
