@@ -188,14 +188,18 @@ async fn shells_and_man_read_what_is_generated() {
     for shell in ["bash", "zsh", "fish"] {
         let (code, script, _) = data.run(&["completions", shell]).await;
         assert_eq!(code, Some(0));
-        assert!(script.contains("diagnose"), "{shell}");
+        assert!(script.contains("TIERBAR_COMPLETE"), "{shell}");
     }
     // The one shell that is on every machine completes with it.
     let (_, script, _) = data.run(&["completions", "bash"]).await;
     let complete = format!(
-        "{script}\nCOMP_WORDS=(tierbar di) COMP_CWORD=1\n_tierbar tierbar di tierbar\necho \"${{COMPREPLY[@]}}\""
+        "{script}\nCOMP_WORDS=(tierbar di) COMP_CWORD=1 COMP_TYPE=9\n_clap_complete_tierbar tierbar di tierbar\necho \"${{COMPREPLY[@]}}\""
     );
-    let bash = Command::new("bash").args(["-c", &complete]).output();
+    // The script asks the program that is found.
+    let tierbar = program("tierbar");
+    let path = format!("{}:{}", tierbar.parent().unwrap().display(), env!("PATH"));
+    let mut bash = Command::new("bash");
+    let bash = bash.args(["-c", &complete]).env("PATH", path).output();
     let bash = within("bash", bash).await.unwrap();
     let offered = String::from_utf8(bash.stdout).unwrap();
     assert_eq!(offered.trim(), "diagnose", "{:?}", bash.stderr);

@@ -22,35 +22,28 @@ use tierbar_core::{
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List saved chats, pinned ones first, then the newest
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// List the chats whose title or messages have these words
     Search {
         /// Words, the last of which may be the beginning of one
         #[arg(required = true)]
         words: Vec<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
-    /// Print a chat as Markdown
+    /// Print a chat as Markdown, or with --json all of its branches
     Show {
         /// Chat ID
         id: String,
         /// Print the reasoning of answers too
         #[arg(long)]
         reasoning: bool,
-        /// Print JSON with all branches
-        #[arg(long)]
-        json: bool,
     },
     /// Save a chat in a file
     Export {
@@ -72,9 +65,6 @@ enum Command {
         /// Files
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// Delete a chat
     Delete {
@@ -90,24 +80,20 @@ enum Command {
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running_or_own(home).await?;
+    let json = args.json;
     let outcome = match args.command {
-        None => list(&client, None, false).await,
-        Some(Command::List { json }) => list(&client, None, json).await,
-        Some(Command::Search { words, json }) => list(&client, Some(words.join(" ")), json).await,
-        Some(Command::Show {
-            id,
-            reasoning,
-            json,
-        }) => show(&client, &id, reasoning, json).await,
+        None | Some(Command::List) => list(&client, None, json).await,
+        Some(Command::Search { words }) => list(&client, Some(words.join(" ")), json).await,
+        Some(Command::Show { id, reasoning }) => show(&client, &id, reasoning, json).await,
         Some(Command::Export {
             id,
             all,
             format,
             output,
-        }) => save(&client, id.filter(|_| !all), &format, &output).await,
-        Some(Command::Import { files, json }) => import(&client, &files, json).await,
-        Some(Command::Delete { id }) => delete(&client, &id).await,
-        Some(Command::Restore { id }) => restore(&client, &id).await,
+        }) => save(&client, id.filter(|_| !all), &format, &output, json).await,
+        Some(Command::Import { files }) => import(&client, &files, json).await,
+        Some(Command::Delete { id }) => delete(&client, &id, json).await,
+        Some(Command::Restore { id }) => restore(&client, &id, json).await,
     };
     client.close().await;
     outcome
@@ -180,6 +166,7 @@ async fn save(
     id: Option<String>,
     format: &str,
     folder: &Path,
+    json: bool,
 ) -> Result<(), Error> {
     let ids: Vec<String> = match id {
         Some(id) => vec![id],
@@ -204,11 +191,15 @@ async fn save(
             export::markdown(&chat, false)
         };
         let path = write(folder, &export::file_name(&chat), extension, &text)?;
-        output::line(&path.display().to_string());
+        let path = path.display().to_string();
+        output::line(&if json {
+            json!({"file": path}).to_string()
+        } else {
+            path.clone()
+        });
         let parts = chat.messages.iter().flat_map(|message| &message.parts);
         let files = parts.filter(|part| part.file().is_some()).count();
         if files > 0 {
-            let path = path.display();
             output::error_line(&format!(
                 "{path} has the names of {files} attached files, not the files."
             ));
@@ -304,17 +295,26 @@ fn plural(count: u64, one: &'static str, many: &'static str) -> &'static str {
     if count == 1 { one } else { many }
 }
 
-async fn delete(client: &Client, id: &str) -> Result<(), Error> {
+async fn delete(client: &Client, id: &str, json: bool) -> Result<(), Error> {
     client.delete(&admin(&["chats", id], &[])).await?;
+    if json {
+        output::line(&json!({"id": id, "deleted": true}).to_string());
+        return Ok(());
+    }
     output::line(&format!(
         "Deleted the chat. For ten minutes, you can restore it with: tierbar chats restore {id}"
     ));
     Ok(())
 }
 
-async fn restore(client: &Client, id: &str) -> Result<(), Error> {
+async fn restore(client: &Client, id: &str, json: bool) -> Result<(), Error> {
     let path = admin(&["chats", id, "restore"], &[]);
-    let chat: ChatSummary = read(client.post(&path, &json!({})).await?)?;
+    let answer = client.post(&path, &json!({})).await?;
+    if json {
+        output::line(&answer.to_string());
+        return Ok(());
+    }
+    let chat: ChatSummary = read(answer)?;
     output::line(&format!("Restored \"{}\".", title(&chat)));
     Ok(())
 }

@@ -15,6 +15,36 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "sudo tierbar service install --before-login --yes",
         ],
     ),
+    ("chats", &["tierbar chats"]),
+    ("chats list", &["tierbar chats list --json"]),
+    ("chats search", &["tierbar chats search lentil soup"]),
+    (
+        "chats show",
+        &["tierbar chats show 5f2b0c1e-8f1e-4a52-9a45-2f6f7a0c9d11 --reasoning"],
+    ),
+    (
+        "chats export",
+        &[
+            "tierbar chats export 5f2b0c1e-8f1e-4a52-9a45-2f6f7a0c9d11",
+            "tierbar chats export --all --format json --output ~/Chats",
+        ],
+    ),
+    (
+        "chats import",
+        &["tierbar chats import ~/Downloads/conversations.json"],
+    ),
+    (
+        "chats delete",
+        &["tierbar chats delete 5f2b0c1e-8f1e-4a52-9a45-2f6f7a0c9d11"],
+    ),
+    (
+        "chats restore",
+        &["tierbar chats restore 5f2b0c1e-8f1e-4a52-9a45-2f6f7a0c9d11"],
+    ),
+    (
+        "requests",
+        &["tierbar requests", "tierbar requests -n 100 --json"],
+    ),
     ("link", &["tierbar link", "open \"$(tierbar link)\""]),
     ("service status", &["tierbar service status"]),
     ("service uninstall", &["tierbar service uninstall"]),
