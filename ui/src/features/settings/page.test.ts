@@ -558,6 +558,15 @@ describe('tier settings', () => {
     expect(patches()[1]).toEqual({ tiers: { fast: { pinned: true } } });
   });
 
+  it('set how many models may be loaded', async () => {
+    await open('#tiers');
+    const most = await screen.findByTestId<HTMLSelectElement>('settings-max-loaded');
+    expect(most.value).toBe('auto');
+    await fireEvent.change(most, { target: { value: '2' } });
+    await until(() => patches().length === 1);
+    expect(patches()).toEqual([{ policy: { max_loaded: 2 } }]);
+  });
+
   it('set the home tier and the switching delay', async () => {
     await open('#tiers');
     await fireEvent.change(await screen.findByTestId('settings-home'), { target: { value: 'fast' } });
