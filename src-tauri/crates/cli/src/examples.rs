@@ -68,7 +68,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "log",
         &["tierbar log --follow", "tierbar log --tier heavy -n 20"],
     ),
-    ("models", &["tierbar models", "tierbar models show"]),
+    ("models", &["tierbar models"]),
     ("models list", &["tierbar models list --json"]),
     (
         "models fit",
