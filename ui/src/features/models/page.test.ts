@@ -707,6 +707,14 @@ describe('a model’s page', () => {
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'o/known:Q8_0', anyway: true }]);
   });
 
+  it('shows its own downloads alone', async () => {
+    catalog = [known()];
+    downloads = [download('known', { reference: 'o/known:Q4_K_M' }), download('other')];
+    const page = within(await openPage('known'));
+    expect(page.getByRole('progressbar', { name: 'Download of known-Q4_K_M' })).toBeTruthy();
+    expect(screen.getAllByTestId('download')).toHaveLength(1);
+  });
+
   it('has what is installed of it, with its actions', async () => {
     catalog = [known()];
     const speed = { low: 20, high: 30, active_bytes: 1, paged_bytes: 0, measured: 25, error: 0 };
