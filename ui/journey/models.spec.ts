@@ -138,10 +138,10 @@ test('a download continues after a restart of its host, on both pages', async ({
   expect(await received(host), 'what had arrived before').toBeGreaterThan(10_000_000);
   await expect(models.getByTestId('download')).toHaveAttribute('data-state', 'done');
   await expect(chat.getByTestId('strip-download')).toBeHidden();
-  await expect(chat.getByTestId('starter-use')).toHaveText(`Use ${ID}`);
+  await expect(chat.getByTestId('welcome-use')).toHaveText('Try the Demo Model');
   expect(await sha256(host.model(STARTER))).toBe(SHA256);
-  await chat.getByTestId('starter-use').click();
-  await expect(chat.getByTestId('starter')).toBeHidden();
+  await chat.getByTestId('welcome-use').click();
+  await expect(chat.getByTestId('welcome-use')).toHaveCount(0);
   await ask(chat, 'Say hello.');
   await expect(chat.getByTestId('answer-stats')).toContainText(ID);
 });

@@ -709,10 +709,13 @@ describe('a model’s page', () => {
 
   it('shows its own downloads alone', async () => {
     catalog = [known()];
-    downloads = [download('known', { reference: 'o/known:Q4_K_M' }), download('other')];
+    downloads = [download('known', { reference: 'o/known:Q8_0' }), download('other')];
     const page = within(await openPage('known'));
     expect(page.getByRole('progressbar', { name: 'Download of known-Q4_K_M' })).toBeTruthy();
     expect(screen.getAllByTestId('download')).toHaveLength(1);
+    // The page is about the quant that comes, and does not offer it again.
+    expect(page.queryByTestId('offer-get')).toBeNull();
+    expect(page.getByTestId('fit-details').textContent).toContain('It needs 20 GB');
   });
 
   it('has what is installed of it, with its actions', async () => {
