@@ -781,13 +781,16 @@ describe('the hub', () => {
         });
       return null;
     };
+    catalog = [catalogModel('Coder', { repository: 'o/r-GGUF', about: 'Code.' })];
     await open();
     await look('coder');
     const result = await screen.findByTestId('hub-result');
+    expect(result.textContent).toContain('Code.');
     expect(result.textContent).toContain('12,345 downloads · 6 likes · updated 2026-05-01');
     await fireEvent.click(result);
     const select = await screen.findByTestId<HTMLSelectElement>('offer-quant');
     expect(select.value).toBe('o/r-GGUF:Q4_K_M');
+    expect(offer('o/r-GGUF').textContent).toContain('Code.');
     expect(offer('o/r-GGUF').textContent).toContain('requires a Hugging Face token');
     await fireEvent.click(screen.getByTestId('hub-back'));
     await screen.findByTestId('hub-result');
