@@ -86,13 +86,13 @@ test('a model is found, downloaded, verified, used and removed', async ({ models
   expect(await sha256(host.model(STARTER))).toBe(SHA256);
 
   const row = models.locator(`[data-testid=local-model][data-model="${ID}"]`);
-  await expect(row).toContainText('98 MB · Q4_1');
+  await expect(row).toContainText('98 MB');
   await row.getByTestId('model-more').click();
   await models.getByTestId('model-verify').click();
   await expect(row.getByTestId('model-outcome')).toContainText('Verified');
   await row.getByTestId('model-use').click();
   await models.getByTestId('use-fast').click();
-  await expect(row.locator('.tier')).toHaveText('fast');
+  await expect(row.locator('.tier')).toHaveText('Fast');
 
   const opened = models.waitForEvent('popup');
   await models.getByTestId('open-chat').click();
@@ -102,7 +102,7 @@ test('a model is found, downloaded, verified, used and removed', async ({ models
   await expect(chat.getByTestId('answer-stats')).toContainText(ID);
 
   await row.getByTestId('model-more').click();
-  await expect(models.getByTestId('model-remove')).toContainText('Loaded in fast. Unload it first.');
+  await expect(models.getByTestId('model-remove')).toContainText('Loaded in Fast. Unload it first.');
   await models.keyboard.press('Escape');
   await chat.getByTestId('tier-picker').click();
   await chat.getByTestId('tier-stop-fast').click();
@@ -138,10 +138,10 @@ test('a download continues after a restart of its host, on both pages', async ({
   expect(await received(host), 'what had arrived before').toBeGreaterThan(10_000_000);
   await expect(models.getByTestId('download')).toHaveAttribute('data-state', 'done');
   await expect(chat.getByTestId('strip-download')).toBeHidden();
-  await expect(chat.getByTestId('starter-use')).toHaveText(`Use ${ID}`);
+  await expect(chat.getByTestId('welcome-use')).toHaveText('Try the Demo Model');
   expect(await sha256(host.model(STARTER))).toBe(SHA256);
-  await chat.getByTestId('starter-use').click();
-  await expect(chat.getByTestId('starter')).toBeHidden();
+  await chat.getByTestId('welcome-use').click();
+  await expect(chat.getByTestId('welcome-use')).toHaveCount(0);
   await ask(chat, 'Say hello.');
   await expect(chat.getByTestId('answer-stats')).toContainText(ID);
 });
@@ -187,8 +187,10 @@ test('without a network the catalog still shows what fits', async ({ models, hub
   await expect(heavy.getByTestId('fit-chip')).toBeVisible();
   await heavy.getByTestId('fit-chip').click();
   await expect(heavy.getByTestId('fit-details')).toContainText('Largest context');
-  await heavy.getByTestId('published-toggle').click();
-  await expect(heavy.getByTestId('published').getByRole('link').first()).toHaveAttribute('href', /^https:/);
+  await heavy.getByTestId('offer-page-link').click();
+  await expect(models.getByTestId('published').getByRole('link').first()).toHaveAttribute('href', /^https:/);
+  await models.getByTestId('model-back').click();
+  await expect(heavy.getByTestId('offer-page-link')).toBeFocused();
   await models.getByTestId('catalog-refresh').click();
   const outcome = models.getByTestId('catalog-outcome').getByTestId('error-banner');
   await expect(outcome).toHaveAttribute('data-code', 'unreachable');

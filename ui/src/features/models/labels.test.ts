@@ -68,12 +68,13 @@ describe('a download’s text', () => {
 
 describe('a context', () => {
   it('is written as on model cards if round', () => {
-    expect([8192, 131072, 1048576, 1536, 2000].map(contextLabel)).toEqual([
+    expect([8192, 131072, 1048576, 1536, 2000, 512].map(contextLabel)).toEqual([
       '8K',
       '128K',
       '1M',
       '1.5K',
       '2,000',
+      '512',
     ]);
   });
 });

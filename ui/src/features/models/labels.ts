@@ -197,7 +197,7 @@ export function stem(file: string): string {
 
 /** Formats a context as model cards do, such as 128K. */
 export function contextLabel(tokens: number): string {
-  if (tokens % 512 !== 0) return count(tokens);
+  if (tokens < 1024 || tokens % 512 !== 0) return count(tokens);
   return tokens % 2 ** 20 === 0 ? `${tokens / 2 ** 20}M` : `${tokens / 1024}K`;
 }
 

@@ -58,8 +58,8 @@ afterEach(() => {
   location.hash = '';
 });
 
-async function open() {
-  location.hash = '#models';
+async function start(hash: string) {
+  location.hash = hash;
   app = startApp({
     connection: async () => ({ url: '' }),
     openSettings: async () => {},
@@ -68,8 +68,18 @@ async function open() {
   render(Root, { app });
   await until(() => network.eventStreams.length === 1);
   network.eventStreams[0]?.event('snapshot', { ...STATUS, downloads });
+}
+
+async function open() {
+  await start('#models');
   await screen.findByTestId('find');
   await until(() => screen.queryByTestId('add-folder'));
+}
+
+/** Opens the page of one model. */
+async function openPage(id: string): Promise<HTMLElement> {
+  await start(`#models/${id}`);
+  return await screen.findByTestId('model-page');
 }
 
 function now(...list: DownloadStatus[]) {
@@ -92,7 +102,7 @@ describe('images and sound', () => {
 
   it('come with a model, and can be left out', async () => {
     catalog = [catalogModel('Gemma', { projector: offerOf })];
-    await open();
+    await openPage('gemma');
     const box = await screen.findByTestId<HTMLInputElement>('offer-media');
     expect(box.checked).toBe(true);
     expect(box.closest('label')?.textContent?.replaceAll('\u00a0', ' ').trim()).toBe(
@@ -217,7 +227,7 @@ describe('installed models', () => {
     expect(screen.queryByText('gone')).toBeNull();
   });
 
-  it('show size, quant, keeper and fit, and the plan on a click', async () => {
+  it('show what they are for, size, keeper and fit, and the plan on a click', async () => {
     models = [
       localModel('smol', {
         keeper: 'lm_studio',
@@ -232,9 +242,10 @@ describe('installed models', () => {
     ];
     await open();
     const row = local('smol');
-    expect(row.textContent).toMatch(/smol.*LM Studio.*fast.*98 MB · Q4_1 · 8K context/s);
+    expect(row.textContent).toMatch(/smol.*Fast.*LM Studio.*Chat\..*Tight · 98 MB.*8K context/s);
+    expect(row.textContent).not.toContain('Q4_1');
     const chip = within(row).getByTestId('fit-chip');
-    expect(chip.getAttribute('aria-label')).toBe('Estimated: Tight. Memory details of smol');
+    expect(chip.getAttribute('aria-label')).toBe('Tight · 98 MB. Memory details of smol');
     expect(chip.getAttribute('aria-expanded')).toBe('false');
     await fireEvent.click(chip);
     expect(document.getElementById(chip.getAttribute('aria-controls') ?? '')).toBe(
@@ -272,7 +283,7 @@ describe('installed models', () => {
     await until(() => bodies('PATCH', '/tierbar/v1/config').length === 1);
     expect(bodies('PATCH', '/tierbar/v1/config')).toEqual([{ tiers: { fast: modelPatch('gemma') } }]);
     expect(screen.queryByRole('menu')).toBeNull();
-    await until(() => local('gemma').textContent?.includes('fast'));
+    await until(() => local('gemma').textContent?.includes('Fast'));
   });
 
   it('name what a tier loses by a new model, and bring it back', async () => {
@@ -343,7 +354,7 @@ describe('installed models', () => {
     await open();
     await fireEvent.click(screen.getByRole('button', { name: 'Actions for gemma' }));
     await fireEvent.click(screen.getByTestId('model-remove'));
-    expect(screen.getByRole('dialog').textContent).toContain('Left without a model: fast.');
+    expect(screen.getByRole('dialog').textContent).toContain('Left without a model: Fast.');
     expect(network.sent('DELETE', '/tierbar/v1/models/gemma')).toHaveLength(0);
     await fireEvent.click(screen.getByTestId('confirm'));
     await screen.findByTestId('library-empty');
@@ -371,7 +382,7 @@ describe('installed models', () => {
   it.each([
     ['of another app', { keeper: 'ollama' as const }, 'Managed by Ollama'],
     ['of an added folder', { keeper: 'folder' as const }, 'a folder that you added'],
-    ['loaded in a tier', { tiers: ['primary'] }, 'Loaded in primary'],
+    ['loaded in a tier', { tiers: ['primary'] }, 'Loaded in Everyday'],
   ])('%s cannot be removed, with the reason', async (_name, parts, why) => {
     models = [localModel('gemma', parts)];
     await open();
@@ -466,13 +477,12 @@ describe('available models', () => {
       'Find a Model',
       'Recommended Models',
       'Small Models to Try',
-      'Hard Questions (heavy)',
+      'Deep: Hard Questions',
     ]);
     const row = offer('Big');
-    expect(row.textContent).toMatch(/default.*Apache-2\.0 · o\/big-GGUF.*Reads from disk.*estimated/s);
-    expect(within(row).getByTestId<HTMLSelectElement>('offer-quant').selectedOptions[0]?.text).toBe(
-      'Q2_K, 5 GB, reads from disk, recommended',
-    );
+    expect(row.textContent).toMatch(/Good at something\..*Reads from disk · 5 GB.*Text · 8K context/s);
+    expect(row.textContent).not.toContain('Q2_K');
+    expect(within(offer('Starter')).getByTestId('fit-chip').textContent?.trim()).toBe('Fits · 5 GB');
     await fireEvent.click(within(row).getByRole('button', { name: 'Download Big Q2_K' }));
     await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'o/big-GGUF:Q2_K' }]);
@@ -484,7 +494,7 @@ describe('available models', () => {
 
   it('show why one is too large, an alternative, and ask first', async () => {
     catalog = [big()];
-    await open();
+    await openPage('big');
     const quant = await screen.findByTestId<HTMLSelectElement>('offer-quant');
     await fireEvent.change(quant, { target: { value: 'o/big-GGUF:Q4_K_M' } });
     expect(screen.getByTestId('offer-why').textContent).toContain(
@@ -548,12 +558,10 @@ describe('available models', () => {
         quants: [offered('o/known:Q4', { recommended: true }), offered('o/known:Q8', { sha256: 'ab' })],
       }),
     ];
-    await open();
-    expect((await screen.findByTestId('abilities')).textContent).toBe(
-      'Text and images · thinking · tools · 256K context',
+    const page = await openPage('known');
+    expect(within(page).getByTestId('model-facts').textContent).toMatch(
+      /Takes.*Text and images.*Thinks before it answers, calls tools.*256K tokens.*Apache-2\.0.*o\/Known-GGUF/s,
     );
-    expect(screen.queryByTestId('published')).toBeNull();
-    await fireEvent.click(screen.getByRole('button', { name: 'Published Figures' }));
     const figures = within(screen.getByTestId('published'));
     expect(
       figures.getByRole('row', { name: 'Apple M4, 16 GB Q4_K_M, llama.cpp 20.9 tok/s github.com' }),
@@ -561,9 +569,9 @@ describe('available models', () => {
     expect(figures.getByRole('row', { name: 'MMLU-Pro 48.3 % huggingface.co' })).toBeTruthy();
     const link = figures.getByRole<HTMLAnchorElement>('link', { name: 'github.com' });
     expect([link.href, link.target]).toEqual(['https://github.com/a/b/issues/3', '_blank']);
-    expect(figures.getByTestId('checksum').textContent).toContain('The list has no checksum of this file.');
+    expect(screen.getByTestId('checksum').textContent).toContain('The list has no checksum of Q4.');
     await fireEvent.change(screen.getByTestId('offer-quant'), { target: { value: 'o/known:Q8' } });
-    expect(figures.getByTestId('checksum').textContent).toContain('The checksum of this file is known.');
+    expect(screen.getByTestId('checksum').textContent).toContain('The checksum of Q8 is known.');
   });
 
   it('are updated from the hub only on request', async () => {
@@ -609,6 +617,140 @@ describe('available models', () => {
   });
 });
 
+describe('the disk', () => {
+  it('shows what models take and what is free', async () => {
+    models = [
+      localModel('gemma', { size_bytes: 3_000_000_000 }),
+      localModel('smol', { keeper: 'ollama', size_bytes: 1_000_000_000 }),
+    ];
+    answer = ({ path }) =>
+      path === '/tierbar/v1/setup/folder?path=%2Fdata%2Fmodels'
+        ? Response.json({ path: '/data/models', disk: '1', free_bytes: 16_000_000_000, room_bytes: 1 })
+        : null;
+    await open();
+    const bar = await screen.findByRole('img', { name: 'Models take 4 GB, and 16 GB is free.' });
+    expect([...bar.children].map((part) => (part as HTMLElement).style.width)).toEqual(['15%', '5%', '80%']);
+    expect(screen.getByTestId('disk-use').textContent).toMatch(
+      /Tierbar’s models\s+3 GB.*Other apps and folders\s+1 GB.*Free\s+16 GB/s,
+    );
+  });
+
+  it('leaves the sum of the models where its room is unknown', async () => {
+    models = [localModel('gemma')];
+    answer = ({ path }) =>
+      path.includes('/setup/folder') ? refusal(400, 'bad_request', 'it is gone') : null;
+    await open();
+    await until(() => screen.queryByTestId('disk-use')?.textContent?.trim() === 'Models take 98 MB.');
+    expect(screen.queryByRole('img')).toBeNull();
+  });
+});
+
+describe('a model’s page', () => {
+  const known = (parts: Partial<CatalogModel> = {}) =>
+    catalogModel('Known', {
+      tier: 'primary',
+      default: true,
+      quants: [
+        offered('o/known:Q8_0', { file: 'known-Q8_0.gguf', size_bytes: 9_000_000_000, fit: refused() }),
+        offered('o/known:Q4_K_M', { file: 'known-Q4_K_M.gguf', recommended: true, reason: 'It fits.' }),
+      ],
+      ...parts,
+    });
+
+  it('opens from its row with the focus on its name, and leads back to the row', async () => {
+    catalog = [known()];
+    await open();
+    const link = within(await waitFor(() => offer('Known'))).getByRole('link', { name: 'Known' });
+    expect(within(offer('Known')).getByTestId('fit-chip').textContent?.trim()).toBe('Recommended · 5 GB');
+    await fireEvent.click(link);
+    const heading = await screen.findByRole('heading', { level: 1, name: 'Known' });
+    expect(document.activeElement).toBe(heading);
+    expect(screen.queryByTestId('find')).toBeNull();
+    await fireEvent.click(screen.getByTestId('model-back'));
+    await screen.findByTestId('find');
+    await until(() => document.activeElement?.textContent === 'Known');
+  });
+
+  it('keeps a search until its return', async () => {
+    catalog = [known()];
+    answer = ({ path }) => (path.includes('/hub/search') ? Response.json({ models: [] }) : null);
+    await open();
+    await fireEvent.input(screen.getByTestId('find'), { target: { value: 'coder' } });
+    await fireEvent.click(screen.getByTestId('find-submit'));
+    await screen.findByText('No models with GGUF files match “coder”.');
+    location.hash = '#models/known';
+    await screen.findByTestId('model-page');
+    location.hash = '#models';
+    await screen.findByText('No models with GGUF files match “coder”.');
+    await fireEvent.click(screen.getByTestId('find-clear'));
+    expect(screen.getByTestId<HTMLInputElement>('find').value).toBe('');
+    expect(document.activeElement).toBe(screen.getByTestId('find'));
+  });
+
+  it('has its quants from small to large, and downloads the chosen one', async () => {
+    catalog = [known()];
+    const page = within(await openPage('known'));
+    const rows = within(page.getByTestId('quants')).getAllByRole('row').slice(1);
+    expect(rows.map((row) => [...row.children].map((cell) => cell.textContent?.trim()))).toEqual([
+      ['Q4_K_M', '5 GB', 'FitsRecommended', 'Chosen'],
+      ['Q8_0', '9 GB', 'Too large', 'Use This'],
+    ]);
+    expect(page.getByTestId('quant-reason').textContent).toBe('Q4_K_M: It fits.');
+    await fireEvent.click(page.getByRole('button', { name: 'Use Known Q8_0', hidden: true }));
+    expect(page.getByTestId<HTMLSelectElement>('offer-quant').value).toBe('o/known:Q8_0');
+    expect(page.getByTestId('fit-details').textContent).toContain(
+      'It needs 20 GB and models may take 12 GB.',
+    );
+    await fireEvent.click(page.getByTestId('offer-get'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
+    expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'o/known:Q8_0', anyway: true }]);
+  });
+
+  it('shows its own downloads alone', async () => {
+    catalog = [known()];
+    downloads = [download('known', { reference: 'o/known:Q8_0' }), download('other')];
+    const page = within(await openPage('known'));
+    expect(page.getByRole('progressbar', { name: 'Download of known-Q4_K_M' })).toBeTruthy();
+    expect(screen.getAllByTestId('download')).toHaveLength(1);
+    // The page is about the quant that comes, and does not offer it again.
+    expect(page.queryByTestId('offer-get')).toBeNull();
+    expect(page.getByTestId('fit-details').textContent).toContain('It needs 20 GB');
+  });
+
+  it('has what is installed of it, with its actions', async () => {
+    catalog = [known()];
+    const speed = { low: 20, high: 30, active_bytes: 1, paged_bytes: 0, measured: 25, error: 0 };
+    models = [localModel('Known-Q5_K_M', { tiers: ['primary'], fit: verdict({ speed }) })];
+    const page = within(await openPage('Known-Q5_K_M'));
+    await page.findByText('Good at something.');
+    expect(page.getByRole('heading', { level: 1 }).textContent).toBe('Known');
+    expect(page.getByTestId('local-model').textContent).toMatch(
+      /Q4_1.*Everyday.*98 MB · Known-Q5_K_M\.gguf/s,
+    );
+    expect(page.getByTestId('speed-here').textContent?.trim()).toBe(
+      'On this computer: 25.0 tok/s measured, as expected',
+    );
+    expect(page.queryByTestId('offer')).toBeNull();
+    await fireEvent.click(page.getByTestId('model-use'));
+    expect(screen.getByTestId('use-primary').textContent).toContain('Everyday');
+  });
+
+  it('says that a model cannot chat', async () => {
+    models = [localModel('base', { account: account({ chat_template: false }) })];
+    const page = await openPage('base');
+    expect(page.textContent).toContain('Not a chat model');
+    expect(page.textContent).toContain('Continues a text. The file has no chat template.');
+  });
+
+  it('of an unknown model leads to the others', async () => {
+    await start('#models/gone%2Fmodel');
+    const message = await screen.findByTestId('model-unknown');
+    expect(message.textContent).toContain('“gone/model” is neither installed nor in the list of models.');
+    expect(within(message).getByRole('link').getAttribute('href')).toBe('#models');
+  });
+});
+
 describe('the hub', () => {
   async function look(text: string) {
     await fireEvent.input(screen.getByTestId('find'), { target: { value: text } });
@@ -639,13 +781,16 @@ describe('the hub', () => {
         });
       return null;
     };
+    catalog = [catalogModel('Coder', { repository: 'o/r-GGUF', about: 'Code.' })];
     await open();
     await look('coder');
     const result = await screen.findByTestId('hub-result');
+    expect(result.textContent).toContain('Code.');
     expect(result.textContent).toContain('12,345 downloads · 6 likes · updated 2026-05-01');
     await fireEvent.click(result);
     const select = await screen.findByTestId<HTMLSelectElement>('offer-quant');
     expect(select.value).toBe('o/r-GGUF:Q4_K_M');
+    expect(offer('o/r-GGUF').textContent).toContain('Code.');
     expect(offer('o/r-GGUF').textContent).toContain('requires a Hugging Face token');
     await fireEvent.click(screen.getByTestId('hub-back'));
     await screen.findByTestId('hub-result');
@@ -678,6 +823,16 @@ describe('the hub', () => {
     await fireEvent.click(screen.getByTestId('retry'));
     await screen.findByText('No models with GGUF files match “coder”.');
     expect(screen.queryByTestId('error-banner')).toBeNull();
+  });
+});
+
+describe('an empty library', () => {
+  it('leads to the models to download', async () => {
+    Element.prototype.scrollIntoView = () => {};
+    catalog = [catalogModel('Starter')];
+    await open();
+    await fireEvent.click(await screen.findByTestId('library-empty-show'));
+    expect(document.activeElement?.textContent).toBe('Starter');
   });
 });
 

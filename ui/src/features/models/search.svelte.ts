@@ -10,6 +10,8 @@ export type SearchResult =
 
 /** Owns one search. A new search replaces the previous one. */
 export class ModelSearch {
+  /** What was typed, which stays while a model's page is shown. */
+  text = $state('');
   result = $state.raw<SearchResult | null>(null);
   problem = $state.raw<ApiError | null>(null);
   searching = $state(false);
