@@ -537,6 +537,18 @@ describe('the chat page', () => {
     expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
   });
 
+  it('branches into a chat of its own name, with the focus in the composer', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.finish('stop', 1);
+    const button = await screen.findByTestId('fork');
+    button.focus();
+    await fireEvent.click(button);
+    await until(() => network.chats[1]?.title === 'Hello? (branch)');
+    await until(() => chats.current.id === network.chats[1]?.id && document.activeElement === composer());
+  });
+
   it('renames in place, deletes and undoes that', async () => {
     await open();
     const stream = await ask('Hello?');
