@@ -4,6 +4,7 @@ import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
+import { paletteEntries } from '../palette/entries';
 import { Chats } from './chats.svelte';
 import Root from './Root.svelte';
 
@@ -235,6 +236,7 @@ describe('the list of chats', () => {
     await fireEvent.change(screen.getByTestId('import-files'), { target: { files } });
     const report = await screen.findByTestId('import-report');
     expect(report.textContent).toContain('Imported 1 Chat');
+    expect(report.textContent).toContain('It has 2 messages.');
     expect(report.textContent).toContain('3 chats were here already.');
     expect(report.textContent).toContain('1 image: the file has none');
     await fireEvent.click(screen.getByText('Done'));
@@ -257,6 +259,14 @@ describe('the palette', () => {
     await fireEvent.keyDown(input(), { key: 'Enter' });
     await until(() => chats.current.id === 'c17');
     expect(screen.queryByTestId('palette')).toBeNull();
+  });
+
+  it('names the key of a new chat in the app alone', async () => {
+    await open(0);
+    const commands = { newChat() {}, open() {}, search() {}, importChats() {}, toggleSidebar() {} };
+    const keys = (platform: Platform) => paletteEntries({ ...app, platform }, chats, commands)[0]?.keys;
+    expect(keys(platform)).toBeUndefined();
+    expect(keys({ ...platform, closePopover: async () => {} })).toMatch(/N$/);
   });
 
   it('names the selected option, which arrows move', async () => {
