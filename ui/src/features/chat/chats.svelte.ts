@@ -83,8 +83,21 @@ export class Chats {
 
   startNew(): void {
     this.#file();
+    if (this.current === this.#blank && !this.#blank.busy && this.#blank.messages.length > 0)
+      this.#replaceRefused();
     if (this.#blank.messages.length === 0) this.#blank.model = this.current.model;
     this.current = this.#blank;
+  }
+
+  /** Its first message was refused, so that no chat has it: it is the next one's draft. */
+  #replaceRefused(): void {
+    const { draft, files, messages } = this.#blank;
+    this.#blank = new Conversation(this.#around);
+    const lost = messages.filter(({ role }) => role === 'user');
+    this.#blank.draft = [...lost.map(({ content }) => content), draft]
+      .filter((text) => text !== '')
+      .join('\n\n');
+    this.#blank.files = [...lost.flatMap(({ files }) => files), ...files];
   }
 
   async open(id: string): Promise<void> {
@@ -178,6 +191,9 @@ export class Chats {
       this.#upsert(chat);
       await this.open(chat.id);
       this.note({ text: 'This is a new chat with the messages up to there.' });
+      if (chat.title === '') return;
+      const body = { title: `${chat.title} (branch)` };
+      this.#upsert(await api.patch('/tierbar/v1/chats/{id}', { path: { id: chat.id }, body }));
     });
   }
 

@@ -299,6 +299,24 @@ describe('the chat history', () => {
     expect(chats.current.id).not.toBe('c1');
     expect(chats.current.messages.map(({ content }) => content)).toEqual(['First', '1']);
     expect(chats.list).toHaveLength(2);
+    expect(network.chats.map(({ title }) => title)).toEqual(['First', 'First (branch)']);
+    expect(chats.list.map(({ title }) => title)).toContain('First (branch)');
+  });
+
+  it('begins a new chat after the first message of one was refused, and keeps what was typed', async () => {
+    network.override = ({ method, path }) =>
+      method === 'POST' && path === '/tierbar/v1/chats' ? refusal(507, 'storage', 'the disk is full') : null;
+    const refused = chats.current;
+    refused.model = 'primary';
+    await refused.send('Hello?');
+    refused.draft = 'And more';
+    expect(refused.problem?.code).toBe('storage');
+    chats.startNew();
+    expect(chats.current).not.toBe(refused);
+    expect(chats.current.messages).toEqual([]);
+    expect(chats.current.problem).toBeNull();
+    expect(chats.current.model).toBe('primary');
+    expect(chats.current.draft).toBe('Hello?\n\nAnd more');
   });
 
   it('exports a chat', async () => {

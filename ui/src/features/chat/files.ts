@@ -20,6 +20,8 @@ const MIB = 2 ** 20;
 const MOST_BYTES = { image: 16 * MIB, audio: 16 * MIB, mp3: 4 * MIB, file: 2 * MIB, pdf: 32 * MIB };
 const MOST_TOGETHER = 20 * MIB;
 export const MOST_FILES = 20;
+/** Ends why a file is not sent, where Models has what to do. */
+export const ADD_IN_MODELS = 'Add Images and Sound to a model in Models.';
 /** The part of a context that the text of files may fill: the rest is for the chat and the answer. */
 const CONTEXT_SHARE = 0.5;
 /** Bytes of text to a token, as English and code have them. */
@@ -33,7 +35,7 @@ export async function readFile(file: File): Promise<QuestionFile> {
   const { name, size: bytes, type } = file;
   if (type === 'application/pdf' || /\.pdf$/i.test(name)) {
     check(file, MOST_BYTES.pdf, 'A PDF');
-    return textFile(name, bytes, await pdfText(file));
+    return textFile(name, await pdfText(file));
   }
   if (IMAGES.test(type)) {
     check(file, MOST_BYTES.image, 'An image');
@@ -55,13 +57,14 @@ export async function readFile(file: File): Promise<QuestionFile> {
   check(file, MOST_BYTES.file, 'A text file');
   const text = decoded(await file.arrayBuffer());
   if (text === null) throw new Error(`${name} is not a text, image or sound that Tierbar can read.`);
-  return textFile(name, bytes, text);
+  return textFile(name, text);
 }
 
-function textFile(name: string, bytes: number, text: string): QuestionFile {
+/** Only the text is sent, so its size counts. */
+function textFile(name: string, text: string): QuestionFile {
   const part: NewPart = { type: 'file', name, media_type: 'text/plain', text };
-  const tokens = tokensOf(new TextEncoder().encode(text).length);
-  return { kind: 'file', name, bytes, tokens, preview: null, part };
+  const bytes = new TextEncoder().encode(text).length;
+  return { kind: 'file', name, bytes, tokens: tokensOf(bytes), preview: null, part };
 }
 
 /** The text of a PDF, which is all that is sent of it. */
@@ -156,9 +159,7 @@ function notTaken(files: QuestionFile[], able: TierStatus[], all: TierStatus[]):
     const other = all.find(takes);
     const [only] = able;
     const what = able.length === 1 && only ? `${only.id} takes no ${words}.` : `No tier takes ${words}.`;
-    const hint = other
-      ? `Choose ${other.id}, which takes them.`
-      : 'Add Images and Sound to a model in Models.';
+    const hint = other ? `Choose ${other.id}, which takes them.` : ADD_IN_MODELS;
     return `${what} ${hint}`;
   }
   return null;

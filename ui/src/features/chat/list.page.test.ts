@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
 import { browser } from '../../testing/browser';
-import { Network, STATUS, until } from '../../testing/host';
+import { Network, refusal, STATUS, until } from '../../testing/host';
+import { paletteEntries } from '../palette/entries';
 import { Chats } from './chats.svelte';
 import Root from './Root.svelte';
 
@@ -26,7 +27,7 @@ afterEach(() => {
 });
 
 /** Opens the page with so many chats, the last of them first. */
-async function open(count: number) {
+async function open(count: number, listed = count > 0) {
   for (let number = 1; number <= count; number += 1)
     network.chats.push({
       id: `c${number}`,
@@ -49,7 +50,7 @@ async function open(count: number) {
   await until(() => network.eventStreams.length === 1);
   network.eventStreams[0]?.event('snapshot', STATUS);
   await screen.findByTestId('composer');
-  if (count > 0) await until(() => screen.queryAllByTestId('chat-item').length > 0);
+  if (listed) await until(() => screen.queryAllByTestId('chat-item').length > 0);
 }
 
 const opener = (name: string) => screen.getByRole('button', { name });
@@ -89,7 +90,8 @@ describe('the list of chats', () => {
     await press('F2');
     const title = await screen.findByTestId('chat-title-input');
     await fireEvent.input(title, { target: { value: 'Rivers' } });
-    await fireEvent.keyDown(title, { key: 'Enter' });
+    // Enter that ends the renaming does not press the button that gets the focus.
+    expect(await fireEvent.keyDown(title, { key: 'Enter' })).toBe(false);
     await until(() => network.chats[2]?.title === 'Rivers');
     await until(() => focused() === 'Rivers');
     await press('Delete');
@@ -97,6 +99,48 @@ describe('the list of chats', () => {
     expect(network.chats).toHaveLength(2);
     await press('z', { metaKey: true });
     await until(() => network.chats.length === 3);
+  });
+
+  it('opens and hides with the keyboard, in a narrow window over the chat', async () => {
+    browser({ narrow: true });
+    await open(1, false);
+    screen.getByTestId('sidebar-show').focus();
+    await fireEvent.click(screen.getByTestId('sidebar-show'));
+    await until(() => document.activeElement === screen.queryByTestId('sidebar-hide'));
+    await press('Escape');
+    await until(() => document.activeElement === screen.queryByTestId('sidebar-show'));
+    expect(screen.queryByTestId('sidebar-hide')).toBeNull();
+  });
+
+  it('shows an error without it, too, until that is closed', async () => {
+    await open(1);
+    network.override = ({ method }) =>
+      method === 'DELETE' ? refusal(507, 'storage', 'the disk is full') : null;
+    await chats.remove('c1');
+    await until(() => screen.queryByText('The disk is full.'));
+    await fireEvent.click(screen.getByTestId('sidebar-hide'));
+    expect((await screen.findByTestId('error-banner')).textContent).toContain('The disk is full.');
+    await fireEvent.click(screen.getByTestId('sidebar-show'));
+    await fireEvent.click(await screen.findByTestId('chats-problem-close'));
+    await until(() => screen.queryByText('The disk is full.') === null);
+    expect(screen.queryByTestId('error-banner')).toBeNull();
+  });
+
+  it('gives the focus to the composer once a deletion is undone', async () => {
+    await open(1);
+    await chats.remove('c1');
+    const undo = await screen.findByTestId('undo');
+    undo.focus();
+    await fireEvent.click(undo);
+    await until(
+      () => network.chats.length === 1 && document.activeElement === screen.getByTestId('composer'),
+    );
+  });
+
+  it('has no item but chats and their headings', async () => {
+    await open(1);
+    const list = screen.getByRole('list', { name: 'Chats' });
+    expect([...list.children].map((child) => child.getAttribute('role'))).toEqual([null, null]);
   });
 
   it('keeps a chat deleted after Escape', async () => {
@@ -192,6 +236,7 @@ describe('the list of chats', () => {
     await fireEvent.change(screen.getByTestId('import-files'), { target: { files } });
     const report = await screen.findByTestId('import-report');
     expect(report.textContent).toContain('Imported 1 Chat');
+    expect(report.textContent).toContain('It has 2 messages.');
     expect(report.textContent).toContain('3 chats were here already.');
     expect(report.textContent).toContain('1 image: the file has none');
     await fireEvent.click(screen.getByText('Done'));
@@ -214,6 +259,14 @@ describe('the palette', () => {
     await fireEvent.keyDown(input(), { key: 'Enter' });
     await until(() => chats.current.id === 'c17');
     expect(screen.queryByTestId('palette')).toBeNull();
+  });
+
+  it('names the key of a new chat in the app alone', async () => {
+    await open(0);
+    const commands = { newChat() {}, open() {}, search() {}, importChats() {}, toggleSidebar() {} };
+    const keys = (platform: Platform) => paletteEntries({ ...app, platform }, chats, commands)[0]?.keys;
+    expect(keys(platform)).toBeUndefined();
+    expect(keys({ ...platform, closePopover: async () => {} })).toMatch(/N$/);
   });
 
   it('names the selected option, which arrows move', async () => {

@@ -353,13 +353,14 @@ describe('the chat page', () => {
     await open();
     network.override = ({ path }) =>
       path.endsWith('/turns')
-        ? refusal(400, 'context_length_exceeded', '5,000 tokens do not fit 4,096.', 'Shorten it.')
+        ? refusal(400, 'context_length_exceeded', '5,000 tokens do not fit 4,096.', 'Set `context` higher.')
         : null;
     await type('Hello?');
     await fireEvent.click(screen.getByTestId('send'));
     const banner = await screen.findByTestId('error-banner');
     expect(banner.textContent).toContain('5,000 tokens do not fit 4,096.');
-    expect(banner.textContent).toContain('Shorten it.');
+    expect(banner.textContent).toContain('Set context higher.');
+    expect(banner.querySelector('code')?.textContent).toBe('context');
     network.override = () => null;
     await fireEvent.click(within(banner).getByTestId('retry'));
     await until(() => network.turns.length === 1);
@@ -458,6 +459,8 @@ describe('the chat page', () => {
     await screen.findByText('cat.png');
     expect(screen.getByTestId('file-trouble').textContent).toContain('No tier takes images.');
     expect(screen.getByTestId<HTMLButtonElement>('send').disabled).toBe(true);
+    await fireEvent.click(screen.getByTestId('trouble-models'));
+    expect(platform.openSettings).toHaveBeenLastCalledWith('models');
     await fireEvent.click(screen.getByLabelText('Remove cat.png'));
     expect(screen.queryByTestId('file-trouble')).toBeNull();
     const turn = await ask('');
@@ -535,6 +538,18 @@ describe('the chat page', () => {
     await fireEvent.click(screen.getByLabelText('Previous question'));
     expect(screen.getByTestId('message-user').textContent).toContain('Hello?');
     expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
+  });
+
+  it('branches into a chat of its own name, with the focus in the composer', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.finish('stop', 1);
+    const button = await screen.findByTestId('fork');
+    button.focus();
+    await fireEvent.click(button);
+    await until(() => network.chats[1]?.title === 'Hello? (branch)');
+    await until(() => chats.current.id === network.chats[1]?.id && document.activeElement === composer());
   });
 
   it('renames in place, deletes and undoes that', async () => {
@@ -672,8 +687,13 @@ describe('the status', () => {
       network.eventStreams[0]?.event('change', { guard: { ...STATUS.guard, ...change } });
     guard({ alarm: 'hold', why: 'memory is about to run out: 0.3 GB are available' });
     expect((await screen.findByTestId('alarm')).textContent).toContain('Memory is about to run out: 0.3 GB');
-    guard({ stance: 'paused', why: 'Tierbar is paused' });
+    guard({
+      stance: 'paused',
+      why: 'Tierbar is paused',
+      paused_until: new Date('2026-01-01T17:59:00').getTime(),
+    });
     const banner = await screen.findByTestId('paused');
+    expect(banner.textContent).toContain('Paused until 17:59.');
     expect(screen.queryByTestId('alarm')).toBeNull();
     await fireEvent.click(within(banner).getByText('Resume'));
     await until(() => network.sent('POST', '/tierbar/v1/resume').length === 1);

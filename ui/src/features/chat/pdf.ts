@@ -15,6 +15,8 @@ export async function textOfPdf(data: ArrayBuffer): Promise<string> {
     disableFontFace: true,
     isEvalSupported: false,
     stopAtErrors: false,
+    // Errors alone: its warnings are for those who write it.
+    verbosity: 0,
   });
   try {
     return await textOf(await task.promise);

@@ -102,19 +102,34 @@ describe('chat settings', () => {
     await change('temperature', '0.1');
     await fireEvent.click(await screen.findByTestId('preset-new'));
     await fireEvent.input(screen.getByTestId('preset-name'), { target: { value: 'Brief and exact' } });
+    const area = screen.getByTestId('chat-instructions');
     await fireEvent.click(screen.getByTestId('preset-save'));
-    await until(() => network.presets.length === 2);
+    await until(() => network.presets.length === 2 && document.activeElement === area);
     expect(network.presets[1]?.settings).toEqual({ ...settings, sampling: { temperature: 0.1 } });
     await fireEvent.click(await screen.findByTestId('preset-delete'));
-    await until(() => network.presets.length === 1);
+    await until(() => network.presets.length === 1 && document.activeElement === area);
+    screen.getByTestId('chat-settings-reset').focus();
+    await fireEvent.click(screen.getByTestId('chat-settings-reset'));
+    await until(() => document.activeElement === area);
+  });
+
+  it('take no value out of its range', async () => {
+    await open();
+    const report = vi.fn(() => false);
+    field('temperature').reportValidity = report;
+    await change('temperature', '-1');
+    expect(report).toHaveBeenCalledOnce();
+    expect(chats.current.settings.sampling).toEqual({});
+    await change('temperature', '0.5');
+    expect(chats.current.settings.sampling).toEqual({ temperature: 0.5 });
   });
 
   it('say why a value is refused', async () => {
     await open();
     await ask();
     network.override = ({ method }) =>
-      method === 'PATCH' ? refusal(400, 'bad_request', 'sampling.top_p: 2 is not between 0 and 1') : null;
-    await change('top_p', '2');
-    await screen.findByText('sampling.top_p: 2 is not between 0 and 1.');
+      method === 'PATCH' ? refusal(400, 'bad_request', 'sampling.top_p: this tier has none') : null;
+    await change('top_p', '0.5');
+    await screen.findByText('sampling.top_p: this tier has none.');
   });
 });

@@ -25,7 +25,7 @@ const CLAUDE: ClientSettings = {
     },
     { kind: 'file', place: '~/.claude/settings.json', text: '{"env": {}}', form: 'json' },
   ],
-  notes: ['Use either of the two.'],
+  notes: ['Use either of the two: `a` or `b`.'],
 };
 const CURL: ClientSettings = {
   ...CLAUDE,
@@ -93,6 +93,9 @@ it('shows the settings of an app that is found first, to copy', async () => {
   const app = await screen.findByTestId<HTMLSelectElement>('connect-app');
   expect(app.value).toBe('claude-code');
   const settings = screen.getByTestId('connect-settings');
+  expect([...settings.querySelectorAll('code')].map(({ textContent }) => textContent)).toEqual(
+    expect.arrayContaining(['a', 'b']),
+  );
   expect(settings.textContent).toContain('Use heavy as its model: Heavy takes tools');
   expect(screen.getByTestId('connect-warning').textContent).toContain('heavy has 12288.');
   expect(within(settings).getByText('export ANTHROPIC_MODEL=heavy')).toBeTruthy();

@@ -44,6 +44,7 @@ it('says what each chart shows, by the worst of each point', () => {
   const history: History = {
     step_seconds: 120,
     points: [
+      point(120 - 86_400),
       point(0, {
         models_bytes: spread(1000 * MIB, 3174 * MIB),
         ram_used_bytes: spread(5000 * MIB),
@@ -63,6 +64,8 @@ it('says what each chart shows, by the worst of each point', () => {
     decode: 'Answers were generated at up to 14.2 tok/s in the last 24 hours.',
     reads: 'The disk was read at up to 1.4 GB/s in the last 24 hours.',
   });
+  const young: History = { step_seconds: 120, points: history.points.slice(1) };
+  expect(summarize(young, columns(young), day).swap).toMatch(/^Swap was 310 MB at most from \d\d:\d\d on\.$/);
   const nothing: History = { step_seconds: 1, points: [] };
   expect(summarize(nothing, columns(nothing), day).memory).toBe('No readings in the last 24 hours.');
 });

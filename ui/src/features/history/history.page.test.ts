@@ -6,10 +6,14 @@ import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
 import Root from '../settings/Root.svelte';
 
-const drawn = vi.hoisted(() => ({ updates: 0 }));
+// biome-ignore lint/suspicious/noExplicitAny: uPlot's options, as given.
+const drawn = vi.hoisted(() => ({ updates: 0, options: [] as any[] }));
 vi.mock('uplot', () => ({
   default: class {
     static paths = {};
+    constructor(options: unknown) {
+      drawn.options.push(options);
+    }
     width = 0;
     setData() {
       drawn.updates += 1;
@@ -31,6 +35,7 @@ let app: App;
 beforeEach(() => {
   browser();
   drawn.updates = 0;
+  drawn.options = [];
   network = new Network();
 });
 afterEach(() => {
@@ -73,8 +78,8 @@ it('says in words what memory was, and reads it out under the arrow keys', async
   network.history = history(1_800_000_000, 4);
   await open();
   await screen.findByTestId('chart-memory');
-  expect(text('chart-memory-summary')).toBe(
-    'Models used 3 GB at most in the last 10 minutes. The dashed line is their budget, 12 GB.',
+  expect(text('chart-memory-summary')).toMatch(
+    /^Models used 3 GB at most from \d\d:\d\d:\d\d on\. The dashed line is their budget, 12 GB\.$/,
   );
   expect(text('chart-memory-read')).toBe('Models 3 GB Other apps 4 GB Available 9 GB');
   await fireEvent.keyDown(cursor(), { key: 'ArrowLeft' });
@@ -87,6 +92,45 @@ it('says in words what memory was, and reads it out under the arrow keys', async
   expect(cursor().getAttribute('aria-valuenow')).toBe('0');
   await fireEvent.keyDown(cursor(), { key: 'Escape' });
   expect(cursor().getAttribute('aria-valuetext')).toContain('Models 3 GB');
+});
+
+it('says since when there are readings, where they are younger than the span', async () => {
+  network.history = history(1_800_000_000, 601);
+  await open();
+  await screen.findByTestId('chart-memory');
+  expect(text('chart-swap-summary')).toBe('No swap was used in the last 10 minutes.');
+  app.feed.stop();
+  document.body.innerHTML = '';
+  network.eventStreams = [];
+  network.history = history(1_800_000_000, 300);
+  await open();
+  await screen.findByTestId('chart-memory');
+  expect(text('chart-swap-summary')).toMatch(/^No swap was used from \d\d:\d\d:00 on\.$/);
+});
+
+it('ends with the step of the last reading, also where there is one alone', async () => {
+  HTMLCanvasElement.prototype.getContext = () => ({}) as never;
+  const now = Math.floor(Date.now() / 1000);
+  network.history = { ...history(now - 1800, 1), step_seconds: 3600 };
+  network.log = [
+    {
+      id: 1,
+      at_ms: (now - 600) * 1000,
+      kind: 'ready',
+      tier: 'primary',
+      model: 'smol',
+      sentence: 'primary is ready',
+    },
+  ];
+  await open();
+  await until(() => drawn.options.length === 6);
+  await fireEvent.click(screen.getByTestId('range-30d'));
+  await until(() => screen.queryByTestId('timeline-primary')?.querySelector('button'));
+  await until(() => drawn.options.length === 12);
+  const { scales, series } = drawn.options.at(-1);
+  expect(scales.x.range()).toEqual([now + 1800 - 30 * 86_400, now + 1800]);
+  expect(series[1].points.show(null, 1, 0, 0)).toBe(true);
+  expect(series[1].points.show(null, 1, 0, 1)).toBe(false);
 });
 
 it('shows another span when chosen, and why it cannot', async () => {

@@ -14,6 +14,8 @@ export interface Series {
 
 export interface PlotOptions {
   range: Range;
+  /** Where it ends, in seconds since 1970. */
+  to: number;
   height: number;
   series: Series[];
   /** Formats a value beside its line. */
@@ -50,12 +52,13 @@ export class Plot {
       {
         width,
         height,
-        padding: [6, 8, 0, 0],
+        padding: [6, 28, 0, 0],
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
         select: { show: false, left: 0, top: 0, width: 0, height: 0 },
         scales: {
-          x: { range: (_, __, max) => [max - this.#options.range.minutes * 60, max] },
+          // Of a single reading, uPlot's own end is a day later.
+          x: { range: () => [this.#options.to - this.#options.range.minutes * 60, this.#options.to] },
           y: { range: (_, __, max) => [0, ticks?.at(-1) ?? Math.max(max * 1.08, 1)] },
         },
         axes: [
@@ -87,7 +90,10 @@ export class Plot {
             ...(look === 'bars'
               ? { paths: uPlot.paths.bars?.({ size: [1, 100, 2] }), fill: () => color(token) }
               : {}),
-            points: { show: false },
+            // A single reading has no line.
+            points: {
+              show: look !== 'bars' && ((_: uPlot, __: number, from: number, to: number) => from === to),
+            },
           })),
         ],
         hooks: { setCursor: [({ cursor }) => options.onpoint(cursor.idx ?? null)] },
@@ -97,7 +103,7 @@ export class Plot {
     );
   }
 
-  update(at: number[], options: Pick<PlotOptions, 'series' | 'range'>): void {
+  update(at: number[], options: Pick<PlotOptions, 'series' | 'range' | 'to'>): void {
     Object.assign(this.#options, options);
     this.#plot.setData([at, ...options.series.map(({ values }) => values)]);
   }

@@ -1,10 +1,11 @@
 import { fileSize, memory, speed } from '../../lib/format';
 import type { History } from '../../platform/openapi';
 import { type Columns, most, PRESSURES, peak } from './columns';
-import type { Range } from './range';
+import { type Range, timeIn } from './range';
 
 /** What each chart shows, in a sentence: the greatest figures of the span. */
-export function summarize(history: History, columns: Columns, { words }: Range) {
+export function summarize(history: History, columns: Columns, range: Range) {
+  const words = spanOf(history, range);
   const models = peak(history, (point) => point.models_bytes);
   const used = peak(history, (point) => point.ram_used_bytes);
   const swap = peak(history, (point) => point.swap_used_bytes);
@@ -44,4 +45,12 @@ export function summarize(history: History, columns: Columns, { words }: Range) 
       decode === null ? `No answers ${words}.` : `Answers were generated at up to ${speed(decode)} ${words}.`,
     reads: reads === null ? none : `The disk was read at up to ${fileSize(reads)}/s ${words}.`,
   };
+}
+
+/** Says when the readings are from: those of a span that began before them tell nothing of its beginning. */
+function spanOf({ step_seconds, points }: History, range: Range): string {
+  const [first, last] = [points[0]?.at, points.at(-1)?.at];
+  if (first === undefined || last === undefined) return range.words;
+  const whole = first <= last - range.minutes * 60 + 2 * step_seconds;
+  return whole ? range.words : `from ${timeIn(range, first)} on`;
 }

@@ -76,6 +76,13 @@ it('turns them on one by one, and says that the browser refuses them', async () 
   expect(screen.getByTestId('notifications-denied').textContent).toContain('does not show notifications');
 });
 
+it('says nothing of a browser that refuses what nobody wants', async () => {
+  permission = 'denied';
+  await open();
+  await screen.findByTestId('settings-notify-downloads');
+  expect(screen.queryByTestId('notifications-denied')).toBeNull();
+});
+
 it('is absent where nothing can be shown', async () => {
   await open({});
   await screen.findByTestId('settings-hf-token');

@@ -47,7 +47,9 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
   ) => entries.push({ group, id: `${group} ${id}`, label, run, ...more });
 
   const command = add.bind(null, 'Commands');
-  command('new', 'New Chat', commands.newChat, { keys: `${key}N` });
+  // A browser keeps this key to itself.
+  const inApp = platform.closePopover !== undefined;
+  command('new', 'New Chat', commands.newChat, inApp ? { keys: `${key}N` } : {});
   command('search', 'Search Chats', commands.search, { keys: `${key}F`, words: 'find' });
   if (current.busy) command('stop', 'Stop Answer', () => current.stop(), { keys: `${key}.` });
   command('sidebar', 'Show or Hide Chats', commands.toggleSidebar, { words: 'sidebar' });

@@ -436,6 +436,14 @@ describe('tier settings', () => {
     expect(select.selectedOptions[0]?.text).toBe('lost.gguf (not found)');
   });
 
+  it('name a configured model outside of the model folders by its file', async () => {
+    (config.tiers.fast as { model: string }).model = '/Volumes/Disk/some.gguf';
+    await open('#tiers');
+    const select = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-model');
+    expect(select.selectedOptions[0]?.text).toBe('some.gguf (not in a model folder)');
+    expect(select.value).toBe('/Volumes/Disk/some.gguf');
+  });
+
   it('save a number, show a refusal at its field, and restore invalid input', async () => {
     await open('#tiers');
     const context = await screen.findByTestId<HTMLInputElement>('settings-tier-fast-context');

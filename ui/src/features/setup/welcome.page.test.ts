@@ -1,7 +1,14 @@
 import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { DownloadStatus, LibraryModel, SetupPlan, TierPlan, TierStatus } from '../../platform/openapi';
+import type {
+  DownloadStatus,
+  LibraryModel,
+  SetupPlan,
+  SpeedEstimate,
+  TierPlan,
+  TierStatus,
+} from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
 import { download, localModel, refused, verdict } from '../../testing/models';
@@ -108,6 +115,24 @@ describe('the first model', () => {
     now(download('primary', { reference: 'o/primary:Q4_K_M' }));
     await screen.findByRole('progressbar', { name: 'Download of Model of primary' });
     expect(screen.queryByTestId('welcome-model')).toBeNull();
+  });
+
+  it('is said to be slow where it is', async () => {
+    let high = 5.2;
+    const estimate = () => ({ low: 1.7, high }) as SpeedEstimate;
+    answer = ({ path }) =>
+      path === '/tierbar/v1/setup'
+        ? Response.json({ ...PLAN, tiers: [{ ...row('primary'), fit: verdict({ speed: estimate() }) }] })
+        : null;
+    await open();
+    const model = await screen.findByTestId('welcome-model');
+    expect(model.textContent).toContain('1.7 to 5.2 tok/s expected.');
+    expect(model.textContent).not.toContain('Slow');
+    high = 3.7;
+    network.eventStreams[0]?.event('change', { models_revision: 1 });
+    await until(() =>
+      screen.getByTestId('welcome-model').textContent?.includes('3.7 tok/s expected. Slow on this computer.'),
+    );
   });
 
   it('is not offered beside a download in progress, whatever started it', async () => {
