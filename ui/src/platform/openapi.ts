@@ -2483,7 +2483,6 @@ export interface components {
             /**
              * Format: int32
              * @description The most tokens of an answer, with its reasoning.
-             * @default null
              */
             max_tokens?: number | null;
         };
