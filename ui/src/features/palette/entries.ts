@@ -1,8 +1,8 @@
 import type { App } from '../../lib/app';
 import { asApiError } from '../../lib/http';
-import type { SettingsSection } from '../../platform';
 import type { Chats } from '../chat/chats.svelte';
 import { saveChat } from '../chat/saveChat';
+import { SECTIONS } from '../settings/sections';
 import { AUTO, holdsModel } from '../tiers/tiers';
 import type { Entry } from './match';
 
@@ -14,16 +14,6 @@ export interface Commands {
   importChats: () => void;
   toggleSidebar: () => void;
 }
-
-const SECTIONS: { id: SettingsSection; label: string; words?: string }[] = [
-  { id: 'general', label: 'General', words: 'login folder network sleep' },
-  { id: 'models', label: 'Models', words: 'download catalog' },
-  { id: 'tiers', label: 'Tiers', words: 'context speed' },
-  { id: 'servers', label: 'Cloud', words: 'servers endpoints chains Anthropic OpenAI' },
-  { id: 'connect', label: 'Connect', words: 'apps clients settings' },
-  { id: 'access', label: 'Access', words: 'API keys network other computers sign out' },
-  { id: 'monitor', label: 'Monitor', words: 'memory event log queue' },
-];
 
 /** The commands, tiers, settings and chats, as they are now. */
 export function paletteEntries(app: App, chats: Chats, commands: Commands): Entry[] {
