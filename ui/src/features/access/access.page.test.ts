@@ -1,11 +1,11 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { ApiKey, Config, Status } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 import { onLoopback, onNetwork } from './listen';
 
 let network: Network;
@@ -52,15 +52,7 @@ afterEach(() => {
 });
 
 async function open(status: Status = STATUS) {
-  location.hash = 'access';
-  app = startApp({
-    connection: async () => ({ url: '' }),
-    openSettings: async () => {},
-    openChat: async () => {},
-  });
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', status);
+  app = await openSettings(network, 'access', status);
   await screen.findByTestId('settings-listen');
 }
 

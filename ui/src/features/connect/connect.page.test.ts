@@ -1,11 +1,11 @@
-import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { fireEvent, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { ClientSettings } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 
 const CLAUDE: ClientSettings = {
   id: 'claude-code',
@@ -75,15 +75,7 @@ afterEach(() => {
 });
 
 async function open(refused: (typeof REFUSED)[] = []) {
-  location.hash = 'connect';
-  app = startApp({
-    connection: async () => ({ url: '' }),
-    openSettings: async () => {},
-    openChat: async () => {},
-  });
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', { ...STATUS, refused_origins: refused });
+  app = await openSettings(network, 'connect', { ...STATUS, refused_origins: refused });
 }
 
 const posted = () => network.sent('POST', '/tierbar/v1/origins').map(({ body }) => body);

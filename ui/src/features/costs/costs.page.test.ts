@@ -1,9 +1,9 @@
-import { render, screen } from '@testing-library/svelte';
+import { screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import { browser } from '../../testing/browser';
-import { Network, refusal, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { Network, refusal, until } from '../../testing/host';
+import { openSettings } from '../../testing/settings';
 
 let network: Network;
 let app: App;
@@ -18,11 +18,7 @@ afterEach(() => {
 });
 
 async function open() {
-  location.hash = '#monitor';
-  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, '#monitor');
   await until(() => network.requests.some(({ path }) => path.startsWith('/tierbar/v1/costs')));
 }
 

@@ -1,10 +1,10 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { History, Kind } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
-import { Network, refusal, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { Network, refusal, until } from '../../testing/host';
+import { openSettings } from '../../testing/settings';
 
 // biome-ignore lint/suspicious/noExplicitAny: uPlot's options, as given.
 const drawn = vi.hoisted(() => ({ updates: 0, options: [] as any[] }));
@@ -59,11 +59,7 @@ function history(from: number, count: number): History {
 }
 
 async function open() {
-  location.hash = '#monitor';
-  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, '#monitor');
 }
 
 const text = (testid: string) => screen.getByTestId(testid).textContent?.replace(/\s+/g, ' ').trim();

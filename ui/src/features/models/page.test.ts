@@ -1,6 +1,6 @@
-import { fireEvent, render, screen, waitFor, within } from '@testing-library/svelte';
+import { fireEvent, screen, waitFor, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, TIER } from '../../testing/config';
@@ -15,7 +15,7 @@ import {
   refused,
   verdict,
 } from '../../testing/models';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 import { modelPatch } from '../tiers/chosen';
 
 let network: Network;
@@ -59,15 +59,7 @@ afterEach(() => {
 });
 
 async function start(hash: string) {
-  location.hash = hash;
-  app = startApp({
-    connection: async () => ({ url: '' }),
-    openSettings: async () => {},
-    openChat: async () => {},
-  });
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', { ...STATUS, downloads });
+  app = await openSettings(network, hash, { ...STATUS, downloads });
 }
 
 async function open() {

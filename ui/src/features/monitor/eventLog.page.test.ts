@@ -1,10 +1,10 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { Entry, Kind } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 import { PAGE } from './eventLog.svelte';
 
 let network: Network;
@@ -24,11 +24,7 @@ function entry(id: number, tier: string | null, kind: Kind, sentence: string): E
 }
 
 async function open() {
-  location.hash = '#monitor';
-  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, '#monitor');
 }
 
 const lines = () =>

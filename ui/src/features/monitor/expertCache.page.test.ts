@@ -1,10 +1,10 @@
-import { render, screen } from '@testing-library/svelte';
+import { screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { PagingStatus, Status, TierPaging, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 
 const ROUTE = '/tierbar/v1/paging';
 
@@ -45,11 +45,7 @@ function status(placement: TierPaging['placement']): Status {
 }
 
 async function open(first: Status) {
-  location.hash = '#monitor';
-  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', first);
+  app = await openSettings(network, '#monitor', first);
   await screen.findByTestId('diagnose');
 }
 

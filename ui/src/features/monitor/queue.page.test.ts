@@ -1,11 +1,11 @@
-import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { fireEvent, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { ChainStatus, Gate } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
 import { queued } from '../../testing/queue';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 
 let network: Network;
 let app: App;
@@ -25,11 +25,7 @@ afterEach(() => {
 });
 
 async function open() {
-  location.hash = '#monitor';
-  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, '#monitor');
   await until(() => reads() > 0 && screen.queryByTestId('log-empty'));
 }
 

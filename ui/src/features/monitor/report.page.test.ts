@@ -1,9 +1,9 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import { browser } from '../../testing/browser';
-import { Network, refusal, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { Network, refusal } from '../../testing/host';
+import { openSettings } from '../../testing/settings';
 
 const ROUTE = '/tierbar/v1/diagnosis';
 const TEXT = 'Tierbar 1.0\nfast: ready\n';
@@ -21,11 +21,7 @@ afterEach(() => {
 });
 
 async function open() {
-  location.hash = '#monitor';
-  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, '#monitor');
   await screen.findByTestId('diagnose');
 }
 

@@ -1,11 +1,11 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { Notifications } from '../../platform';
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
 import { Network, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 import { Shown } from './shown';
 
 let network: Network;
@@ -39,14 +39,15 @@ afterEach(() => {
 });
 
 async function open(platform: Partial<App['platform']> = { notifications }) {
-  location.hash = '#general';
-  app = startApp({ connection: async () => ({ url: '' }), ...platform } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', {
-    ...STATUS,
-    notifications: [{ id: 4, title: 'Old', body: 'before this page' }],
-  });
+  app = await openSettings(
+    network,
+    '#general',
+    {
+      ...STATUS,
+      notifications: [{ id: 4, title: 'Old', body: 'before this page' }],
+    },
+    platform,
+  );
 }
 
 it('shows each new notification once, and none from before the page', async () => {

@@ -1,10 +1,10 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { RequestRecord } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
-import { Network, refusal, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { Network, refusal, until } from '../../testing/host';
+import { openSettings } from '../../testing/settings';
 
 let network: Network;
 let app: App;
@@ -39,11 +39,7 @@ function request(id: number, parts: Partial<RequestRecord> = {}): RequestRecord 
 }
 
 async function open() {
-  location.hash = '#monitor';
-  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, '#monitor');
 }
 
 const rows = () =>

@@ -1,11 +1,11 @@
-import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { fireEvent, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { Config, SecretPlace } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, TIER } from '../../testing/config';
-import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
-import Root from '../settings/Root.svelte';
+import { Network, refusal, type Sent, until } from '../../testing/host';
+import { openSettings } from '../../testing/settings';
 import { baseUrl, freeName, PROVIDERS } from './providers';
 import { addStep, moveStep } from './steps';
 
@@ -61,15 +61,7 @@ afterEach(() => {
 });
 
 async function open() {
-  location.hash = 'servers';
-  app = startApp({
-    connection: async () => ({ url: '' }),
-    openSettings: async () => {},
-    openChat: async () => {},
-  });
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, 'servers');
   await screen.findByTestId('server-provider');
 }
 

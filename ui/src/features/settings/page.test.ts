@@ -1,13 +1,13 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { Platform } from '../../platform';
 import type { Config, TierConfig } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, POLICY, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { openSettings } from '../../testing/settings';
 import { modelPatch } from '../tiers/chosen';
-import Root from './Root.svelte';
 
 let network: Network;
 let app: App;
@@ -111,16 +111,7 @@ afterEach(() => {
 });
 
 async function open(section: string, extra: Partial<Platform> = {}) {
-  location.hash = section;
-  app = startApp({
-    connection: async () => ({ url: '' }),
-    openSettings: async () => {},
-    openChat: async () => {},
-    ...extra,
-  });
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', STATUS);
+  app = await openSettings(network, section, STATUS, extra);
 }
 
 const patches = () => network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);

@@ -1,11 +1,11 @@
-import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { fireEvent, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { BenchReport, Config, LoadPlan, PagingRow, Settings, TuneReport } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';
-import Root from './Root.svelte';
+import { openSettings } from '../../testing/settings';
 
 const SETTINGS: Settings = { threads: 0, batch: 512, gpu_layers: null, kv_cache: 'f16' };
 const FASTER: Settings = { ...SETTINGS, threads: 4 };
@@ -139,17 +139,9 @@ afterEach(() => {
 });
 
 async function open() {
-  location.hash = 'tiers';
-  app = startApp({
-    connection: async () => ({ url: '' }),
-    openSettings: async () => {},
-    openChat: async () => {},
-  });
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
   const plan: LoadPlan = { placement, lines: [], context_tokens: 4096, kind: 'generative' };
   const tiers = STATUS.tiers.map((tier) => (tier.id === 'fast' ? { ...tier, plan } : tier));
-  network.eventStreams[0]?.event('snapshot', { ...STATUS, tiers });
+  app = await openSettings(network, 'tiers', { ...STATUS, tiers });
   await screen.findByTestId('settings-tier-fast-measure');
 }
 

@@ -1,11 +1,11 @@
-import { fireEvent, render, screen } from '@testing-library/svelte';
+import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type App, startApp } from '../../lib/app';
+import type { App } from '../../lib/app';
 import type { FolderRoom, SetupPlan, TierAnswer, TierPlan, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
 import { download, verdict } from '../../testing/models';
-import Root from '../settings/Root.svelte';
+import { openSettings } from '../../testing/settings';
 import { disksOf } from './disks';
 import { needsSetUp } from './lacking';
 
@@ -107,15 +107,7 @@ function answer(tier: string, parts: Partial<TierAnswer> = {}): TierAnswer {
 }
 
 async function open(tiers: TierStatus[]) {
-  location.hash = '#models';
-  app = startApp({
-    connection: async () => ({ url: '' }),
-    openSettings: async () => {},
-    openChat: async () => {},
-  });
-  render(Root, { app });
-  await until(() => network.eventStreams.length === 1);
-  network.eventStreams[0]?.event('snapshot', { ...STATUS, tiers });
+  app = await openSettings(network, '#models', { ...STATUS, tiers });
 }
 
 describe('the set-up', () => {
