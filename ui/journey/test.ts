@@ -111,8 +111,9 @@ export async function signIn(page: Page, host: Host): Promise<void> {
 
 /** The same short answer every time: a model this small may otherwise repeat itself for minutes. */
 export const SHORT = { temperature: 0, max_tokens: 200 };
-/** An answer that fills the context, so that it is still streaming when the test acts on it. */
-export const ENDLESS = { temperature: 0, ignore_eos: true };
+/** An answer that fills the context, so that it is still streaming when the test acts on it. At a low temperature it would repeat
+ * itself, and be stopped for that. */
+export const ENDLESS = { temperature: 1.2, seed: 3, repeat_penalty: 1.1, ignore_eos: true };
 
 /** Adds these options to the page's turns on their way to the host from now on. */
 export async function answers(page: Page, options: typeof SHORT | typeof ENDLESS): Promise<void> {

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
-use tierbar_host::{Host, HostKind, HostOptions};
+use tierbar_host::{Host, HostKind, HostOptions, Running};
 use url::form_urlencoded;
 
 /// How long to wait for a host that is shutting down: it gives answers and connections a few seconds each.
@@ -55,13 +55,21 @@ pub(crate) struct Client {
     own: Option<Host>,
 }
 
+/// Returns the running host.
+///
+/// # Errors
+/// `ShuttingDown` if none runs.
+pub(crate) fn running(home: Option<&PathBuf>) -> Result<Running, Error> {
+    tierbar_host::running(home.map(PathBuf::as_path)).ok_or_else(|| {
+        Error::new(Code::ShuttingDown, "Tierbar is not running")
+            .hint("open the app or run `tierbar serve`")
+    })
+}
+
 impl Client {
     /// Connects to the running host.
     pub(crate) fn running(home: Option<&PathBuf>) -> Result<Self, Error> {
-        let running = tierbar_host::running(home.map(PathBuf::as_path)).ok_or_else(|| {
-            Error::new(Code::ShuttingDown, "Tierbar is not running")
-                .hint("open the app or run `tierbar serve`")
-        })?;
+        let running = running(home)?;
         Ok(Self::new(running.url, running.token, running.pid, None))
     }
 

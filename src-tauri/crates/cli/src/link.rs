@@ -1,9 +1,9 @@
 //! `tierbar link`.
 
-use crate::output;
+use crate::{client::running, output};
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -14,11 +14,7 @@ pub(crate) struct Args {
 
 /// Prints only the link, so that `open "$(tierbar link)"` works.
 pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
-    let running = tierbar_host::running(home.as_deref()).ok_or_else(|| {
-        Error::new(Code::ShuttingDown, "Tierbar is not running")
-            .hint("open the app or run `tierbar serve`")
-    })?;
-    let link = running.sign_in_link().await?;
+    let link = running(home.as_ref())?.sign_in_link().await?;
     if args.json {
         output::line(&json!({"link": link}).to_string());
     } else {
