@@ -91,9 +91,10 @@ fn short() -> Value {
     json!({"temperature": 0, "max_tokens": 24})
 }
 
-/// It fills the context, so that it still runs when a test acts on it.
+/// It fills the context, so that it still runs when a test acts on it. At a low temperature it would repeat itself, and be stopped for
+/// that.
 fn endless() -> Value {
-    json!({"temperature": 0, "ignore_eos": true})
+    json!({"temperature": 1.2, "seed": 3, "repeat_penalty": 1.1, "ignore_eos": true})
 }
 
 #[tokio::test]
