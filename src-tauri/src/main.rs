@@ -5,6 +5,7 @@
 mod bundle;
 mod command_line;
 mod commands;
+mod host_text;
 mod login_item;
 mod menu;
 mod notifications;

@@ -71,7 +71,6 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .or_else(|| opens_a_window(arguments).then_some(Page::Chat));
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
-        .plugin(tauri_plugin_notification::init())
         .invoke_handler(tauri::generate_handler![
             commands::close_popover,
             commands::command_line,
@@ -221,7 +220,7 @@ pub(crate) fn quit_from_menu(app: &AppHandle) {
         return quit(app);
     };
     let question = Question {
-        title: format!("Quit while {tier} answers?"),
+        title: format!("Quit while {} answers?", tier.title()),
         detail: "The answer stops where it is. Downloads resume when you open Tierbar again."
             .to_owned(),
         confirm: "Quit",

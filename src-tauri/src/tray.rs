@@ -159,7 +159,7 @@ fn clicked(app: &AppHandle, id: &str) {
     match command {
         Command::Chat => windows::open(app, Page::Chat),
         Command::Models | Command::Download(_) => windows::open(app, Page::Models),
-        Command::Monitor => windows::open(app, Page::Monitor),
+        Command::Monitor | Command::Why => windows::open(app, Page::Monitor),
         Command::Settings => windows::open(app, Page::Settings),
         Command::Retry => app.state::<Server>().retry(),
         Command::Folder => startup::open_folder(),

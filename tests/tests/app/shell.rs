@@ -77,7 +77,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
     let at = at.unwrap_or_else(|| panic!("{menu}"));
     let rest = [
         fast.as_str(),
-        "Heavy — no model chosen",
+        "Deep — no model chosen",
         "Pause All",
         "Open Chat",
         "Models…",
@@ -90,7 +90,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
     assert_eq!(labels[at..], rest);
     assert!(!menu.0[0].enabled, "{menu}");
     assert!(menu.find("Fast > Load").is_some(), "{menu}");
-    assert!(menu.find("Heavy > Choose a Model…").is_some(), "{menu}");
+    assert!(menu.find("Deep > Choose a Model…").is_some(), "{menu}");
     shows(&app.icon, "idle").await;
     assert_eq!(desk.display.windows(), Vec::<String>::new());
     // A process that it is just starting has its name at first.
@@ -244,7 +244,7 @@ async fn a_tier_added_to_the_configuration_appears_in_the_menu() {
 }
 
 #[tokio::test]
-async fn the_menu_shows_a_download_until_it_ends() {
+async fn the_menu_shows_a_download_and_its_end_is_notified() {
     let hub = HubStandIn::start(hub::Options {
         rate: 4_000_000,
         ..hub::Options::default()
@@ -252,6 +252,9 @@ async fn the_menu_shows_a_download_until_it_ends() {
     .await;
     let mut desk = Desk::new().await;
     desk.set("HF_ENDPOINT", hub.url());
+    let config = std::fs::read_to_string(desk.data().join("config.toml")).unwrap();
+    desk.configure(&format!("{config}[notifications]\ndownloads = true\n"));
+    let mut notifications = desk.notifications().await;
     let app = desk.start_app().await;
     let request = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
     desk.ask("/tierbar/v1/downloads", &request).await;
@@ -282,6 +285,9 @@ async fn the_menu_shows_a_download_until_it_ends() {
         .await;
     let status = desk.status().await;
     assert_eq!(status.downloads[0].state, DownloadState::Done);
+    let (title, text) = notifications.shown().await;
+    assert_eq!(title, "Download finished");
+    assert_eq!(text, "gemma-3-270m-q4_k_m is ready.");
     let file = desk.data().join("models/gemma-3-270m-q4_k_m.gguf");
     assert!(file.exists());
 }
@@ -850,11 +856,7 @@ async fn a_window_may_call_only_the_commands_of_its_capability() {
         )
     };
     assert_eq!(app.run_async(&call("'connection'")).await, "allowed");
-    for refused in [
-        "'set_login_item', {on: true}",
-        "'plugin:autostart|enable'",
-        "'plugin:window|close'",
-    ] {
+    for refused in ["'set_login_item', {on: true}", "'plugin:window|close'"] {
         let answer = app.run_async(&call(refused)).await;
         assert!(
             answer
