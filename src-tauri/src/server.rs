@@ -178,7 +178,7 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
             match event {
                 HostEvent::Status(status) => {
                     for new in seen.next(&status.notifications) {
-                        notifications::show(app, new);
+                        notifications::show(new);
                     }
                     if config.replace(status.config_revision) != Some(status.config_revision) {
                         spawn(read_beside(app.clone(), server.clone()));

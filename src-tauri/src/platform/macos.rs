@@ -2,8 +2,10 @@
 
 pub(crate) mod login_item;
 mod menu;
+mod notifications;
 
 pub(crate) use login_item::is_temporary;
+pub(crate) use notifications::notify;
 
 use super::Question;
 use objc2::MainThreadMarker;
