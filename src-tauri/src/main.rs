@@ -12,6 +12,7 @@ mod notifications;
 mod platform;
 mod popover;
 mod server;
+mod shortcut;
 mod startup;
 mod tray;
 mod view;

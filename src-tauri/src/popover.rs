@@ -11,7 +11,8 @@ use tauri::{AppHandle, Manager, Rect, WebviewUrl, WebviewWindowBuilder};
 pub(crate) const LABEL: &str = "popover";
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 480.0;
-/// A click on the icon takes the focus away first, which closes the popover: it is not to open again by the same click.
+/// A click on the icon, or the shortcut, may take the focus away first, which closes the popover: it is not to open again by the
+/// same click.
 const SAME_CLICK: Duration = Duration::from_millis(300);
 
 /// When the popover was last closed.
@@ -27,8 +28,8 @@ struct Area {
     height: f64,
 }
 
-/// Opens the popover at the icon, or closes it. Call it on the main thread.
-pub(crate) fn toggle(app: &AppHandle, icon: Rect) {
+/// Opens the popover at the icon, or in the middle of the screen if its place is unknown; or closes it. Call it on the main thread.
+pub(crate) fn toggle(app: &AppHandle, icon: Option<Rect>) {
     if app.get_webview_window(LABEL).is_some() {
         return close(app);
     }
@@ -37,7 +38,7 @@ pub(crate) fn toggle(app: &AppHandle, icon: Rect) {
     if closed.is_some_and(|closed| closed.elapsed() < SAME_CLICK) {
         return;
     }
-    if let Err(error) = open(app, Some(icon)) {
+    if let Err(error) = open(app, icon) {
         tracing::error!(%error, "the popover could not be opened");
     }
 }

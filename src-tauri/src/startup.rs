@@ -5,7 +5,7 @@ use crate::{
     platform::{self, Question},
     popover::{self, Closed},
     server::{self, Server},
-    tray,
+    shortcut, tray,
     view::View,
     windows::{self, Page},
 };
@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
         .invoke_handler(tauri::generate_handler![
+            commands::check_shortcut,
             commands::close_popover,
             commands::command_line,
             commands::connection,
@@ -86,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             // Before anything that may quit.
             app.manage(Server::default());
             app.manage(Closed::default());
+            shortcut::listen(app.handle());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;

@@ -88,6 +88,19 @@ fn call(
     reply.map_err(|error: glib::Error| error.message().to_owned())
 }
 
+/// # Errors
+/// The desktop gives none to apps, and what to do instead.
+pub(crate) fn takes_shortcuts() -> Result<(), String> {
+    if env::var_os("WAYLAND_DISPLAY").is_none_or(|display| display.is_empty()) {
+        return Ok(());
+    }
+    Err(
+        "Wayland lets no app have keys of its own: in the desktop's keyboard settings, give a shortcut to the command \
+         tierbar-app --open popover"
+            .to_owned(),
+    )
+}
+
 /// Puts a text on the clipboard. Call it on the main thread.
 #[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
 pub(crate) fn copy(text: &str) -> io::Result<()> {

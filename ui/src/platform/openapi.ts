@@ -2672,7 +2672,8 @@ export interface components {
             /**
              * @default {
              *       "text": "none",
-             *       "click": "menu"
+             *       "click": "menu",
+             *       "shortcut": ""
              *     }
              */
             menu_bar: components["schemas"]["MenuBarConfig"];
@@ -3547,6 +3548,11 @@ export interface components {
              * @default menu
              */
             click: components["schemas"]["MenuBarClick"];
+            /**
+             * @description The keys that open and close the popover from any app.
+             * @default
+             */
+            shortcut: components["schemas"]["Shortcut"];
             /**
              * @description The text beside the icon.
              * @default none
@@ -5126,6 +5132,8 @@ export interface components {
         SetupQuestion: {
             tiers: string[];
         };
+        /** @description `"Alt+Space"`: one or more of Ctrl, Alt, Shift and Cmd, then a key; `""` for none. */
+        Shortcut: string;
         /** @description A code that begins one session. */
         SignInCode: {
             /** @description To be sent once to `POST /tierbar/v1/session`, in place of the token. */
@@ -6317,6 +6325,7 @@ export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
+export type Shortcut = components['schemas']['Shortcut'];
 export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
 export type Snippet = components['schemas']['Snippet'];

@@ -11,6 +11,7 @@ mod notifications;
 mod older;
 mod schedule;
 mod server;
+mod shortcut;
 mod size;
 mod time;
 
@@ -27,6 +28,7 @@ pub use notifications::NotificationsConfig;
 pub use schedule::{ScheduleConfig, ScheduledTask, TimeOfDay, Weekday, is_url};
 use serde::{Deserialize, Serialize};
 pub use server::{LogConfig, ServerConfig};
+pub use shortcut::Shortcut;
 pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
