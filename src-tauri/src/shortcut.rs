@@ -40,8 +40,9 @@ pub(crate) fn apply(app: &AppHandle, shortcut: Shortcut) {
     let _ = app.run_on_main_thread(move || {
         let applied = shell.state::<Shortcuts>().lock().apply(shortcut);
         if let Err(reason) = applied {
-            tracing::warn!("{reason}");
-            tray::set_note(&shell, Some(reason));
+            let note = format!("The overview's shortcut is off: {reason}");
+            tracing::warn!("{note}");
+            tray::set_note(&shell, Some(note));
         }
     });
 }
@@ -98,7 +99,7 @@ impl Registered {
         self.manager = Some(manager);
         registered.map_err(|error| match error {
             Error::AlreadyRegistered(_) => {
-                format!("another app uses the keys {shortcut}: choose others in Settings")
+                format!("another app has the keys {shortcut}; choose others")
             }
             error => refused(&error),
         })

@@ -104,7 +104,9 @@ fn open_here(app: &AppHandle, page: Page, fragment: Option<String>) -> tauri::Re
                 .min_inner_size(560.0, 420.0)
         }
     };
-    with_own_pages(window).build()?.set_focus()
+    with_own_pages(platform::with_material(window))
+        .build()?
+        .set_focus()
 }
 
 /// Lets a window show the app's own pages only.

@@ -15,7 +15,7 @@ use std::{
     env, io,
     path::{Path, PathBuf},
 };
-use tauri::{AppHandle, Builder, RunEvent, Wry};
+use tauri::{AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry};
 
 /// Whether a submenu that is shown takes another title. Trays here go on to show the first one.
 pub(crate) const RENAMES_SUBMENUS: bool = false;
@@ -150,6 +150,13 @@ pub(crate) fn show_in_dock(_: &AppHandle, _: bool) {}
 /// Always false: a second start asks the running host to open its window.
 pub(crate) fn is_reopen(_: &RunEvent) -> bool {
     false
+}
+
+/// Changes nothing: desktops differ, and most have no material behind windows.
+pub(crate) fn with_material(
+    window: WebviewWindowBuilder<'_, Wry, AppHandle>,
+) -> WebviewWindowBuilder<'_, Wry, AppHandle> {
+    window
 }
 
 /// Shows a folder in the file manager.

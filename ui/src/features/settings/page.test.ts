@@ -167,7 +167,7 @@ describe('general settings', () => {
 
   it('takes a shortcut as it is pressed, and says at the field why it cannot be had', async () => {
     const checkShortcut = vi.fn(async (keys: string) => {
-      if (keys === 'Cmd+K') throw 'another app uses the keys Cmd+K';
+      if (keys === 'Cmd+K') throw 'another app has the keys Cmd+K';
     });
     await open('', { loginItem: { get: async () => false, set: async () => false }, checkShortcut });
     const field = (await screen.findByTestId('settings-shortcut')) as HTMLInputElement;
@@ -177,7 +177,7 @@ describe('general settings', () => {
     await fireEvent.keyDown(field, { key: 'Meta', code: 'MetaLeft', metaKey: true });
     await fireEvent.keyDown(field, { key: 'k', code: 'KeyK', metaKey: true });
     expect((await screen.findByTestId('settings-shortcut-error')).textContent).toContain(
-      'Another app uses the keys',
+      'Another app has the keys',
     );
     expect(network.sent('PATCH', '/tierbar/v1/config')).toEqual([]);
     await fireEvent.keyDown(field, { key: ' ', code: 'Space', altKey: true, shiftKey: true });
