@@ -683,6 +683,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/hub/readme": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns what a repository on Hugging Face says of its models.
+         * @description Tierbar asks Hugging Face only now: no page of a model is fetched by itself.
+         */
+        get: operations["hubReadme"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/hub/repository": {
         parameters: {
             query?: never;
@@ -2227,7 +2247,11 @@ export interface components {
             id: string;
             /** @description `chat`, `embedding` or `reranking`. */
             kind: components["schemas"]["ModelKind"];
+            /** @description The languages that its maker names, as a phrase such as `more than 140`; `null` if it names none. */
+            languages: string | null;
             licence: string;
+            /** @description Who made the model, which may be another than who published its files. */
+            maker: string;
             /** @description The name for people. */
             name: string;
             projector: components["schemas"]["OfferedProjector"] | null;
@@ -3220,6 +3244,14 @@ export interface components {
             /** @description When it last changed, RFC 3339. */
             updated: string | null;
         };
+        /** @description What a repository says of its models. */
+        HubReadme: {
+            repository: string;
+            /** @description Markdown, without metadata, HTML tags and pictures. */
+            text: string;
+            /** @description Its page on the hub. */
+            url: string;
+        };
         /** @description A repository's models. */
         HubRepository: {
             files: components["schemas"]["OfferedFile"][];
@@ -3304,6 +3336,15 @@ export interface components {
          * @enum {string}
          */
         Keeper: "tierbar" | "folder" | "lm_studio" | "ollama" | "hugging_face";
+        /** @description The models that one app or folder keeps on a disk. */
+        KeptModels: {
+            /**
+             * Format: int64
+             * @description With their projectors.
+             */
+            bytes: number;
+            keeper: components["schemas"]["Keeper"];
+        };
         /** @description The limits of one key; a missing limit does not apply. */
         KeyLimits: {
             /**
@@ -3461,6 +3502,8 @@ export interface components {
         /** @enum {string} */
         LineKind: "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "expert_cache" | "paged_experts" | "layer_cache" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
         Listed: {
+            /** @description The disks with models, first that of the models folder. */
+            disks: components["schemas"]["ModelDisk"][];
             models: components["schemas"]["LibraryModel"][];
             models_dir: string;
         };
@@ -3807,6 +3850,20 @@ export interface components {
             /** Format: int32 */
             vocabulary: number;
         };
+        /** @description A disk with models, or with the models folder. */
+        ModelDisk: {
+            /** @description The models folder, or another folder of models on it. */
+            folder: string;
+            /**
+             * Format: int64
+             * @description What this user may still use.
+             */
+            free_bytes: number;
+            /** @description What the models on it take, by where they are kept. */
+            models: components["schemas"]["KeptModels"][];
+            /** Format: int64 */
+            size_bytes: number;
+        };
         /** @description What a model's file says of its shape. */
         ModelFigures: {
             architecture: string;
@@ -3921,6 +3978,7 @@ export interface components {
             fit: components["schemas"]["Verdict"] | null;
             /** @description Whether the models folder has it. */
             installed: boolean;
+            loss: components["schemas"]["QuantLoss"] | null;
             /** Format: int32 */
             parts: number;
             quant: string;
@@ -4546,6 +4604,12 @@ export interface components {
             reference: string;
             tier?: components["schemas"]["TierId"] | null;
         };
+        /**
+         * @description How much worse than the model in 16 bits a quant answers, in a word for people: by the increase of perplexity that was measured
+         *     for the quant. The limits are ours.
+         * @enum {string}
+         */
+        QuantLoss: "none" | "negligible" | "slight" | "noticeable" | "heavy";
         /** @description The queue of requests to answer later. */
         QueueConfig: {
             /**
@@ -6181,6 +6245,7 @@ export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
 export type HostFigures = components['schemas']['HostFigures'];
 export type HubModel = components['schemas']['HubModel'];
+export type HubReadme = components['schemas']['HubReadme'];
 export type HubRepository = components['schemas']['HubRepository'];
 export type HubSearch = components['schemas']['HubSearch'];
 export type IdleUnload = components['schemas']['IdleUnload'];
@@ -6192,6 +6257,7 @@ export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type KeepAlive = components['schemas']['KeepAlive'];
 export type Keeper = components['schemas']['Keeper'];
+export type KeptModels = components['schemas']['KeptModels'];
 export type KeyLimits = components['schemas']['KeyLimits'];
 export type KeyList = components['schemas']['KeyList'];
 export type KeyRequest = components['schemas']['KeyRequest'];
@@ -6225,6 +6291,7 @@ export type MessagesRequest = components['schemas']['MessagesRequest'];
 export type Modality = components['schemas']['Modality'];
 export type Model = components['schemas']['Model'];
 export type ModelAccount = components['schemas']['ModelAccount'];
+export type ModelDisk = components['schemas']['ModelDisk'];
 export type ModelFigures = components['schemas']['ModelFigures'];
 export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
@@ -6282,6 +6349,7 @@ export type Progress = components['schemas']['Progress'];
 export type PublishedScore = components['schemas']['PublishedScore'];
 export type PublishedSpeed = components['schemas']['PublishedSpeed'];
 export type Pull = components['schemas']['Pull'];
+export type QuantLoss = components['schemas']['QuantLoss'];
 export type QueueConfig = components['schemas']['QueueConfig'];
 export type QueuePage = components['schemas']['QueuePage'];
 export type QueuedJob = components['schemas']['QueuedJob'];
@@ -7579,6 +7647,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["History"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    hubReadme: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The readme */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubReadme"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -109,7 +109,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "models show",
-        &["tierbar models show", "tierbar models show gemma-4-e4b"],
+        &[
+            "tierbar models show",
+            "tierbar models show gemma-4-e4b",
+            "tierbar models show gemma-4-e4b --readme",
+        ],
     ),
     ("models refresh", &["tierbar models refresh"]),
     ("models search", &["tierbar models search qwen3 coder"]),
@@ -207,6 +211,27 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tune", &["tierbar tune --tier fast --dry-run"]),
+    (
+        "config list",
+        &["tierbar config list", "tierbar config list notifications"],
+    ),
+    (
+        "config get",
+        &[
+            "tierbar config get policy.home",
+            "tierbar config get tiers.fast --json",
+        ],
+    ),
+    (
+        "config set",
+        &[
+            "tierbar config set menu_bar.text memory",
+            "tierbar config set notifications.downloads on",
+            "tierbar config set library.folders ~/Models,/Volumes/Disk/Models",
+        ],
+    ),
+    ("config unset", &["tierbar config unset policy.quiet_hours"]),
+    ("config edit", &["tierbar config edit"]),
     ("doctor", &["tierbar doctor"]),
     ("diagnose", &["tierbar diagnose > tierbar.txt"]),
     (

@@ -5,6 +5,7 @@ mod candidates;
 mod chat;
 mod chats;
 mod client;
+mod config;
 mod confirm;
 mod connect;
 mod costs;
@@ -116,6 +117,8 @@ enum Command {
     Bench(bench::Args),
     /// Find and save the fastest settings for a tier
     Tune(tune::Args),
+    /// Read and change settings
+    Config(config::Args),
     /// Find what keeps Tierbar from working, and what to do about it
     Doctor(doctor::Args),
     /// Print figures for a report: no prompts, keys, paths or names of yours
@@ -185,6 +188,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Schedule(args) => schedule::run(home, args).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
+        Command::Config(args) => config::run(home, args).await,
         Command::Doctor(args) => doctor::run(home, args).await,
         Command::Diagnose(args) => diagnose::run(home, &args).await,
         Command::Completions(args) => shell::completions(&args),
@@ -226,6 +230,7 @@ mod tests {
         let others = [
             "chat",
             "completions",
+            "config edit",
             "man",
             "service install",
             "service uninstall",

@@ -6,6 +6,7 @@ mod dialect;
 mod dollars;
 mod engine;
 mod hours;
+pub mod keys;
 mod menu_bar;
 mod notifications;
 mod older;
@@ -315,7 +316,7 @@ pub struct TierConfig {
     #[schema(required = true)]
     pub profile: Profile,
     /// Context in tokens; `"auto"` follows from the model, the machine and the profile.
-    #[schema(required = true, schema_with = choice::tokens)]
+    #[schema(required = true, schema_with = choice::context)]
     pub context: Choice<u32>,
     #[schema(required = true, schema_with = choice::kv_cache)]
     pub kv_cache: Choice<KvCache>,

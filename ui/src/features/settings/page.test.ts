@@ -17,6 +17,7 @@ let source: string | null;
 
 const MODELS = {
   models_dir: '/data/models',
+  disks: [],
   models: [
     {
       id: 'smol',

@@ -72,7 +72,8 @@ beforeEach(() => {
         : refusal(400, 'bad_request', '/gone cannot be used', 'give the full path of a folder');
     }
     if (path === '/tierbar/v1/setup') return Response.json(plan);
-    if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
+    if (path === '/tierbar/v1/models')
+      return Response.json({ models_dir: '/data/models', disks: [], models: [] });
     if (path === '/tierbar/v1/catalog')
       return Response.json({ version: '1', date: '2026-01-02', refreshed: null, models: [] });
     if (path === '/tierbar/v1/config') return Response.json({ path: '', config: {} });

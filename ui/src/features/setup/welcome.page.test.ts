@@ -67,7 +67,8 @@ beforeEach(() => {
     const other = answer(request);
     if (other) return other;
     const { path, method } = request;
-    if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models });
+    if (path === '/tierbar/v1/models')
+      return Response.json({ models_dir: '/data/models', disks: [], models });
     if (path === '/tierbar/v1/setup') return Response.json(PLAN);
     if (path === '/tierbar/v1/config') return Response.json({ path: '', config: {} });
     if (path === '/tierbar/v1/downloads' && method === 'POST')
