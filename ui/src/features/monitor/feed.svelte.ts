@@ -1,7 +1,6 @@
 import { type Api, ApiError, ConnectionError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
 import type { Entry, Status, TierStatus } from '../../platform/openapi';
-import { Loads } from '../tiers/loads';
 import { mergeStatus, readEntry } from './merge';
 
 /** `lost`: the last connection ended or failed, and the feed is reconnecting. */
@@ -18,7 +17,6 @@ export class Feed {
   problem = $state<string | null>(null);
   /** Whether the host has another version than the one that this page came from. */
   outdated = $state(false);
-  readonly loads = new Loads();
   /** Called after a lost link is live again. */
   onHealed: () => void = () => {};
   /** Called with each entry of the event log. */
@@ -81,7 +79,6 @@ export class Feed {
           if (this.status === null) continue;
           this.#version ??= this.status.version;
           this.outdated = this.#version !== this.status.version;
-          this.loads.observe(this.status.tiers, performance.now());
           this.#live();
           wait = FIRST_RETRY_MS;
         }
