@@ -48,7 +48,7 @@ for (const scheme of ['light', 'dark'] as const) {
     await chat.getByTestId('tier-picker').click();
     await expectLegible(chat, scheme);
     await chat.getByTestId('tier-start-fast').click();
-    await expect(chat.getByTestId('strip-tier')).toHaveText('fast, Ready');
+    await expect(chat.getByTestId('strip-tier')).toHaveText('Fast, Ready');
     await chat.getByTestId('strip-ram').click();
     await expect(chat.getByTestId('plan-fast')).toBeVisible();
     await expectLegible(chat, scheme);

@@ -19,7 +19,7 @@ model = "nowhere.gguf"
 
   host.addModel('broken.gguf');
   await problem.getByTestId('retry').click();
-  await expect(chat.getByTestId('answer-stats')).toContainText('heavy');
+  await expect(chat.getByTestId('answer-stats')).toContainText('Deep');
   await expect(problem).toBeHidden();
   await expect(chat.getByTestId('message-user')).toHaveCount(1);
 

@@ -7,9 +7,6 @@ import { detectPlatform } from './platform';
 
 window.name = 'tierbar-chat';
 const app = startApp(await detectPlatform());
-const chats = new Chats({
-  api: app.api,
-  loadWithin: (tier, since, until) => app.feed.loads.within(tier, since, until),
-});
+const chats = new Chats({ api: app.api });
 addEventListener('pagehide', () => chats.leave());
 mount(Root, { target: document.getElementById('app') as HTMLElement, props: { app, chats } });

@@ -1811,6 +1811,8 @@ export interface components {
              * @default null
              */
             time_to_first_token_ms: number | null;
+            /** @default null */
+            times: components["schemas"]["AnswerTimes"] | null;
             /**
              * @description Why the router chose the tier, or why the steps of a chain before it did not answer.
              * @default null
@@ -1834,6 +1836,33 @@ export interface components {
         };
         /** @enum {string} */
         AnswerState: "waiting" | "asking" | "answered" | "failed";
+        /** @description Where the time of an answer went, in milliseconds. What was not measured is `null`. */
+        AnswerTimes: {
+            /**
+             * Format: double
+             * @description Generating the answer: as the engine measures it, or since the first token.
+             * @default null
+             */
+            decode_ms: number | null;
+            /**
+             * Format: double
+             * @description The wait for its tier to load; `null` if it was loaded already.
+             * @default null
+             */
+            load_ms: number | null;
+            /**
+             * Format: double
+             * @description Reading the prompt, as the engine measures it.
+             * @default null
+             */
+            prefill_ms: number | null;
+            /**
+             * Format: double
+             * @description The part of the generation in which the model thought before it answered; `null` if it did not.
+             * @default null
+             */
+            thinking_ms: number | null;
+        };
         /** @description An error in Anthropic's form. */
         AnthropicError: {
             error: {
@@ -2425,6 +2454,11 @@ export interface components {
         ChatList: {
             /** @description The pinned ones first, then the latest first. */
             chats: components["schemas"]["ChatSummary"][];
+            /**
+             * Format: int64
+             * @description How many chats there are; of a search, how many it found.
+             */
+            total: number;
         };
         /**
          * @description One message. The messages of a chat form a tree: an edited question and a regenerated answer stand beside the first, with the
@@ -3098,6 +3132,13 @@ export interface components {
              * @description The time that computing has waited for the disk; `null` where the system reads, which does not tell.
              */
             wait_ms: number | null;
+        };
+        /** @description A chat as a file for programs, which can be imported. */
+        ExportedChat: components["schemas"]["Chat"] & {
+            /** @description The files of its messages in base64, by their hash in hexadecimal. */
+            files?: {
+                [key: string]: string;
+            };
         };
         /** @description A median of several runs, and the lowest and highest of them. */
         Figure: {
@@ -3907,6 +3948,8 @@ export interface components {
         /** @description A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`. */
         NewMessage: components["schemas"]["AnswerFacts"] & {
             content: string;
+            /** @description What stands before the text: reasoning, calls of tools with their results, and sources. Files come with turns. */
+            parts?: components["schemas"]["Part"][];
             role: components["schemas"]["Role"];
         };
         /** @description A file of a question, in the body of a turn. */
@@ -4392,13 +4435,16 @@ export interface components {
             /** @enum {string} */
             type: "file";
         } | {
-            /** @description JSON as text. */
+            /** @description What the model wrote: JSON, or what is none. */
             arguments: string;
+            /** @description Names the call within its message. */
             id: string;
             name: string;
             /** @enum {string} */
             type: "tool_call";
         } | {
+            /** @description The tool did not do it; the text says why. */
+            failed: boolean;
             /** @description The call that it answers. */
             id: string;
             text: string;
@@ -6151,6 +6197,7 @@ export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
 export type AnswerSettings = components['schemas']['AnswerSettings'];
 export type AnswerState = components['schemas']['AnswerState'];
+export type AnswerTimes = components['schemas']['AnswerTimes'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
 export type ApiKey = components['schemas']['ApiKey'];
@@ -6232,6 +6279,7 @@ export type Error = components['schemas']['Error'];
 export type EventLog = components['schemas']['EventLog'];
 export type Expected = components['schemas']['Expected'];
 export type ExpertReads = components['schemas']['ExpertReads'];
+export type ExportedChat = components['schemas']['ExportedChat'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
@@ -7006,6 +7054,10 @@ export interface operations {
                  *     latest first. Without it, all chats are listed.
                  */
                 search?: string;
+                /** @description The id of a chat: only those that follow it in the list are listed. */
+                before?: string;
+                /** @description The most chats to list. Default: all. */
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -7172,14 +7224,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file: Markdown, or a `Chat` as JSON */
+            /** @description The file: Markdown, in which attached files are named, or an `ExportedChat` as JSON */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "text/markdown": string;
-                    "application/json": components["schemas"]["Chat"];
+                    "application/json": components["schemas"]["ExportedChat"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

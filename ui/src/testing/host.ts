@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
 import type {
+  AnswerTimes,
   ChainStatus,
   Chat,
   ChatImport,
@@ -92,6 +93,7 @@ export class RunningTurn {
   experts: ExpertReads | null = null;
   context: ContextUse | null = null;
   leftOut: LeftOut | null = null;
+  times: AnswerTimes | null = null;
   #tokens = 0;
   #chat: Chat;
   #question: ChatMessage;
@@ -199,6 +201,7 @@ export class RunningTurn {
       finish,
       decode_tokens_per_second: tokensPerSecond,
       time_to_first_token_ms: 7,
+      times: this.times,
       experts: this.experts,
       context: this.context,
       left_out: this.leftOut,
@@ -496,6 +499,7 @@ function message(id: number, parent: number | null, text: string): ChatMessage {
     finish: null,
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
+    times: null,
     experts: null,
     context: null,
     left_out: null,

@@ -64,8 +64,6 @@ export interface Surroundings {
   api: Api;
   /** The chat was made or changed on the host. */
   onSummary(summary: ChatSummary): void;
-  /** Milliseconds in which the tier was seen to load between two times of `performance.now()`. */
-  loadWithin(tier: string | null, since: number, until: number): number | null;
 }
 
 /** A view of one chat: its messages and the turn that the host runs. Any number of pages may show the same chat. */
@@ -365,14 +363,7 @@ export class Conversation {
         : (messages.find(({ id, finish }) => id === leaf && finish === null) ??
           messages.findLast(({ role, finish }) => role === 'assistant' && finish === null));
     this.leaf = written ? written.parent : leaf;
-    const seen = new Map(this.messages.map((message) => [message.id, message]));
-    this.messages = messages
-      .filter((message) => message !== written)
-      .map((message) => {
-        // What only this page has measured.
-        const { loadMs = null, thoughtMs = null } = seen.get(message.id) ?? {};
-        return { ...shownMessage(message), loadMs, thoughtMs };
-      });
+    this.messages = messages.filter((message) => message !== written).map(shownMessage);
     if (turn !== null) void this.#join(turn);
   }
 
@@ -433,7 +424,6 @@ export class Conversation {
     this.#turn = turn;
     // Its events begin with what an answer that is continued has already.
     let live = { ...(this.live as LiveAnswer), text: '', reasoning: '' };
-    let first: number | null = null;
     // One paint per frame, however fast the words come.
     let frame = 0;
     const show = () => {
@@ -443,13 +433,11 @@ export class Conversation {
     try {
       const path = { id: this.id ?? '', turn };
       for await (const event of followTurn(this.#around.api, path, this.#leave.signal)) {
-        const now = performance.now();
-        if (event.type === 'text' && event.tokens > 0 && first === null) first = now;
         if (event.type === 'finished' || event.type === 'failed') {
-          this.#conclude(event, sent, first ?? now, live.thinking?.ms ?? null);
+          this.#conclude(event);
           return;
         }
-        live = advance(live, event, sent, now);
+        live = advance(live, event, sent, performance.now());
         if (frame === 0) frame = requestAnimationFrame(show);
       }
     } catch (cause) {
@@ -461,7 +449,7 @@ export class Conversation {
     }
   }
 
-  #conclude(event: Ending, sent: number | null, first: number, thoughtMs: number | null): void {
+  #conclude(event: Ending): void {
     const answer = event.type === 'finished' ? event.message : event.answer;
     if (event.type === 'failed') {
       const { code, message, hint, tier, retry_after_seconds: seconds } = event;
@@ -469,10 +457,8 @@ export class Conversation {
     }
     // Stopped before its first word, an answer is not stored.
     if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;
-    const { tier } = answer;
-    const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
     const shown = shownMessage(answer);
-    const stored = { ...shown, parent: shown.parent ?? this.leaf, loadMs, thoughtMs };
+    const stored = { ...shown, parent: shown.parent ?? this.leaf };
     const at = this.messages.findIndex(({ id }) => id === shown.id);
     this.messages = at < 0 ? [...this.messages, stored] : this.messages.with(at, stored);
     this.leaf = answer.id;

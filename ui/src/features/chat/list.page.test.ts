@@ -45,7 +45,7 @@ async function open(count: number, listed = count > 0) {
       messages: [],
     });
   app = startApp(platform);
-  chats = new Chats({ api: app.api, loadWithin: () => null });
+  chats = new Chats({ api: app.api });
   render(Root, { app, chats });
   await until(() => network.eventStreams.length === 1);
   network.eventStreams[0]?.event('snapshot', STATUS);

@@ -25,7 +25,7 @@ afterEach(() => app.feed.stop());
 
 function start() {
   app = startApp(platform);
-  chats = new Chats({ api: app.api, loadWithin: () => null });
+  chats = new Chats({ api: app.api });
   render(Root, { app, chats });
 }
 
@@ -63,7 +63,7 @@ async function ask(text: string): Promise<RunningTurn> {
 describe('the chat page', () => {
   it('describes what answers, and puts an example into the composer', async () => {
     await open();
-    expect(screen.getByTestId('empty-state').textContent).toContain('primary is loaded.');
+    expect(screen.getByTestId('empty-state').textContent).toContain('Everyday is loaded.');
     await fireEvent.click(screen.getByText(/five names/));
     expect(composer().value).toContain('five names');
     expect(network.turns).toHaveLength(0);
@@ -79,7 +79,7 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('answer-stats').textContent).toMatch(
-      /fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first word/,
+      /Fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first word/,
     );
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
@@ -98,6 +98,7 @@ describe('the chat page', () => {
     expect(screen.getByText('Thinking…').closest('[aria-live]')).toBeTruthy();
     turn.words('Hi', 12_300);
     await until(() => screen.queryByTestId('reasoning-tail') === null);
+    turn.times = { load_ms: null, prefill_ms: null, decode_ms: 14_000, thinking_ms: 12_300 };
     turn.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     expect(shown()?.textContent).toContain('Hm. A greeting.');
@@ -111,15 +112,12 @@ describe('the chat page', () => {
     for (const piece of ['<th', 'ink>', 'A greet', 'ing.']) turn.words(piece, 1000);
     await until(() => screen.queryByTestId('reasoning-tail')?.textContent === 'A greeting.');
     turn.words('</think>Hi', 3000);
+    turn.times = { load_ms: null, prefill_ms: null, decode_ms: 4000, thinking_ms: 3000 };
     turn.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     const answer = screen.getByTestId('message-assistant');
     expect(answer.querySelector('.markdown')?.textContent?.trim()).toBe('Hi');
     expect(screen.getByTestId('reasoning').textContent).toContain('Thought for 3 s');
-    // What nobody measured has no seconds.
-    const other = new Chats({ api: app.api, loadWithin: () => null });
-    await other.open('c1');
-    expect(other.current.messages.at(-1)?.thoughtMs).toBeNull();
   });
 
   it('says how an answer ended early', async () => {
@@ -232,8 +230,8 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     const facts = screen.getByTestId('answer-stats');
-    expect(facts.textContent).toMatch(/^primary, instead of sonnet\s*gemma\s*41\.2 tok\/s/);
-    expect(screen.getByText('primary, instead of sonnet').title).toBe(
+    expect(facts.textContent).toMatch(/^Everyday, instead of sonnet\s*gemma\s*41\.2 tok\/s/);
+    expect(screen.getByText('Everyday, instead of sonnet').title).toBe(
       'sonnet: overloaded; heavy: over_budget',
     );
     expect(network.messages('c1')[1]).toMatchObject({ tier: 'primary', model: 'gemma' });
@@ -393,8 +391,8 @@ describe('the chat page', () => {
     await fireEvent.click(await screen.findByTestId('regenerate'));
     expect(screen.getAllByRole('menuitem').map((item) => item.textContent?.trim())).toEqual([
       'Again',
-      'With fast',
-      'With primary',
+      'With Fast',
+      'With Everyday',
     ]);
     await fireEvent.click(screen.getByTestId('regenerate-primary'));
     await until(() => network.turns.length === 2);
@@ -666,7 +664,7 @@ describe('the status', () => {
     await open();
     expect(screen.getByTestId('strip-ram').textContent).toContain('7 GB of 16 GB');
     expect(screen.getByTestId('strip-speed').textContent).toContain('–');
-    expect(screen.getByTestId('strip-tier').textContent).toContain('primary');
+    expect(screen.getByTestId('strip-tier').textContent).toContain('Everyday');
     network.eventStreams[0]?.event('change', {
       ram: { ...STATUS.ram, pressure: 'critical' },
       swap: { used_bytes: 2 ** 30, growth_bytes_per_minute: 2 ** 20 * 64 },
@@ -798,7 +796,7 @@ describe('the status', () => {
     expect(retry.textContent?.trim()).toMatch(/^Retry in \d+ s$/);
     expect(retry.disabled).toBe(true);
     const instead = await screen.findByTestId('ask-instead');
-    expect(instead.textContent).toBe('Ask primary Instead');
+    expect(instead.textContent).toBe('Ask Everyday Instead');
     await fireEvent.click(instead);
     await until(() => network.turns.length === 2);
     expect(network.turns[1]?.request.body.model).toBe('primary');
@@ -858,7 +856,7 @@ describe('the token', () => {
   it('shows a chat and its turn of another window at once', async () => {
     await open();
     await until(() => screen.queryByTestId('composer'));
-    const other = new Chats({ api: app.api, loadWithin: () => null });
+    const other = new Chats({ api: app.api });
     const done = other.current.send('From elsewhere');
     await until(() => network.turns.length === 1);
     expect(screen.queryByText('From elsewhere')).toBeNull();

@@ -1,7 +1,6 @@
 import { type Api, ApiError, ConnectionError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
 import type { Entry, Status, TierStatus } from '../../platform/openapi';
-import { Loads } from '../tiers/loads';
 import { mergeStatus, readEntry } from './merge';
 import { isMinorChange } from './minor';
 
@@ -21,7 +20,6 @@ export class Feed {
   problem = $state<string | null>(null);
   /** Whether the host has another version than the one that this page came from. */
   outdated = $state(false);
-  readonly loads = new Loads();
   /** Called after a lost link is live again. */
   onHealed: () => void = () => {};
   /** Called with each entry of the event log. */
@@ -93,7 +91,6 @@ export class Feed {
           else this.#draw();
           this.#version ??= latest.version;
           this.outdated = this.#version !== latest.version;
-          this.loads.observe(latest.tiers, performance.now());
           this.#live();
           wait = FIRST_RETRY_MS;
         }

@@ -3,7 +3,7 @@ import { asApiError } from '../../lib/http';
 import type { Chats } from '../chat/chats.svelte';
 import { saveChat } from '../chat/saveChat';
 import { SECTIONS } from '../settings/sections';
-import { AUTO, holdsModel } from '../tiers/tiers';
+import { AUTO, displayName, holdsModel } from '../tiers/tiers';
 import type { Entry } from './match';
 
 /** What the page around the palette does. */
@@ -71,7 +71,9 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
   ];
   for (const { id, about } of choices)
     if (id !== current.model)
-      add('Tiers', `use ${id}`, `Use ${id} for This Chat`, () => void current.choose(id), { words: about });
+      add('Tiers', `use ${id}`, `Use ${displayName(id)} for This Chat`, () => void current.choose(id), {
+        words: `${id} ${about}`,
+      });
   for (const { id, state, engine, model } of status?.tiers ?? []) {
     if (engine === 'endpoint') continue;
     const path = { id };
@@ -79,14 +81,14 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
       add(
         'Tiers',
         `unload ${id}`,
-        `Unload ${id}`,
+        `Unload ${displayName(id)}`,
         () => void attempt(() => api.post('/tierbar/v1/tiers/{id}/stop', { path, body: { force: false } })),
       );
     else if (state === 'stopped' && model !== null)
       add(
         'Tiers',
         `load ${id}`,
-        `Load ${id}`,
+        `Load ${displayName(id)}`,
         () => void attempt(() => api.post('/tierbar/v1/tiers/{id}/start', { path })),
       );
   }

@@ -81,7 +81,7 @@ afterEach(() => app.feed.stop());
 /** `starter`: the demo model of the first tier. `null`: every tier has its model. */
 async function open(downloads: DownloadStatus[] = [], starter: string | null = '') {
   app = startApp({ connection: async () => ({ url: '' }), openSettings, openChat: async () => {} });
-  render(Root, { app, chats: new Chats({ api: app.api, loadWithin: () => null }) });
+  render(Root, { app, chats: new Chats({ api: app.api }) });
   await until(() => network.eventStreams.length === 1);
   const tiers = STATUS.tiers.map((tier, at) => {
     if (starter === null) return tier;

@@ -54,16 +54,17 @@ export function describeSelection(model: string, tiers: TierStatus[], chain?: Ch
   if (model === AUTO) {
     const loaded = loadedTiers(tiers)[0];
     if (loaded)
-      return `Tierbar picks a tier for each question. ${loaded.id} is ${isEndpoint(loaded) ? 'available' : 'loaded'}.`;
+      return `Tierbar picks a tier for each question. ${displayName(loaded.id)} is ${isEndpoint(loaded) ? 'available' : 'loaded'}.`;
     return 'Tierbar picks a tier for each question. The first answer waits until a model loads.';
   }
   if (chain) return `${chain.name} tries ${formatSteps(chain)} until one answers.`;
   const tier = tiers.find((tier) => tier.id === model);
   if (!tier) return `The tier ${model} no longer exists. Choose another one above.`;
-  if (!tier.model) return `${tier.id} has no model yet. Choose one in Settings.`;
-  if (isEndpoint(tier)) return `${tier.id} is available. It answers with ${tier.model}.`;
-  if (holdsModel(tier.state)) return `${tier.id} answers with ${tier.model}, which is loaded.`;
-  return `${tier.id} answers with ${tier.model}. It loads when you start typing.`;
+  const name = displayName(tier.id);
+  if (!tier.model) return `${name} has no model yet. Choose one in Settings.`;
+  if (isEndpoint(tier)) return `${name} is available. It answers with ${tier.model}.`;
+  if (holdsModel(tier.state)) return `${name} answers with ${tier.model}, which is loaded.`;
+  return `${name} answers with ${tier.model}. It loads when you start typing.`;
 }
 
 const DISPLAY_NAMES: Record<string, string> = { fast: 'Fast', primary: 'Everyday', heavy: 'Deep' };

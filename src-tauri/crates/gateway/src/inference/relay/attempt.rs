@@ -18,7 +18,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use secrecy::SecretString;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
@@ -108,6 +111,7 @@ pub(crate) async fn send(
         .metrics
         .answer(lease.tier(), request.arrived)
         .traced(request.trace.clone());
+    let leased = Instant::now();
     request.trace.leased(lease.tier(), lease.model());
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
@@ -131,6 +135,7 @@ pub(crate) async fn send(
         return Ok(Sent::Streaming(Box::new(Answer::new(
             upstream.without_head(),
             StreamMeter::new(answering, counted, charge),
+            leased,
             lease,
         ))));
     }
