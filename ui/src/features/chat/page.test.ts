@@ -129,10 +129,17 @@ describe('the chat page', () => {
     const other = await ask('And?');
     other.words('Hm');
     other.fail('unreachable', 'the server broke off');
-    await until(() => screen.queryAllByTestId('answer-ending').length === 2);
+    const problem = await screen.findByTestId('error-banner');
+    expect(problem.textContent).toContain('The connection to fast dropped. The answer so far is kept.');
+    expect(problem.textContent).toContain('The server broke off.');
+    // One card for one event.
+    expect(screen.getAllByTestId('answer-ending')).toHaveLength(1);
+    const third = await ask('Still there?');
+    expect(screen.queryByTestId('error-banner')).toBeNull();
     expect(screen.getAllByTestId('answer-ending')[1]?.textContent).toBe(
-      'The connection dropped. The answer so far is kept.',
+      'Interrupted. The answer so far is kept.',
     );
+    third.finish('stop', 1);
   });
 
   it('mounts only the last turns of a chat of 5,000 messages, below its title', async () => {
@@ -793,14 +800,22 @@ describe('the status', () => {
     const problem = await screen.findByTestId('error-banner');
     expect(problem.textContent).toContain('cloud did not answer: Rate limited.');
     const retry = await within(problem).findByTestId<HTMLButtonElement>('retry');
-    expect(retry.textContent?.trim()).toMatch(/^Retry in \d+ s$/);
+    expect(retry.textContent?.trim()).toMatch(/^Try Again in \d+ s$/);
     expect(retry.disabled).toBe(true);
-    const instead = await screen.findByTestId('ask-instead');
+    expect(screen.queryByTestId('open-servers')).toBeNull();
+    const instead = await within(problem).findByTestId('ask-instead');
     expect(instead.textContent).toBe('Ask Everyday Instead');
     await fireEvent.click(instead);
     await until(() => network.turns.length === 2);
     expect(network.turns[1]?.request.body.model).toBe('primary');
+    // Refused before it began: nothing names the tier.
     network.turns[1]?.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await chats.current.choose('cloud');
+    const refused = await ask('And now?');
+    refused.fail('unreachable', 'the endpoint did not accept the key');
+    await screen.findByTestId('open-servers');
+    expect(screen.getByTestId('ask-instead').textContent).toBe('Ask primary Instead');
   });
 });
 

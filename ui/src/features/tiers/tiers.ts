@@ -34,12 +34,8 @@ function isEndpoint(tier: TierStatus): boolean {
 }
 
 /** The tier of this computer to ask instead, after another server has refused; one that is loaded before others. */
-export function otherTier(
-  { code, tier: refused }: { code: string; tier: string | null },
-  tiers: TierStatus[],
-): TierStatus | undefined {
-  const isForeign = tiers.some(({ id, engine }) => id === refused && engine === 'endpoint');
-  if (!isForeign || code === 'context_length_exceeded') return undefined;
+export function otherTier(code: string, tiers: TierStatus[]): TierStatus | undefined {
+  if (code === 'context_length_exceeded') return undefined;
   const able = tiers.filter(({ kind, engine, model }) => kind === 'chat' && engine !== 'endpoint' && model);
   return loadedTiers(able)[0] ?? able[0];
 }

@@ -106,7 +106,10 @@ pub(crate) async fn send(
     if let Some(keep) = request.keep_alive {
         lease.keep(keep);
     }
-    let answering = inference.speed.begin(lease.model());
+    let mut answering = inference.speed.begin(lease.model());
+    if is_remote(&*lease) {
+        answering = answering.uncounted();
+    }
     let mut counted = inference
         .metrics
         .answer(lease.tier(), request.arrived)
@@ -280,7 +283,8 @@ fn no_key(lease: &dyn Lease) -> Error {
         lease.tier()
     );
     let name = Name::of_server(url);
-    Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
+    let hint = format!("enter its key in Settings > Cloud, or run `tierbar secret set {name}`");
+    Error::new(Code::Unreachable, message).hint(hint)
 }
 
 /// The cause may be the model, the prompt or the key; the server's message says which.
@@ -292,7 +296,9 @@ fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
         lease.tier()
     );
     let name = Name::of_server(url);
-    let hint = format!("if the key does not allow it, run: tierbar secret set {name}");
+    let hint = format!(
+        "if the key does not allow it, enter another in Settings > Cloud, or run `tierbar secret set {name}`"
+    );
     Error::new(Code::Unreachable, message).hint(hint)
 }
 
