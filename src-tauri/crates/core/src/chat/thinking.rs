@@ -30,7 +30,7 @@ impl InlineThinking {
                 let begun = self.pending.trim_start();
                 let opened = TAGS.iter().find(|(tag, _)| begun.starts_with(tag));
                 if let Some((_, end)) = opened {
-                    self.state = State::Thinking(*end);
+                    self.state = State::Thinking(end);
                 } else if !TAGS.iter().any(|(tag, _)| tag.starts_with(begun)) {
                     self.state = State::Answering;
                 }

@@ -71,19 +71,16 @@ fn message(
     let (mut answer, mut reasoning, mut tools) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(steps) = version["steps"].as_array() {
         for step in steps {
-            match text(step, "type") {
-                "contentBlock" => {
-                    let is_thought = text(&step["style"], "type") == "thinking";
-                    let texts = if is_thought {
-                        &mut reasoning
-                    } else {
-                        &mut answer
-                    };
-                    texts.extend(texts_of(&step["content"], omissions));
-                    tools.extend(tools_of(&step["content"]));
-                }
-                // Such as how far a call has come.
-                _ => {}
+            // The others say such things as how far a call has come.
+            if text(step, "type") == "contentBlock" {
+                let is_thought = text(&step["style"], "type") == "thinking";
+                let texts = if is_thought {
+                    &mut reasoning
+                } else {
+                    &mut answer
+                };
+                texts.extend(texts_of(&step["content"], omissions));
+                tools.extend(tools_of(&step["content"]));
             }
         }
     } else {
