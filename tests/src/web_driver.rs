@@ -18,6 +18,7 @@ use tokio::{
 /// The chat window's page: the one that a bare address means.
 pub const CHAT: &str = "";
 pub const SETTINGS: &str = "settings.html";
+pub const POPOVER: &str = "popover.html";
 
 #[derive(Debug)]
 pub struct DrivenApp {
