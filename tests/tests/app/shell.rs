@@ -849,9 +849,8 @@ async fn links_open_in_the_browser_and_never_in_the_window() {
         Vec::new(),
     )
     .await;
-    within("a click", app.find("#link").await.click())
-        .await
-        .unwrap();
+    let link = app.find("#link").await;
+    within("a click", app.session.click(&link)).await.unwrap();
     let wanted = ["https://example.com/page".to_owned()];
     until("the browser", async || {
         (desk.opened() == wanted).then_some(())
@@ -865,10 +864,8 @@ async fn links_open_in_the_browser_and_never_in_the_window() {
         (desk.opened().len() == 2).then_some(())
     })
     .await;
-    let url = within("the address", app.client().current_url())
-        .await
-        .unwrap();
-    assert_eq!(url.as_str(), "tauri://localhost");
+    let url = within("the address", app.session.url()).await.unwrap();
+    assert_eq!(url, "tauri://localhost");
     assert_eq!(desk.display.windows(), ["Tierbar"]);
 }
 
