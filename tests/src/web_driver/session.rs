@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const REFERENCE: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// What the driver answers to a command that fails, such as that there is no such element.
-pub type Failure = String;
+pub(super) type Failure = String;
 
 #[derive(Debug)]
 pub struct Session {
