@@ -5588,6 +5588,7 @@ export interface components {
              * @default 512
              */
             batch: number;
+            /** @description Context in tokens; `"auto"` follows from the model, the machine and the profile. */
             context: "auto" | number;
             /**
              * @description A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
@@ -5616,6 +5617,7 @@ export interface components {
              * @default 10m
              */
             idle_unload: components["schemas"]["IdleUnload"];
+            /** @description The cell type of the KV cache; `"auto"` follows from the model, the machine and the profile. */
             kv_cache: "auto" | components["schemas"]["KvCache"];
             /**
              * @description Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.

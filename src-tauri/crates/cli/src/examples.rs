@@ -202,6 +202,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("brief", &["tierbar brief events.jsonl --email"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
     ("schedule list", &["tierbar schedule list"]),
+    (
+        "schedule add",
+        &[
+            "tierbar schedule add nightly --at 02:00 --task brief --source ~/logs --to ~/briefs/{date}.md",
+            "tierbar schedule add notes --at 07:00 --days mon,fri --task summarize --source ~/notes --to ~/notes.md",
+        ],
+    ),
+    ("schedule rm", &["tierbar schedule rm nightly"]),
     ("schedule run", &["tierbar schedule run nightly"]),
     (
         "bench",

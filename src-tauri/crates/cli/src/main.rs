@@ -111,7 +111,7 @@ enum Command {
     Brief(task::Brief),
     /// Show the tokens that tasks used and saved
     Costs(costs::Args),
-    /// List and run scheduled tasks
+    /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),
     /// Measure the speed of a tier
     Bench(bench::Args),
