@@ -5177,6 +5177,7 @@ export interface components {
              * @description What all of it still has to download.
              */
             download_bytes: number;
+            first: components["schemas"]["TierId"] | null;
             machine: components["schemas"]["SetupMachine"];
             /** @description The folder of the models. */
             models_dir: string;
