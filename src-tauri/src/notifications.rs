@@ -1,5 +1,6 @@
 //! Shows the host's notifications as the system's.
 
+use crate::view::window_units;
 use tauri::AppHandle;
 use tauri_plugin_notification::NotificationExt;
 use tierbar_core::notification::Notification;
@@ -18,7 +19,7 @@ pub(crate) fn show(app: &AppHandle, notification: &Notification) {
 
 /// Writes a sentence of the event log as the window does.
 fn sentence(text: &str) -> String {
-    let text = text.replace(" GiB", " GB").replace(" MiB", " MB");
+    let text = window_units(text);
     let mut letters = text.chars();
     let first: String = letters
         .next()

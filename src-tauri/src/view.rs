@@ -341,10 +341,16 @@ fn truncate(text: &str) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// Writes the memory in a text of the host as the window does: the host says GiB, and the menu GB.
+pub(crate) fn window_units(text: &str) -> String {
+    text.replace(" GiB", " GB").replace(" MiB", " MB")
+}
+
 /// Returns a text as items of the menu, one for each line.
 fn wrapped(key: &str, text: &str) -> Vec<Item> {
     let line = |(number, line)| Item::text(&format!("{key}:{number}"), line);
-    wrap(text).into_iter().enumerate().map(line).collect()
+    let lines = wrap(&window_units(text));
+    lines.into_iter().enumerate().map(line).collect()
 }
 
 /// Breaks a text into lines of at most [`WIDTH`] characters, between words where there are any.
@@ -499,6 +505,8 @@ mod tests {
         let view = View::running(&status, &beside("fast was unloaded"));
         assert!(view.items.contains(&resume));
         assert_eq!(texts(&view)[3..], ["it is paused", "fast was unloaded"]);
+        let view = View::running(&status, &beside("it freed 68 MiB"));
+        assert_eq!(texts(&view)[3..], ["it is paused", "it freed 68 MB"]);
         let view = View::running(&status, &beside("it is paused"));
         assert_eq!(texts(&view)[3..], ["it is paused"]);
         let view = view.with_note(Some("it failed"));

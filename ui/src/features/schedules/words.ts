@@ -1,4 +1,4 @@
-import { moment } from '../../lib/format';
+import { moment, windowUnits } from '../../lib/format';
 import type { ScheduleConfig, ScheduledTask, ScheduleStatus, Weekday } from '../../platform/openapi';
 import { displayName } from '../tiers/tiers';
 
@@ -54,7 +54,8 @@ export function describeRuns(
       : `Next run: ${moment(next_at * 1000, now)}.`;
   if (tried_at == null || outcome == null) return { next, last: null };
   const at = moment(tried_at * 1000, now);
-  return { next, last: failing ? `Failed (${at}): ${outcome}` : `Last run (${at}): ${outcome}` };
+  const how = windowUnits(outcome);
+  return { next, last: failing ? `Failed (${at}): ${how}` : `Last run (${at}): ${how}` };
 }
 
 /** What is wrong with one field of a schedule: the host’s words, and the field that they are about. */
