@@ -48,7 +48,7 @@ fn capitalize(text: &str) -> String {
 }
 
 /// The host counts memory in GiB; the window calls them GB, as the system does.
-fn with_units(text: &str) -> String {
+pub(crate) fn with_units(text: &str) -> String {
     text.replace(" GiB", " GB").replace(" MiB", " MB")
 }
 

@@ -332,7 +332,8 @@ fn truncate(text: &str) -> String {
 /// Returns a text as items of the menu, one for each line.
 fn wrapped(key: &str, text: &str) -> Vec<Item> {
     let line = |(number, line)| Item::text(&format!("{key}:{number}"), line);
-    wrap(text).into_iter().enumerate().map(line).collect()
+    let lines = wrap(&host_text::with_units(text));
+    lines.into_iter().enumerate().map(line).collect()
 }
 
 /// Breaks a text into lines of at most [`WIDTH`] characters, between words where there are any.

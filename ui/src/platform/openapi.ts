@@ -5229,6 +5229,7 @@ export interface components {
              * @description What all of it still has to download.
              */
             download_bytes: number;
+            first: components["schemas"]["TierId"] | null;
             machine: components["schemas"]["SetupMachine"];
             /** @description The folder of the models. */
             models_dir: string;
@@ -5642,6 +5643,7 @@ export interface components {
              * @default 512
              */
             batch: number;
+            /** @description Context in tokens; `"auto"` follows from the model, the machine and the profile. */
             context: "auto" | number;
             /**
              * @description A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
@@ -5670,6 +5672,7 @@ export interface components {
              * @default 10m
              */
             idle_unload: components["schemas"]["IdleUnload"];
+            /** @description The cell type of the KV cache; `"auto"` follows from the model, the machine and the profile. */
             kv_cache: "auto" | components["schemas"]["KvCache"];
             /**
              * @description Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.

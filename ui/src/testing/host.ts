@@ -535,6 +535,7 @@ const NO_PLAN: SetupPlan = {
     disk_free_bytes: null,
   },
   tiers: [],
+  first: null,
   download_bytes: 0,
   models_dir: '/data/models',
   room: null,

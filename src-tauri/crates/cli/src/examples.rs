@@ -200,8 +200,31 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("brief", &["tierbar brief events.jsonl --email"]),
+    (
+        "route",
+        &[
+            "tierbar route What is the capital of France?",
+            "tierbar route --classify \"Prove that the root of 2 is irrational\"",
+        ],
+    ),
+    ("contexts", &["tierbar contexts"]),
+    ("contexts list", &["tierbar contexts list --json"]),
+    (
+        "contexts save",
+        &["tierbar contexts save book --tier heavy"],
+    ),
+    ("contexts load", &["tierbar contexts load book"]),
+    ("contexts rm", &["tierbar contexts rm book"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
     ("schedule list", &["tierbar schedule list"]),
+    (
+        "schedule add",
+        &[
+            "tierbar schedule add nightly --at 02:00 --task brief --source ~/logs --to ~/briefs/{date}.md",
+            "tierbar schedule add notes --at 07:00 --days mon,fri --task summarize --source ~/notes --to ~/notes.md",
+        ],
+    ),
+    ("schedule rm", &["tierbar schedule rm nightly"]),
     ("schedule run", &["tierbar schedule run nightly"]),
     (
         "bench",

@@ -8,6 +8,7 @@ mod client;
 mod config;
 mod confirm;
 mod connect;
+mod contexts;
 mod costs;
 mod diagnose;
 mod doctor;
@@ -26,6 +27,7 @@ mod pause;
 mod platform;
 mod queue;
 mod requests;
+mod route;
 mod schedule;
 mod secret;
 mod serve;
@@ -109,9 +111,13 @@ enum Command {
     Summarize(task::Summarize),
     /// Write a brief of a day's JSON Lines
     Brief(task::Brief),
+    /// Show which tier would answer a question, and why
+    Route(route::Args),
+    /// List, save, load and delete saved contexts
+    Contexts(contexts::Args),
     /// Show the tokens that tasks used and saved
     Costs(costs::Args),
-    /// List and run scheduled tasks
+    /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),
     /// Measure the speed of a tier
     Bench(bench::Args),
@@ -184,6 +190,8 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Compress(args) => task::compress(home, args).await,
         Command::Summarize(args) => task::summarize(home, args).await,
         Command::Brief(args) => task::brief(home, args).await,
+        Command::Route(args) => route::run(home, args).await,
+        Command::Contexts(args) => contexts::run(home, args).await,
         Command::Costs(args) => costs::run(home, args).await,
         Command::Schedule(args) => schedule::run(home, args).await,
         Command::Bench(args) => bench::run(home, args).await,

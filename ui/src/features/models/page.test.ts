@@ -772,10 +772,10 @@ describe('a model’s page', () => {
     ];
     const page = within(await openPage('known'));
     const rows = within(page.getByTestId('quants')).getAllByRole('row').slice(1);
-    expect(rows.map((row) => row.children[2]?.textContent)).toEqual([
-      'Heavy loss',
-      'Not known',
-      'Nearly the original',
+    expect(rows.map((row) => row.children[0]?.textContent)).toEqual([
+      'IQ2_MHeavy loss',
+      'MXFP4',
+      'Q8_0Nearly the original',
     ]);
     expect(within(page.getByTestId('quant-source')).getByRole('link').getAttribute('href')).toContain(
       'llama.cpp',

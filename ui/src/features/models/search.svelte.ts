@@ -85,6 +85,7 @@ export class ModelSearch {
       parts: 1,
       size_bytes: null,
       sha256: null,
+      loss: null,
       recommended: true,
       reason: null,
       installed: false,

@@ -53,6 +53,7 @@ beforeEach(() => {
       disk_free_bytes: 100_000_000_000,
     },
     tiers: [row('fast'), row('primary'), row('heavy', { installed: 'big', download_bytes: 0 })],
+    first: 'primary',
     download_bytes: 6_000_000_000,
     models_dir: '/data/models',
     room: { path: '/data/models', disk: '1', free_bytes: 51_000_000_000, room_bytes: 50_000_000_000 },

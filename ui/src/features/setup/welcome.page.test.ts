@@ -51,6 +51,7 @@ const PLAN: SetupPlan = {
     disk_free_bytes: 100_000_000_000,
   },
   tiers: [row('fast'), row('primary'), row('heavy')],
+  first: 'primary',
   download_bytes: 9_000_000_000,
   models_dir: '/data/models',
   room: null,
@@ -116,6 +117,12 @@ describe('the first model', () => {
     now(download('primary', { reference: 'o/primary:Q4_K_M' }));
     await screen.findByRole('progressbar', { name: 'Download of Model of primary' });
     expect(screen.queryByTestId('welcome-model')).toBeNull();
+  });
+
+  it('is another if the host proposes it, such as where that one is slow', async () => {
+    answer = ({ path }) => (path === '/tierbar/v1/setup' ? Response.json({ ...PLAN, first: 'fast' }) : null);
+    await open();
+    expect((await screen.findByTestId('welcome-model')).textContent).toContain('Model of fast');
   });
 
   it('is said to be slow where it is', async () => {
