@@ -16,6 +16,9 @@ import { NO_SETTINGS } from './presets.svelte';
 import { beginsThinking, splitThinking } from './thinking';
 import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
+/** An answer that is being written is painted at most this often: each paint costs, and more words at once read as smoothly. */
+const PAINT_MS = 30;
+
 /** The answer that is being written. */
 export interface LiveAnswer {
   text: string;
@@ -444,9 +447,15 @@ export class Conversation {
     this.#turn = turn;
     // Its events begin with what an answer that is continued has already.
     let live = { ...(this.live as LiveAnswer), text: '', reasoning: '' };
-    // One paint per frame, however fast the words come.
+    // However fast the words come.
     let frame = 0;
-    const show = () => {
+    let shown = Number.NEGATIVE_INFINITY;
+    const show = (now: number) => {
+      if (now - shown < PAINT_MS) {
+        frame = requestAnimationFrame(show);
+        return;
+      }
+      shown = now;
       frame = 0;
       if (this.live !== null) this.live = { ...live };
     };
