@@ -369,12 +369,16 @@ export class Network {
         /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/events)?)?)?$/,
       ) ?? [];
     if (id === undefined) {
-      if (method === 'GET' && words !== null) return Response.json({ chats: this.#found(words) });
+      if (method === 'GET' && words !== null) {
+        const chats = this.#found(words);
+        return Response.json({ chats, total: chats.length });
+      }
       if (method === 'GET') {
-        const chats = this.chats.map(summary).reverse();
-        return Response.json({
-          chats: [...chats.filter(({ pinned }) => pinned), ...chats.filter(({ pinned }) => !pinned)],
-        });
+        const newest = this.chats.map(summary).reverse();
+        const chats = [...newest.filter(({ pinned }) => pinned), ...newest.filter(({ pinned }) => !pinned)];
+        const before = chats.findIndex(({ id }) => id === searchParams.get('before'));
+        const limit = Number(searchParams.get('limit') ?? chats.length);
+        return Response.json({ chats: chats.slice(before + 1, before + 1 + limit), total: chats.length });
       }
       this.#ids += 1;
       const at = `2026-01-01T00:00:${String(this.#ids).padStart(2, '0')}Z`;

@@ -1,8 +1,7 @@
 //! Chinese, Japanese and Korean in the search: their words have no spaces between them, so each character is indexed as a word, and a
 //! word that is searched is a sequence of them.
 
-use rusqlite::{Connection, Transaction, params};
-use rusqlite_migration::HookResult;
+use rusqlite::{Connection, params};
 use std::borrow::Cow;
 
 /// Ends a word in the index, and is seen by nobody.
@@ -49,14 +48,17 @@ pub(crate) fn index(connection: &Connection, id: u64, text: &str) -> rusqlite::R
     Ok(())
 }
 
-/// Indexes the messages of a database that has no such index yet.
-pub(crate) fn index_all(change: &Transaction) -> HookResult {
-    let mut select = change.prepare("SELECT id, text FROM message_texts WHERE text <> ''")?;
+/// Indexes the messages that an older version stored; the migration has noted which.
+pub(crate) fn index_earlier(connection: &Connection) -> rusqlite::Result<()> {
+    let mut select = connection.prepare(
+        "SELECT id, text FROM message_texts WHERE text <> '' AND id IN (SELECT id FROM messages_to_index)",
+    )?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let text: String = row.get(1)?;
-        index(change, row.get(0)?, &text)?;
+        index(connection, row.get(0)?, &text)?;
     }
+    connection.execute("DELETE FROM messages_to_index", [])?;
     Ok(())
 }
 

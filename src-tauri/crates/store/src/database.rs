@@ -1,6 +1,6 @@
 //! The connection: opening, the schema, and one call at a time.
 
-use crate::{characters, failure};
+use crate::failure;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 use std::{
@@ -13,38 +13,33 @@ use std::{
 use tierbar_core::Error;
 
 /// One entry per version of the schema, oldest first. A released entry never changes.
-fn migrations() -> Vec<M<'static>> {
-    vec![
-        M::up(concat!(
-            include_str!("chats.sql"),
-            include_str!("messages.sql")
-        )),
-        M::up(include_str!("minutes.sql")),
-        M::up(include_str!("log.sql")),
-        M::up(include_str!("queue.sql")),
-        M::up(include_str!("keys.sql")),
-        M::up(concat!(
-            include_str!("savings.sql"),
-            include_str!("schedules.sql")
-        )),
-        M::up(include_str!("message_tree.sql")),
-        M::up(include_str!("answer_pieces.sql")),
-        M::up(include_str!("sessions.sql")),
-        M::up(include_str!("queue_owners.sql")),
-        M::up(include_str!("message_experts.sql")),
-        M::up(include_str!("chat_context.sql")),
-        M::up(include_str!("chat_search.sql")),
-        M::up(include_str!("chat_contents.sql")),
-        M::up(include_str!("minute_models.sql")),
-        M::up_with_hook(
-            concat!(
-                include_str!("answer_times.sql"),
-                include_str!("message_characters.sql")
-            ),
-            characters::index_all,
-        ),
-    ]
-}
+const MIGRATIONS: &[M<'static>] = &[
+    M::up(concat!(
+        include_str!("chats.sql"),
+        include_str!("messages.sql")
+    )),
+    M::up(include_str!("minutes.sql")),
+    M::up(include_str!("log.sql")),
+    M::up(include_str!("queue.sql")),
+    M::up(include_str!("keys.sql")),
+    M::up(concat!(
+        include_str!("savings.sql"),
+        include_str!("schedules.sql")
+    )),
+    M::up(include_str!("message_tree.sql")),
+    M::up(include_str!("answer_pieces.sql")),
+    M::up(include_str!("sessions.sql")),
+    M::up(include_str!("queue_owners.sql")),
+    M::up(include_str!("message_experts.sql")),
+    M::up(include_str!("chat_context.sql")),
+    M::up(include_str!("chat_search.sql")),
+    M::up(include_str!("chat_contents.sql")),
+    M::up(include_str!("minute_models.sql")),
+    M::up(concat!(
+        include_str!("answer_times.sql"),
+        include_str!("message_characters.sql")
+    )),
+];
 
 /// A backup program may hold the file for a moment.
 const BUSY: Duration = Duration::from_secs(5);
@@ -76,12 +71,11 @@ impl Database {
         let found: i64 = connection
             .pragma_query_value(None, "user_version", |row| row.get(0))
             .map_err(sqlite)?;
-        let migrations = migrations();
-        if usize::try_from(found).map_or(true, |found| found > migrations.len()) {
-            return Err(failure::newer_schema(path, found, migrations.len()));
+        if usize::try_from(found).map_or(true, |found| found > MIGRATIONS.len()) {
+            return Err(failure::newer_schema(path, found, MIGRATIONS.len()));
         }
         configure(&connection).map_err(sqlite)?;
-        Migrations::new(migrations)
+        Migrations::from_slice(MIGRATIONS)
             .to_latest(&mut connection)
             .map_err(|error| match error {
                 rusqlite_migration::Error::RusqliteError { err, .. } => sqlite(err),
@@ -151,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_migrations_apply_to_an_empty_database() {
-        assert_eq!(Migrations::new(migrations()).validate(), Ok(()));
+        assert_eq!(Migrations::from_slice(MIGRATIONS).validate(), Ok(()));
     }
 
     #[test]

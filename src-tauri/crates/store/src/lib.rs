@@ -69,6 +69,8 @@ impl Store {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
         let erased = database.write(|change| {
+            // Before messages change: what it adds goes with the text that it was added for.
+            characters::index_earlier(change)?;
             messages::end_unfinished(change)?;
             chats::erase(change)
         })?;

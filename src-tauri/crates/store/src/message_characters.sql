@@ -8,5 +8,8 @@ END;
 CREATE TRIGGER message_characters_removed BEFORE DELETE ON messages WHEN old.parts <> '[]' BEGIN
     DELETE FROM message_characters WHERE rowid = old.id;
 END;
+-- The messages that have to be indexed once: only those beyond ASCII can have such characters.
+CREATE TABLE messages_to_index (id INTEGER PRIMARY KEY) STRICT;
+INSERT INTO messages_to_index SELECT id FROM messages WHERE octet_length(parts) > length(parts);
 -- The order of the list of chats, page by page.
 CREATE INDEX chats_listed ON chats (pinned DESC, updated_at DESC) WHERE deleted_at IS NULL;

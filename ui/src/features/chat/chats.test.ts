@@ -239,7 +239,7 @@ describe('the chat history', () => {
   it('reads the chats once more after a change during a read', async () => {
     const first = chats.refresh();
     await Promise.all([first, chats.refresh(), chats.refresh()]);
-    expect(network.sent('GET', '/tierbar/v1/chats')).toHaveLength(2);
+    expect(network.sent('GET', '/tierbar/v1/chats?limit=200')).toHaveLength(2);
   });
 
   it('restores a deleted chat, and shows it if it was shown', async () => {

@@ -14,7 +14,10 @@ import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
 import { beginsThinking, splitThinking } from './thinking';
-import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
+import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
+
+/** An answer that is being written is painted at most this often: each paint costs, and more words at once read as smoothly. */
+const PAINT_MS = 30;
 
 /** The answer that is being written. */
 export interface LiveAnswer {
@@ -59,6 +62,12 @@ export interface LiveThinking {
   isOpen: boolean;
 }
 
+/** A message to show, and what to mark in it. */
+export interface Revealed {
+  message: number;
+  patterns: RegExp[];
+}
+
 /** What a conversation needs from the page around it. */
 export interface Surroundings {
   api: Api;
@@ -90,6 +99,8 @@ export class Conversation {
   problem = $state.raw<ApiError | null>(null);
   /** The messages are being fetched. */
   opening = $state(false);
+  /** What a search has found. */
+  revealed = $state.raw<Revealed | null>(null);
   turns = $derived(turnsOf(this.messages, this.leaf));
   /** How much of its context the last answer has used. */
   context = $derived(this.turns.findLast(({ shown }) => shown?.context)?.shown?.context ?? null);
@@ -163,6 +174,16 @@ export class Conversation {
 
   #isNews({ turn, updated_at }: ChatSummary): boolean {
     return turn !== null || updated_at !== this.#summary?.updated_at;
+  }
+
+  /** Shows a message, with its branch. */
+  reveal(message: number, patterns: RegExp[]): void {
+    if (!this.messages.some(({ id }) => id === message)) return;
+    const isShown = branchOf(this.messages, this.leaf).some(({ id }) => id === message);
+    if (!isShown && this.busy) return;
+    // Only here: what is shown elsewhere does not change because something was found.
+    if (!isShown) this.leaf = lastBelow(this.messages, message);
+    this.revealed = { message, patterns };
   }
 
   async choose(model: string): Promise<void> {
@@ -293,6 +314,7 @@ export class Conversation {
     this.#stopped = false;
     this.busy = true;
     this.problem = null;
+    this.revealed = null;
     this.live = {
       text: continued?.content ?? '',
       reasoning: continued?.reasoning ?? '',
@@ -355,6 +377,7 @@ export class Conversation {
     this.#takeSettings(chat);
     const { leaf, messages, ...summary } = chat;
     this.#summary = summary;
+    this.#around.onSummary(summary);
     const { turn } = summary;
     // The message that a running turn writes is shown as it comes.
     const written =
@@ -424,9 +447,15 @@ export class Conversation {
     this.#turn = turn;
     // Its events begin with what an answer that is continued has already.
     let live = { ...(this.live as LiveAnswer), text: '', reasoning: '' };
-    // One paint per frame, however fast the words come.
+    // However fast the words come.
     let frame = 0;
-    const show = () => {
+    let shown = Number.NEGATIVE_INFINITY;
+    const show = (now: number) => {
+      if (now - shown < PAINT_MS) {
+        frame = requestAnimationFrame(show);
+        return;
+      }
+      shown = now;
       frame = 0;
       if (this.live !== null) this.live = { ...live };
     };

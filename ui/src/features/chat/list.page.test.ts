@@ -263,7 +263,14 @@ describe('the palette', () => {
 
   it('names the key of a new chat in the app alone', async () => {
     await open(0);
-    const commands = { newChat() {}, open() {}, search() {}, importChats() {}, toggleSidebar() {} };
+    const commands = {
+      newChat() {},
+      open() {},
+      search() {},
+      find() {},
+      importChats() {},
+      toggleSidebar() {},
+    };
     const keys = (platform: Platform) => paletteEntries({ ...app, platform }, chats, commands)[0]?.keys;
     expect(keys(platform)).toBeUndefined();
     expect(keys({ ...platform, closePopover: async () => {} })).toMatch(/N$/);

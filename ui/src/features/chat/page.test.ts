@@ -5,6 +5,7 @@ import type { Platform } from '../../platform';
 import type { ChainStatus, Chat, ChatMessage, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
+import { account, localModel } from '../../testing/models';
 import { Chats } from './chats.svelte';
 import Root from './Root.svelte';
 
@@ -67,6 +68,39 @@ describe('the chat page', () => {
     await fireEvent.click(screen.getByText(/five names/));
     expect(composer().value).toContain('five names');
     expect(network.turns).toHaveLength(0);
+  });
+
+  it('says that a model without a chat template is no chat model', async () => {
+    network.models = [localModel('gemma', { account: account({ chat_template: false }) })];
+    await open();
+    expect(screen.queryByTestId('not-a-chat-model')).toBeNull();
+    await chats.current.choose('primary');
+    const note = await screen.findByTestId('not-a-chat-model');
+    expect(note.textContent).toContain('gemma isn’t a chat model.');
+    await chats.current.choose('fast');
+    await until(() => screen.queryByTestId('not-a-chat-model') === null);
+  });
+
+  it('shows the tools that an answer used, folded', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    network.chats[0]?.messages[1]?.parts.unshift(
+      { type: 'tool_call', id: '1', name: 'web_search', arguments: '{"query":"<b>Rhône</b>"}' },
+      { type: 'tool_result', id: '1', text: '<script>alert(1)</script>', failed: false },
+    );
+    await chats.current.open('c1');
+    const tool = await screen.findByTestId<HTMLDetailsElement>('tool');
+    expect(tool.querySelector('summary')?.textContent?.trim()).toBe('Searched the web for “<b>Rhône</b>”');
+    expect(tool.open).toBe(false);
+    expect([...tool.querySelectorAll('code')].map(({ textContent }) => textContent)).toEqual([
+      'web_search',
+      '{\n  "query": "<b>Rhône</b>"\n}',
+      '<script>alert(1)</script>',
+    ]);
+    expect(tool.querySelector('script, b')).toBeNull();
   });
 
   it('shows an answer with its figures', async () => {

@@ -63,7 +63,12 @@ export function describeSelection(model: string, tiers: TierStatus[], chain?: Ch
   return `${name} answers with ${tier.model}. It loads when you start typing.`;
 }
 
-const DISPLAY_NAMES: Record<string, string> = { fast: 'Fast', primary: 'Everyday', heavy: 'Deep' };
+const DISPLAY_NAMES: Record<string, string> = {
+  [AUTO]: 'Auto',
+  fast: 'Fast',
+  primary: 'Everyday',
+  heavy: 'Deep',
+};
 
 /** What people call the tier. Apps request it by its id. */
 export function displayName(id: string): string {

@@ -279,7 +279,7 @@ async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error>
     blocking("the import", move || {
         for json in readable {
             let files = files_of(&json);
-            let hashes = files.keys().cloned().collect();
+            let hashes: BTreeSet<String> = files.keys().cloned().collect();
             let chat = import::read(&json, &hashes, &mut batch.omissions);
             if chat.is_some() {
                 batch.files.extend(files);

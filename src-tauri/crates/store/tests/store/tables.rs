@@ -504,7 +504,7 @@ async fn a_search_finds_chinese_japanese_and_korean() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
+            "DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
              DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
              PRAGMA user_version = 15;",
         )
