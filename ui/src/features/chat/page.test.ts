@@ -1,4 +1,4 @@
-import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
@@ -7,6 +7,7 @@ import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
 import { account, localModel } from '../../testing/models';
 import { Chats } from './chats.svelte';
+import { readDraft } from './drafts';
 import Root from './Root.svelte';
 
 let network: Network;
@@ -822,6 +823,31 @@ describe('the status', () => {
     network.turns[0]?.finish('stop', 1);
     await until(() => screen.queryByTestId('sends-again') === null);
     expect(composer().value).toBe('A draft');
+  });
+
+  it('keeps what is typed, by chat, for a page that is opened later', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await type('Half a thought');
+    window.dispatchEvent(new Event('pagehide'));
+    const id = chats.current.id as string;
+    expect(readDraft(id)).toBe('Half a thought');
+    expect(readDraft(null)).toBe('');
+    cleanup();
+    app.feed.stop();
+    start();
+    await until(() => network.eventStreams.length === 2);
+    network.eventStreams[1]?.event('snapshot', STATUS);
+    await screen.findByTestId('composer');
+    expect(composer().value).toBe('');
+    await chats.open(id);
+    await until(() => composer().value === 'Half a thought');
+    await fireEvent.click(screen.getByTestId('send'));
+    await until(() => network.turns.length === 2);
+    network.turns[1]?.finish('stop', 1);
+    await until(() => readDraft(id) === '');
   });
 
   it('names the server that refuses, its wait, and a tier to ask instead', async () => {
