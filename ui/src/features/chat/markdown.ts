@@ -99,7 +99,10 @@ const TEX_ESCAPE = /^\\[()[\]{}\\,;:]/;
 /** Characters that change the direction of what follows them: in code they hide what a program does. */
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 
-const table = Renderer.prototype.table;
+/** Those that no language needs: they reverse a name such as `exe.png`. */
+const OVERRIDE = /[\u202d\u202e]/g;
+
+const { codespan, table, text } = Renderer.prototype;
 
 function rules(isGrowing: boolean): MarkedExtension {
   return {
@@ -128,6 +131,13 @@ function rules(isGrowing: boolean): MarkedExtension {
       },
       table(token) {
         return `<div class="table" role="group" aria-label="Table">${table.call(this, token)}</div>`;
+      },
+      codespan(token) {
+        return codespan.call(this, token).replace(DIRECTION, markDirection);
+      },
+      text(token) {
+        const html = text.call(this, token);
+        return 'tokens' in token && token.tokens ? html : html.replace(OVERRIDE, markDirection);
       },
       code({ text, lang }) {
         const language = lang?.match(/^[\w+#.-]{1,24}/)?.[0] ?? '';
