@@ -256,8 +256,9 @@ export class Network {
   override: (request: Sent) => Response | Promise<Response> | null = () => null;
   #ids = 0;
 
-  constructor() {
-    vi.stubGlobal('fetch', (url: string, init: RequestInit = {}) => this.#fetch(url, init));
+  /** Takes the place of `fetch`, unless a server passes requests on. */
+  constructor({ served = false } = {}) {
+    if (!served) vi.stubGlobal('fetch', (url: string, init: RequestInit = {}) => this.answer(url, init));
   }
 
   sent(method: string, path: string): Sent[] {
@@ -270,7 +271,7 @@ export class Network {
     return messages.filter(({ role, finish }) => role !== 'assistant' || finish !== null);
   }
 
-  async #fetch(url: string, init: RequestInit): Promise<Response> {
+  async answer(url: string, init: RequestInit): Promise<Response> {
     const request: Sent = {
       method: init.method ?? 'GET',
       path: url,

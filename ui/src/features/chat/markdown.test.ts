@@ -129,6 +129,9 @@ describe('code', () => {
     const code = dom('```js\nif (a /* \u202e */) b()\n```').querySelector('pre code');
     expect(code?.textContent).toBe('if (a /* \u202e */) b()');
     expect(code?.querySelector('.direction')?.getAttribute('title')).toBe('U+202E');
+    const prose = dom('The file **\u202egnp.exe** and `\u202egnp.exe`, with \u2067isolates\u2069.');
+    expect(prose.querySelectorAll('strong .direction, code .direction')).toHaveLength(2);
+    expect(prose.querySelectorAll('.direction')).toHaveLength(2);
   });
 });
 

@@ -104,7 +104,7 @@ const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 /** Those that reverse Latin letters too: in text they disguise a file's name or an address. */
 const OVERRIDE = /[\u202a-\u202e]/g;
 
-const { table, text } = Renderer.prototype;
+const { codespan, table, text } = Renderer.prototype;
 
 /** How many rules the parser is within. */
 let depth = 0;
@@ -153,11 +153,15 @@ function rules(isGrowing: boolean): MarkedExtension {
         // The chat's title is the first level, its messages are the second.
         return `<h${Math.min(depth + 2, 6)} class="level-${depth}">${this.parser.parseInline(tokens)}</h${Math.min(depth + 2, 6)}>`;
       },
-      text(token) {
-        return text.call(this, token).replace(OVERRIDE, markDirection);
-      },
       table(token) {
         return `<div class="table" role="group" aria-label="Table">${table.call(this, token)}</div>`;
+      },
+      codespan(token) {
+        return codespan.call(this, token).replace(DIRECTION, markDirection);
+      },
+      text(token) {
+        const html = text.call(this, token);
+        return 'tokens' in token && token.tokens ? html : html.replace(OVERRIDE, markDirection);
       },
       code({ text, lang }) {
         const language = lang?.match(/^[\w+#.-]{1,24}/)?.[0] ?? '';
