@@ -220,6 +220,7 @@ export function quantLabel(file: OfferedFile): string {
     file.quant,
     file.size_bytes === null ? 'size unknown' : fileSize(file.size_bytes),
     file.fit ? FIT[fitOf(file.fit)].toLowerCase() : null,
+    file.loss ? LOSS[file.loss].toLowerCase() : null,
     file.recommended ? 'recommended' : null,
   ]
     .filter(Boolean)
