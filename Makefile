@@ -49,8 +49,9 @@ mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on
 snapshots: ## Accept how the windows look now, as the pictures in ui/pictures/states (ONLY=word)
 	@bundle/setup test
 	@$(MAKE) --no-print-directory ui
-	@cd ui && ../$(with) npm run --silent pictures -- --update-snapshots changed $(if $(ONLY),-g "$(ONLY)")
-	@cd ui/pictures/states && git ls-files -z --modified --others . | xargs -0r mogrify -strip +dither -colors 64 -define png:compression-level=9 -define png:compression-filter=0 -define png:color-type=3
+	@cd ui && status=0 && { ../$(with) npm run --silent pictures -- --update-snapshots changed $(if $(ONLY),-g "$(ONLY)") || status=$$?; } && \
+		cd pictures/states && git ls-files -z --modified --others -- '*.png' | xargs -0r mogrify -strip +dither -colors 64 \
+		-define png:compression-level=9 -define png:compression-filter=0 -define png:color-type=3 && exit $$status
 
 screenshots: ## Make the pictures of docs/images
 	@bundle/setup screenshots

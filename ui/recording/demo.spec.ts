@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, type Locator, type Page, test } from '@playwright/test';
 import { Host, STARTER } from '../journey/host';
 import { answers, CONFIG, SHORT, signIn } from '../journey/test';
-import { Film, say, showPointer } from './film';
+import { caption, Film, showPointer } from './film';
 import { readings } from './readings';
 
 /** Under another name, the starter model is not offered as a demo beside larger ones. */
@@ -35,7 +35,7 @@ test('a minute with Tierbar', async ({ page }, info) => {
     await showPointer(page);
     await page.goto(`${host.url}/settings.html#models`);
     await expect(page.getByTestId('offer').first()).toBeVisible();
-    await say(page, 'Before a download: will it fit?');
+    await caption(page, 'Before a download: will it fit?');
     const film = new Film(page, info.outputPath('frames'));
     await film.start();
 
@@ -46,7 +46,7 @@ test('a minute with Tierbar', async ({ page }, info) => {
     await click(page, offer.locator('a.row-title'));
     await expect(page.getByTestId('model-page')).toBeVisible();
     await pause(page, 1.5);
-    await say(page, 'Its memory, line by line');
+    await caption(page, 'Its memory, line by line');
     await page
       .getByTestId('fit-details')
       .evaluate((part) => part.scrollIntoView({ block: 'center', behavior: 'smooth' }));
@@ -55,42 +55,42 @@ test('a minute with Tierbar', async ({ page }, info) => {
     await film.cut(async () => {
       await page.goto(host.url);
       await expect(page.getByTestId('strip-ram')).toBeVisible();
-      await say(page, 'A private chat');
+      await caption(page, 'A private chat');
     });
     await click(page, page.getByTestId('tier-picker'));
     await pause(page, 1);
     await click(page, page.getByTestId('tier-option-fast'));
     await click(page, page.getByTestId('composer'));
     await page.getByTestId('composer').pressSequentially(QUESTION, { delay: 35 });
-    await say(page, 'Memory, swap and speed stay in view');
+    await caption(page, 'Memory, swap and speed stay in view');
     await page.keyboard.press('Enter');
     await expect(page.getByTestId('regenerate')).toBeVisible();
     await pause(page, 1.5);
-    await say(page, 'What a loaded model uses, part by part');
+    await caption(page, 'What a loaded model uses, part by part');
     await click(page, page.getByTestId('strip-ram'));
     await pause(page, 4);
     await page.keyboard.press('Escape');
 
-    await say(page, 'Everything by keyboard');
+    await caption(page, 'Everything by keyboard');
     await page.keyboard.press('Control+k');
     await page.getByTestId('palette-input').pressSequentially('load pri', { delay: 110 });
     await pause(page, 1.2);
     await page.keyboard.press('Enter');
-    await say(page, 'One model at a time is in memory');
+    await caption(page, 'One model at a time is in memory');
     await expect(page.getByTestId('strip-tier')).toHaveText('primary, Ready');
     await pause(page, 1.5);
 
     await film.cut(async () => {
       await page.goto(`${host.url}/settings.html#monitor`);
       await expect(page.getByTestId('chart-memory').locator('canvas')).toBeVisible();
-      await say(page, 'Memory, swap and speed over time');
+      await caption(page, 'Memory, swap and speed over time');
     });
     await page.mouse.move(760, 600, { steps: 12 });
     await pause(page, SHORT_AFTER + 2 - (Date.now() - started) / 1000);
-    await say(page, 'Other apps need memory: swap grows');
+    await caption(page, 'Other apps need memory: swap grows');
     const unload = page.getByTestId('log').locator('[data-kind=unload]', { hasText: 'swap' });
     await expect(unload.first()).toBeAttached();
-    await say(page, 'Tierbar unloads the model, and says why');
+    await caption(page, 'Tierbar unloads the model, and says why');
     await page
       .getByTestId('log')
       .evaluate((part) => part.closest('section')?.scrollIntoView({ block: 'start', behavior: 'smooth' }));

@@ -132,12 +132,12 @@ export async function showPointer(page: Page): Promise<void> {
   });
 }
 
-export async function say(page: Page, text: string): Promise<void> {
+export async function caption(page: Page, text: string): Promise<void> {
   await page.evaluate((text) => {
     sessionStorage.setItem('caption', text);
-    const caption = document.querySelector<HTMLElement>('#caption');
-    if (caption === null) return;
-    caption.textContent = text;
-    caption.hidden = false;
+    const shown = document.querySelector<HTMLElement>('#caption');
+    if (shown === null) return;
+    shown.textContent = text;
+    shown.hidden = false;
   }, text);
 }
