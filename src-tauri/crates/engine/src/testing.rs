@@ -13,11 +13,15 @@ pub(crate) fn model() -> Arc<Model> {
 }
 
 pub(crate) fn load() -> Model {
+    load_file("SmolLM2-135M-Instruct.Q4_1.gguf")
+}
+
+pub(crate) fn load_file(name: &str) -> Model {
     static BACKEND: OnceLock<Backend> = OnceLock::new();
     BACKEND.get_or_init(|| Backend::init().unwrap());
     let folder = std::env::var_os("TIERBAR_TEST_MODELS")
         .map_or_else(|| cache().join("models"), PathBuf::from);
-    let path = folder.join("SmolLM2-135M-Instruct.Q4_1.gguf");
+    let path = folder.join(name);
     let weights = Weights {
         gpu_layers: Some(0),
         mapped: true,

@@ -83,10 +83,15 @@ impl Prompt {
     }
 }
 
+/// Marks of ChatML, llama.cpp's form for a model without a template. Such a model knows them as text alone.
+const CHATML_MARKS: [&str; 2] = ["<|im_start|>", "<|im_end|>"];
+
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
     raw: NonNull<RawTemplates>,
     model: Arc<Model>,
+    /// Neither the model nor the tier has a template.
+    is_default: bool,
     calls_tools: bool,
     /// Whether calls need ids of Mistral's length.
     short_call_ids: bool,
@@ -103,7 +108,9 @@ impl ChatTemplate {
     /// # Errors
     /// `ModelInvalid` if it does not parse, or exceeds the shim's limits.
     pub(crate) fn new(model: Arc<Model>, given: Option<&str>) -> Result<Self, Error> {
-        let given = c_string(given.unwrap_or_default())?;
+        let given = given.unwrap_or_default();
+        let is_default = given.is_empty() && model.chat_template().is_empty();
+        let given = c_string(given)?;
         let mut template = on_deep_stack(move || {
             let mut error = ptr::null_mut();
             // SAFETY: the model is live; `error` receives a string that we own.
@@ -112,6 +119,7 @@ impl ChatTemplate {
             let made = NonNull::new(raw).map(|raw| Self {
                 raw,
                 model,
+                is_default,
                 calls_tools: false,
                 short_call_ids: false,
             });
@@ -176,8 +184,12 @@ impl ChatTemplate {
             c_string(&request.to_string())?
         };
         let rendered = on_deep_stack(|| self.render(&request))?;
-        serde_json::from_str(&rendered)
-            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))
+        let mut prompt: Prompt = serde_json::from_str(&rendered)
+            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
+        if self.is_default {
+            prompt.stops.extend(CHATML_MARKS.map(str::to_owned));
+        }
+        Ok(prompt)
     }
 
     fn render(&self, request: &CStr) -> Result<String, Error> {

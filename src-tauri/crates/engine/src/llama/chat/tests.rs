@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     llama::constraint::Constraint,
-    testing::{cache, model},
+    testing::{cache, load_file, model},
 };
 
 mod families;
@@ -182,6 +182,18 @@ fn a_forced_answer_is_calls_that_follow_their_schemas() {
             assert!(!admits(&thinks, &format!("{thought}Sure.")), "{name:?}");
         }
     }
+}
+
+#[test]
+fn a_model_without_a_template_stops_at_the_marks_of_chatml() {
+    let messages = json!({"messages": [{"role": "user", "content": "Hi"}]});
+    let stops = |model| {
+        let template = ChatTemplate::new(model, None).unwrap();
+        template.apply(&messages).unwrap().stops
+    };
+    let base = Arc::new(load_file("gemma-3-270m-q4_k_m.gguf"));
+    assert!(stops(base).contains(&"<|im_end|>".to_owned()));
+    assert!(!stops(model()).contains(&"<|im_start|>".to_owned()));
 }
 
 #[test]
