@@ -1,4 +1,4 @@
-import { duration, speed } from '../../lib/format';
+import { decimal, duration, speed } from '../../lib/format';
 import type { ContextUse, ExpertReads } from '../../platform/openapi';
 import { describeReads } from './reads';
 
@@ -38,8 +38,11 @@ export function factsOf(source: AnswerSource): Fact[] {
   const rate = measuredRate(source);
   if (rate !== null) facts.push({ text: speed(rate) });
   if (firstTokenMs !== null) {
-    const loading = source.loadMs === null ? '' : ` (${wait(source.loadMs)} loading)`;
-    facts.push({ text: `${wait(firstTokenMs)} to first word${loading}` });
+    const text =
+      source.loadMs === null
+        ? `${wait(firstTokenMs)} to first word`
+        : `${wait(firstTokenMs)} to first word (${wait(source.loadMs)} loading)`;
+    facts.push({ text });
   }
   if (experts) facts.push(...describeReads(experts).map((text) => ({ text })));
   return facts;
@@ -55,5 +58,5 @@ function measuredRate({ tokensPerSecond, isEndpoint, context }: AnswerSource): n
 
 /** In seconds, from a tenth on. */
 function wait(ms: number): string {
-  return ms >= 99.5 && ms < 1000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
+  return ms >= 99.5 && ms < 1000 ? `${decimal(ms / 1000, 1)} s` : duration(ms);
 }
