@@ -1,7 +1,7 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { svelteTesting } from '@testing-library/svelte/vite';
 import { defineConfig } from 'vitest/config';
-import { strings } from './strings/plugin';
+import { strings } from './strings/plugin.ts';
 
 // One build for both homes: the host serves it at `/`, the app's windows load it from tauri://localhost.
 // Nothing is inlined, so that it runs under a content security policy of `'self'`.

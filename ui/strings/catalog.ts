@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import PO from 'pofile';
 import { getKey } from 'wuchale';
 import { compileTranslation, isEquivalent } from 'wuchale/compiler';
-import { extract, hasTexts } from './extract';
+import { extract, hasTexts } from './extract.ts';
 
 /** The root of the window's source, from the folder in which its commands run. */
 const ROOT = 'src';
@@ -17,13 +17,15 @@ export interface Text {
   values: string[];
 }
 
-/** Reads the texts of the window, by key. */
-export async function readSource(): Promise<Map<string, Text>> {
+/** Reads the texts of the window, by key, and those that only a part of a sentence can be. */
+export async function readSource(): Promise<{ texts: Map<string, Text>; fragments: string[] }> {
   const texts = new Map<string, Text>();
+  const parts: string[] = [];
   const paths = readdirSync(ROOT, { recursive: true }).map(String).filter(hasTexts).sort();
   for (const path of paths) {
     const file = `${ROOT}/${path}`;
-    const { messages } = await extract(readFileSync(file, 'utf8'), file);
+    const { messages, fragments } = await extract(readFileSync(file, 'utf8'), file);
+    parts.push(...fragments.map((text) => `“${text}” of ${file}`));
     for (const { msgStr: forms, context, placeholders } of messages) {
       const key = getKey(forms, context);
       const text = texts.get(key) ?? { forms, context, files: [], values: [] };
@@ -33,7 +35,7 @@ export async function readSource(): Promise<Map<string, Text>> {
         text.values = placeholders.map(([n, value]) => `{${n}}: ${value.replace(/\s+/g, ' ')}`);
     }
   }
-  return texts;
+  return { texts, fragments: parts };
 }
 
 export function keyOf({ msgid, msgid_plural, msgctxt }: PO['items'][number]): string {

@@ -1,7 +1,7 @@
 import { adapter } from '@wuchale/svelte';
 import type { IndexTracker, Message } from 'wuchale';
 import { Transformer } from 'wuchale/adapter-vanilla';
-import { comparedIn, isWords } from './heuristic';
+import { comparedIn, isWords } from './heuristic.ts';
 
 /** `plural(n, ['# model', '# models'])` is one text with two forms. */
 const PATTERNS: ConstructorParameters<typeof Transformer>[4] = [

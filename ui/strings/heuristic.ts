@@ -54,13 +54,15 @@ export function isWords(text: string, details: Details, except: Set<string>): bo
   if (!/\p{L}/u.test(text)) return false;
   if (scope === 'markup') return !NO_WORDS_IN_ELEMENT.has(element ?? '') && text !== 'Tierbar';
   if (attribute !== undefined && NO_WORDS_IN.test(attribute)) return false;
-  if (NO_WORDS.has(text.trim()) || NO_WORDS_FOR.test(call ?? '') || except.has(text.trim())) return false;
+  if (except.has(text.trim())) return false;
+  if (scope === 'script' && (NO_WORDS.has(text.trim()) || NO_WORDS_FOR.test(call ?? ''))) return false;
   return hasWords(text.trim());
 }
 
 function hasWords(text: string): boolean {
   // Markup, addresses, paths, commands, CSS, Markdown and the drawings of icons.
-  if (/[<>{}\\=|]|^[[/.~*-]|:\/\/|^tierbar |-\w+:|^\w+:\w|^M[\d #]|^m[\d#]|^\d+px/.test(text)) return false;
+  if (/[<>{}\\=|]|:\/\/|^tierbar |-\w+:|^\w+:\w|^M[\d #]|^m[\d#]|^\d+px/.test(text)) return false;
+  if (/^[[/.~*-]/.test(text) && !/(^|\s)\p{Ll}{2,}(\s|$)/u.test(text)) return false;
   // One word counts with a capital: the others are names of states, events and the like.
   if (!/\s/.test(text)) return /^[“#]?\p{Lu}\p{Ll}+(?:[-’]\p{L}+)*[”#]?[….:?!]?$/u.test(text);
   return text.split(/[\s#(),.;:“”/+]+/).some((word) => /^\p{L}[\p{L}’-]*[…?!%]?$/u.test(word));

@@ -1,7 +1,7 @@
 import { relative, resolve } from 'node:path';
 import type { Plugin } from 'vite';
-import { compile } from './catalog';
-import { extract, hasTexts } from './extract';
+import { compile } from './catalog.ts';
+import { extract, hasTexts } from './extract.ts';
 
 /** Has the window's texts looked up in the page's language, and makes modules of the catalogs. */
 export function strings(): Plugin {
@@ -13,6 +13,7 @@ export function strings(): Plugin {
     },
     transform: {
       order: 'pre',
+      filter: { id: { include: /\.(svelte|ts|po)(\?|$)/, exclude: /node_modules/ } },
       async handler(code, id) {
         const [file = '', query] = id.split('?');
         if (file.endsWith('.po')) return { code: compile(code), map: null };

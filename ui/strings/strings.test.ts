@@ -2,14 +2,22 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import PO from 'pofile';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { problems, readSource, type Text, update } from './catalog';
+import { problems, readSource, type Text, update } from './catalog.ts';
 
 const LOCALES = 'src/locales';
 const catalogs = readdirSync(LOCALES);
 let texts: Map<string, Text>;
+let fragments: string[];
 
 beforeAll(async () => {
-  texts = await readSource();
+  ({ texts, fragments } = await readSource());
+});
+
+it('has no sentence that is put together from parts', () => {
+  expect(
+    fragments,
+    'Write each sentence whole: a part that begins or ends with a space can’t be translated',
+  ).toEqual([]);
 });
 
 describe.each(catalogs)('%s', (name) => {
