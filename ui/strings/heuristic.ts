@@ -14,16 +14,24 @@ const NO_WORDS_FOR =
 
 /** Texts that look like words and are names, keys or parts of markup. */
 const NO_WORDS = new Set([
+  'Alt',
   'Anthropic',
   'AudioContext',
   'Bearer #',
+  'Chats #',
+  'Cmd',
+  'Control',
+  'Ctrl',
   'Enter',
   'Escape',
   'Files',
   'Groq',
   'Macintosh',
+  'Meta',
   'Mistral',
   'Notification',
+  'Shift',
+  'Super',
   'Ollama',
   'Backspace',
   'Tab',
@@ -40,6 +48,7 @@ const NO_WORDS = new Set([
   'noopener noreferrer',
   'unload #',
   'use #',
+  'use # #',
 ]);
 
 /** The texts that a file compares with: a key or a state, never a label. */
