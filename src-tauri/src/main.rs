@@ -5,12 +5,14 @@
 mod bundle;
 mod command_line;
 mod commands;
+mod host_text;
 mod login_item;
 mod menu;
 mod notifications;
 mod platform;
 mod popover;
 mod server;
+mod shortcut;
 mod startup;
 mod tray;
 mod view;

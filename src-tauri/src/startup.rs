@@ -5,7 +5,7 @@ use crate::{
     platform::{self, Question},
     popover::{self, Closed},
     server::{self, Server},
-    tray,
+    shortcut, tray,
     view::View,
     windows::{self, Page},
 };
@@ -71,8 +71,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .or_else(|| opens_a_window(arguments).then_some(Page::Chat));
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
-        .plugin(tauri_plugin_notification::init())
         .invoke_handler(tauri::generate_handler![
+            commands::check_shortcut,
             commands::close_popover,
             commands::command_line,
             commands::connection,
@@ -87,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             // Before anything that may quit.
             app.manage(Server::default());
             app.manage(Closed::default());
+            shortcut::listen(app.handle());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;
@@ -221,7 +222,7 @@ pub(crate) fn quit_from_menu(app: &AppHandle) {
         return quit(app);
     };
     let question = Question {
-        title: format!("Quit while {tier} answers?"),
+        title: format!("Quit while {} answers?", tier.title()),
         detail: "The answer stops where it is. Downloads resume when you open Tierbar again."
             .to_owned(),
         confirm: "Quit",

@@ -5,6 +5,7 @@ mod download;
 pub(crate) mod item;
 mod tier;
 
+use crate::host_text;
 use command::Command;
 use item::Item;
 use std::sync::Arc;
@@ -137,18 +138,13 @@ impl View {
             Item::text("swap", swap_line(status)),
             Item::text("models", models_line(status)),
         ];
-        let texts = [
-            ("why", status.guard.why.as_deref()),
-            ("last", beside.last.as_deref()),
-            ("apart", beside.apart.as_deref()),
-        ];
-        for (key, text) in texts {
-            // The event log often says the same as the memory guard.
-            if key == "last" && text == status.guard.why.as_deref() {
-                continue;
-            }
-            items.extend(text.into_iter().flat_map(|text| wrapped(key, text)));
+        // What holds now, or else what happened last. The Monitor has the whole text.
+        if let Some(why) = status.guard.why.as_deref().or(beside.last.as_deref()) {
+            let line = host_text::line(why, &status.tiers);
+            items.push(Item::action(Command::Why, line));
         }
+        let apart = beside.apart.as_deref();
+        items.extend(apart.into_iter().flat_map(|text| wrapped("apart", text)));
         items.push(Item::separator("tiers"));
         items.extend(status.tiers.iter().map(|tier| tier::item(tier, config)));
         let paused = status.guard.stance == Stance::Paused;
@@ -325,14 +321,6 @@ fn gigabytes(bytes: u64) -> f64 {
     bytes / GIB as f64
 }
 
-fn capitalize(name: &str) -> String {
-    let mut letters = name.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
-}
-
 fn truncate(text: &str) -> String {
     if text.chars().count() <= WIDTH {
         return text.to_owned();
@@ -344,7 +332,8 @@ fn truncate(text: &str) -> String {
 /// Returns a text as items of the menu, one for each line.
 fn wrapped(key: &str, text: &str) -> Vec<Item> {
     let line = |(number, line)| Item::text(&format!("{key}:{number}"), line);
-    wrap(text).into_iter().enumerate().map(line).collect()
+    let lines = wrap(&host_text::with_units(text));
+    lines.into_iter().enumerate().map(line).collect()
 }
 
 /// Breaks a text into lines of at most [`WIDTH`] characters, between words where there are any.
@@ -363,11 +352,11 @@ fn wrap(text: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use tierbar_core::{Code, ModelId, TierId, config::TierConfig, status};
 
-    pub(super) fn tier_of(id: &str, state: TierState) -> TierStatus {
+    pub(crate) fn tier_of(id: &str, state: TierState) -> TierStatus {
         TierStatus {
             id: TierId::new(id).unwrap(),
             state,
@@ -486,21 +475,24 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_below_the_figures() {
-        let mut status = status_of(&[]);
+    fn one_line_says_why_below_the_figures() {
+        let mut status = status_of(&[("primary", TierState::Ready)]);
         let resume = Item::action(Command::Pause, "Resume");
         assert!(!running(&status).items.contains(&resume));
-        status.guard.stance = Stance::Paused;
-        status.guard.why = Some("it is paused".to_owned());
-        let beside = |last: &str| Beside {
-            last: Some(last.to_owned()),
+        let beside = Beside {
+            last: Some("primary was unloaded; freed 3.0 GiB".to_owned()),
             ..Beside::default()
         };
-        let view = View::running(&status, &beside("fast was unloaded"));
+        let why = |view: &View| view.items[3].clone();
+        let last = Item::action(Command::Why, "Everyday was unloaded; freed 3.0 GB");
+        assert_eq!(why(&View::running(&status, &beside)), last);
+        // What holds now counts for more than what happened last.
+        status.guard.stance = Stance::Paused;
+        status.guard.why = Some("it is paused".to_owned());
+        let view = View::running(&status, &beside);
         assert!(view.items.contains(&resume));
-        assert_eq!(texts(&view)[3..], ["it is paused", "fast was unloaded"]);
-        let view = View::running(&status, &beside("it is paused"));
-        assert_eq!(texts(&view)[3..], ["it is paused"]);
+        assert_eq!(why(&view), Item::action(Command::Why, "It is paused"));
+        assert!(!view.items.contains(&last));
         let view = view.with_note(Some("it failed"));
         assert_eq!(texts(&view)[0], "it failed");
     }

@@ -7,10 +7,7 @@ import { detectPlatform } from './platform';
 
 window.name = 'tierbar-chat';
 const app = startApp(await detectPlatform());
-const chats = new Chats({
-  api: app.api,
-  loadWithin: (tier, since, until) => app.feed.loads.within(tier, since, until),
-});
+const chats = new Chats({ api: app.api });
 onLanguageChoice(() => {
   if (!chats.unsaved) location.reload();
 });

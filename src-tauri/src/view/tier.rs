@@ -1,7 +1,6 @@
 //! A tier's submenu: its state, and what can be done with it.
 
 use super::{
-    capitalize,
     command::{Command, TierCommand},
     item::Item,
     memory, truncate, wrapped,
@@ -48,11 +47,7 @@ pub(super) fn item(tier: &TierStatus, config: Option<&Config>) -> Item {
     }
     Item::Submenu {
         key: format!("tier:{}", tier.id),
-        text: truncate(&format!(
-            "{} — {}",
-            capitalize(tier.id.as_str()),
-            state(tier)
-        )),
+        text: truncate(&format!("{} — {}", tier.id.title(), state(tier))),
         items,
     }
 }
@@ -127,39 +122,39 @@ mod tests {
             parts(item(&tier, None)).0
         };
         for (state, bytes, percent, expected) in [
-            (TierState::Stopped, None, None, "Primary — m, not loaded"),
+            (TierState::Stopped, None, None, "Everyday — m, not loaded"),
             (
                 TierState::Starting,
                 None,
                 Some(40),
-                "Primary — loading m, 40 %",
+                "Everyday — loading m, 40 %",
             ),
             (
                 TierState::Ready,
                 Some(GIB),
                 None,
-                "Primary — m, ready, 1.0 GB",
+                "Everyday — m, ready, 1.0 GB",
             ),
             (
                 TierState::Busy,
                 Some(62 << 20),
                 None,
-                "Primary — m, answering, 62 MB",
+                "Everyday — m, answering, 62 MB",
             ),
             (
                 TierState::Stopping,
                 Some(GIB),
                 None,
-                "Primary — unloading m",
+                "Everyday — unloading m",
             ),
-            (TierState::Failed, None, None, "Primary — m, failed"),
+            (TierState::Failed, None, None, "Everyday — m, failed"),
         ] {
             assert_eq!(text(state, bytes, percent), expected);
         }
         let mut bare = tier_of("primary", TierState::Stopped);
         bare.model = None;
         let (text, items) = parts(item(&bare, None));
-        assert_eq!(text, "Primary — no model chosen");
+        assert_eq!(text, "Everyday — no model chosen");
         let toggle = Command::Tier(bare.id.clone(), TierCommand::Toggle);
         assert_eq!(items, [Item::action(toggle, "Choose a Model…")]);
     }

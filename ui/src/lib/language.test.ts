@@ -95,7 +95,7 @@ describe('a page in German', () => {
       openSettings: async () => {},
       openChat: async () => {},
     });
-    render(Root, { app, chats: new Chats({ api: app.api, loadWithin: () => null }) });
+    render(Root, { app, chats: new Chats({ api: app.api }) });
     await until(() => network.eventStreams.length === 1);
     const tiers = STATUS.tiers.map((tier) => ({ ...tier, model: null, state: 'stopped' as const }));
     network.eventStreams[0]?.event('snapshot', { ...STATUS, tiers });

@@ -1,6 +1,6 @@
 import { count, fileSize } from '../../lib/format';
 import type { Modality, NewPart, Part, TierStatus } from '../../platform/openapi';
-import { AUTO } from '../tiers/tiers';
+import { AUTO, displayName } from '../tiers/tiers';
 
 /** A file of a question, on its way or stored. */
 export interface QuestionFile {
@@ -158,8 +158,8 @@ function notTaken(files: QuestionFile[], able: TierStatus[], all: TierStatus[]):
     if (able.length === 0 || able.some(takes)) continue;
     const other = all.find(takes);
     const [only] = able;
-    const what = able.length === 1 && only ? of(only.id) : ofAll;
-    const hint = other ? `Choose ${other.id}, which takes them.` : ADD_IN_MODELS;
+    const what = able.length === 1 && only ? of(displayName(only.id)) : ofAll;
+    const hint = other ? `Choose ${displayName(other.id)}, which takes them.` : ADD_IN_MODELS;
     return `${what} ${hint}`;
   }
   return null;

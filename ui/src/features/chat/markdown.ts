@@ -1,5 +1,5 @@
 import DOMPurify, { type Config } from 'dompurify';
-import { Lexer, Marked, type MarkedExtension, Renderer, type Token } from 'marked';
+import { Lexer, Marked, type MarkedExtension, Renderer, type Token, Tokenizer } from 'marked';
 import { escapeHtml } from '../../lib/html';
 import { formulaRules, maskFormulas } from './formulas';
 import { highlight } from './highlight';
@@ -96,8 +96,13 @@ const LONGEST_OPEN = 32_000;
 /** Backslashes that CommonMark drops and TeX needs, in a formula that was not recognised. */
 const TEX_ESCAPE = /^\\[()[\]{}\\,;:]/;
 
+/** Lists, quotations or emphases within each other: what is deeper is shown as text. Each level costs the parser more. */
+const DEEPEST = 12;
+
 /** Characters that change the direction of what follows them: in code they hide what a program does. */
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
+/** Those that reverse Latin letters too: in text they disguise a file's name or an address. */
+const OVERRIDE = /[\u202a-\u202e]/g;
 
 // Words by themselves, so that they can be translated.
 const [CODE, TABLE] = ['Code', 'Table'];
@@ -105,7 +110,24 @@ const [COPY, COPY_CODE] = ['Copy', 'Copy code'];
 const [WRAP, WRAP_LINES] = ['Wrap', 'Wrap long lines'];
 const imageLabel = (text: string) => `Image: ${text}`;
 
-const table = Renderer.prototype.table;
+const { codespan, table, text } = Renderer.prototype;
+
+/** How many rules the parser is within. */
+let depth = 0;
+
+/** A rule that holds other text, down to `DEEPEST`. */
+function shallow<Rest extends unknown[], Found>(rule: (this: Tokenizer, ...source: Rest) => Found) {
+  return function (this: Tokenizer, ...source: Rest): Found | undefined {
+    // No token, as for HTML.
+    if (depth === DEEPEST) return undefined;
+    depth += 1;
+    try {
+      return rule.apply(this, source);
+    } finally {
+      depth -= 1;
+    }
+  };
+}
 
 function rules(isGrowing: boolean): MarkedExtension {
   return {
@@ -120,6 +142,11 @@ function rules(isGrowing: boolean): MarkedExtension {
       // No token: the characters are left to the rules for text.
       html: () => undefined,
       tag: () => undefined,
+      blockquote: shallow(Tokenizer.prototype.blockquote),
+      list: shallow(Tokenizer.prototype.list),
+      emStrong: shallow(Tokenizer.prototype.emStrong),
+      del: shallow(Tokenizer.prototype.del),
+      link: shallow(Tokenizer.prototype.link),
       escape(source) {
         const raw = source.match(TEX_ESCAPE)?.[0];
         return raw ? { type: 'escape', raw, text: raw } : false;
@@ -134,6 +161,13 @@ function rules(isGrowing: boolean): MarkedExtension {
       },
       table(token) {
         return `<div class="table" role="group" aria-label="${TABLE}">${table.call(this, token)}</div>`;
+      },
+      codespan(token) {
+        return codespan.call(this, token).replace(DIRECTION, markDirection);
+      },
+      text(token) {
+        const html = text.call(this, token);
+        return 'tokens' in token && token.tokens ? html : html.replace(OVERRIDE, markDirection);
       },
       code({ text, lang }) {
         const language = lang?.match(/^[\w+#.-]{1,24}/)?.[0] ?? '';

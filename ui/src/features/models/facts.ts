@@ -68,3 +68,8 @@ export function parameterLabel(parameters: number): string {
 export function pageOf(id: string): string {
   return `#models/${encodeURIComponent(id)}`;
 }
+
+/** Returns the repository of a reference such as `owner/repo:Q4_K_M` or `owner/repo/file.gguf`; `null` for a URL. */
+export function repositoryOf(reference: string): string | null {
+  return reference.match(/^([\w.-]+\/[\w.-]+)(?:[:/@]|$)/)?.[1] ?? null;
+}

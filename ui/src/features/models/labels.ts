@@ -11,6 +11,7 @@ import type {
   OfferedProjector,
   Paging,
   Placement,
+  QuantLoss,
   SpeedEstimate,
   Verdict,
 } from '../../platform/openapi';
@@ -95,6 +96,18 @@ export const PLACED: Record<Placement, Fit> = {
   stream: 'disk',
   refused: 'refused',
 };
+
+/** How much worse than the model in 16 bits a quant answers. */
+export const LOSS: Record<QuantLoss, string> = {
+  none: 'The original',
+  negligible: 'Nearly the original',
+  slight: 'Slight loss',
+  noticeable: 'Noticeable loss',
+  heavy: 'Heavy loss',
+};
+
+/** Where the limits between them are measured. */
+export const LOSS_SOURCE = 'https://github.com/ggml-org/llama.cpp/blob/master/tools/perplexity/README.md';
 
 /** The expected speed by a way to page experts. */
 export const PAGED: Record<Paging, string> = {

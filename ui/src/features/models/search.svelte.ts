@@ -79,11 +79,13 @@ export class ModelSearch {
     const fit = await this.#api.get('/tierbar/v1/models/fit', { query: { model: reference } });
     const file: OfferedFile = {
       quant: '',
+      loss: null,
       reference,
       file: '',
       parts: 1,
       size_bytes: null,
       sha256: null,
+      loss: null,
       recommended: true,
       reason: null,
       installed: false,
