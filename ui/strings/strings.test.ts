@@ -11,7 +11,8 @@ let fragments: string[];
 
 beforeAll(async () => {
   ({ texts, fragments } = await readSource());
-});
+  // A guard against hanging, not a measure.
+}, 60_000);
 
 it('has no sentence that is put together from parts', () => {
   expect(

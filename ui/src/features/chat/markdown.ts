@@ -199,8 +199,24 @@ export function renderMarkdown(source: string): string[] {
   const tokens = lex(finished, unixLines(source));
   const size = Math.ceil(tokens.length / MOST_BLOCKS);
   const html: string[] = [];
-  for (let at = 0; at < tokens.length; at += size)
-    html.push(...blockHtml(finished, ...tokens.slice(at, at + size)));
+  for (let at = 0; at < tokens.length; at += size) {
+    const group = tokens.slice(at, at + size);
+    const [only] = group;
+    if (group.length === 1 && only?.type === 'paragraph' && only.raw.length > LONGEST_OPEN)
+      html.push(...pieces(only.raw));
+    else html.push(...blockHtml(finished, ...group));
+  }
+  return html;
+}
+
+/** A very long paragraph in parts, of which the page lays out only those that are seen. */
+function pieces(text: string): string[] {
+  const html: string[] = [];
+  for (let rest = text; rest !== ''; ) {
+    const part = rest.length > LONGEST_OPEN ? rest.slice(0, cut(rest)) : rest;
+    rest = rest.slice(part.length);
+    html.push(...purified(`<p class="piece">${plain(part)}</p>`));
+  }
   return html;
 }
 
@@ -311,7 +327,11 @@ function plain(text: string): string {
 }
 
 function blockHtml(marked: Marked, ...tokens: Token[]): string[] {
-  const html = purify.sanitize(marked.parser(tokens), ALLOWED);
+  return purified(marked.parser(tokens));
+}
+
+function purified(source: string): string[] {
+  const html = purify.sanitize(source, ALLOWED);
   return html === '' ? [] : [html];
 }
 

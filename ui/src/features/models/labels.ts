@@ -231,6 +231,7 @@ export function quantLabel(file: OfferedFile): string {
     file.quant,
     file.size_bytes === null ? 'size unknown' : fileSize(file.size_bytes),
     file.fit ? FIT[fitOf(file.fit)].toLowerCase() : null,
+    file.loss ? LOSS[file.loss].toLowerCase() : null,
     file.recommended ? /* @wc-include */ 'recommended' : null,
   ]
     .filter(Boolean)
