@@ -1,7 +1,7 @@
 //! The popover: a small window at the icon with memory, speed and tiers. It is destroyed as soon as it loses the focus: a
 //! hidden web view would keep its memory.
 
-use crate::windows;
+use crate::{windows, words::Word};
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -61,7 +61,7 @@ pub(crate) fn open(app: &AppHandle, icon: Option<Rect>) -> tauri::Result<()> {
     }
     let url = WebviewUrl::App("popover.html".into());
     let window = WebviewWindowBuilder::new(app, LABEL, url)
-        .title("Tierbar Overview")
+        .title(Word::OverviewWindow.text())
         .resizable(false)
         .decorations(false)
         .always_on_top(true)

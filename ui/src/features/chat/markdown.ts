@@ -104,6 +104,12 @@ const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 /** Those that reverse Latin letters too: in text they disguise a file's name or an address. */
 const OVERRIDE = /[\u202a-\u202e]/g;
 
+// Words by themselves, so that they can be translated.
+const [CODE, TABLE] = ['Code', 'Table'];
+const [COPY, COPY_CODE] = ['Copy', 'Copy code'];
+const [WRAP, WRAP_LINES] = ['Wrap', 'Wrap long lines'];
+const imageLabel = (text: string) => `Image: ${text}`;
+
 const { codespan, table, text } = Renderer.prototype;
 
 /** How many rules the parser is within. */
@@ -147,14 +153,14 @@ function rules(isGrowing: boolean): MarkedExtension {
       },
     },
     renderer: {
-      image: ({ href, text }) => `<a href="${escapeHtml(href)}">Image: ${escapeHtml(text || href)}</a>`,
+      image: ({ href, text }) => `<a href="${escapeHtml(href)}">${escapeHtml(imageLabel(text || href))}</a>`,
       checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
       heading({ tokens, depth }) {
         // The chat's title is the first level, its messages are the second.
         return `<h${Math.min(depth + 2, 6)} class="level-${depth}">${this.parser.parseInline(tokens)}</h${Math.min(depth + 2, 6)}>`;
       },
       table(token) {
-        return `<div class="table" role="group" aria-label="Table">${table.call(this, token)}</div>`;
+        return `<div class="table" role="group" aria-label="${TABLE}">${table.call(this, token)}</div>`;
       },
       codespan(token) {
         return codespan.call(this, token).replace(DIRECTION, markDirection);
@@ -169,9 +175,9 @@ function rules(isGrowing: boolean): MarkedExtension {
         const html = isGrowing ? escapeHtml(text) : highlight(text, language);
         return (
           `<div class="code"><div class="code-head"><span>${escapeHtml(language || 'text')}</span>` +
-          `<button type="button" class="wrap-code" aria-label="Wrap long lines" aria-pressed="false">Wrap</button>` +
-          `<button type="button" class="copy-code" aria-label="Copy code">Copy</button></div>` +
-          `<pre dir="ltr" role="group" aria-label="Code">` +
+          `<button type="button" class="wrap-code" aria-label="${WRAP_LINES}" aria-pressed="false">${WRAP}</button>` +
+          `<button type="button" class="copy-code" aria-label="${COPY_CODE}">${COPY}</button></div>` +
+          `<pre dir="ltr" role="group" aria-label="${CODE}">` +
           `<code>${html.replace(DIRECTION, markDirection)}</code></pre></div>`
         );
       },
