@@ -5063,7 +5063,10 @@ export interface components {
             /** Format: int64 */
             tokens: number;
         };
-        /** @description `[schedules.NAME]`. Only the configuration file can set it, because it names files to read and write. */
+        /**
+         * @description `[schedules.NAME]`. It names files to read and write, so that the API may set it within limits alone: see
+         *     [`ScheduleConfig::check_change`].
+         */
         ScheduleConfig: {
             /** @description By local time. */
             at: components["schemas"]["TimeOfDay"];
