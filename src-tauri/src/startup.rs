@@ -3,7 +3,7 @@
 use crate::{
     commands, login_item,
     platform::{self, Question},
-    popover::{self, Closed},
+    popover::{self, Times},
     server::{self, Server},
     shortcut, tray,
     view::View,
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .setup(move |app| {
             // Before anything that may quit.
             app.manage(Server::default());
-            app.manage(Closed::default());
+            app.manage(Times::default());
             shortcut::listen(app.handle());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             label,
             event: WindowEvent::Focused(false),
             ..
-        } if label == popover::LABEL => popover::close(app),
+        } if label == popover::LABEL => popover::lost_focus(app),
         event if platform::is_reopen(&event) => windows::open(app, Page::Chat),
         _ => {}
     });
