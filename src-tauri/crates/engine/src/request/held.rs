@@ -18,6 +18,10 @@ type Fields = Map<String, Value>;
 
 /// llama.cpp's limit of repetitions.
 const MOST_REPEATS: u64 = 2000;
+/// Each of a text's characters is a rule.
+const MOST_CHARACTERS: u64 = 20_000;
+/// What no context holds.
+const BEYOND: u64 = 10_000_000;
 /// llama.cpp writes a rule for each with all that follow.
 const MOST_OPTIONAL: usize = 256;
 /// References and `allOf` within one another.
@@ -597,7 +601,7 @@ impl<'a> Walk<'a> {
     }
 
     fn array(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
-        let (fewest, most) = self.bounds(fields, "minItems", "maxItems", at)?;
+        let (fewest, most) = self.bounds(fields, ("minItems", "maxItems"), MOST_REPEATS, at)?;
         if fields.contains_key("contains") {
             self.refuse(at, "contains", "is not supported")?;
         }
@@ -653,7 +657,8 @@ impl<'a> Walk<'a> {
     }
 
     fn string(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
-        let (fewest, most) = self.bounds(fields, "minLength", "maxLength", at)?;
+        let (fewest, most) =
+            self.bounds(fields, ("minLength", "maxLength"), MOST_CHARACTERS, at)?;
         let pattern = match fields.get("pattern") {
             None => None,
             Some(Value::String(pattern)) => Some(pattern.as_str()),
@@ -665,8 +670,8 @@ impl<'a> Walk<'a> {
             .and_then(form_of);
         // A format is a note, which a length or a pattern outdoes.
         let has_length = fewest > 0 || most.is_some();
+        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         if let Some(pattern) = pattern.or(format.filter(|_| !has_length)) {
-            let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
             match regex::json_string(pattern, narrow(fewest), most.map(narrow)) {
                 Ok(grammar) => return Ok(self.forms.constant(grammar)),
                 Err(why) => {
@@ -675,6 +680,10 @@ impl<'a> Walk<'a> {
                     self.refuse(at, "pattern", &why)?;
                 }
             }
+        }
+        if let Some(most) = most.filter(|most| *most > MOST_REPEATS) {
+            let grammar = regex::json_text(narrow(fewest), narrow(most));
+            return Ok(self.forms.constant(grammar));
         }
         let mut held = json!({"type": "string"});
         if fewest > 0 {
@@ -686,27 +695,25 @@ impl<'a> Walk<'a> {
         Ok(held)
     }
 
-    /// The fewest and the most, as far as a grammar can count.
+    /// The fewest and the most, of which a grammar counts up to `limit`.
     fn bounds(
         &self,
         fields: &Fields,
-        least: &str,
-        largest: &str,
+        (least, largest): (&str, &str),
+        limit: u64,
         at: &str,
     ) -> Result<(u64, Option<u64>), Error> {
         let (fewest, most) = self.counts(fields, least, largest, at)?;
-        let too_many = |count: u64| count > MOST_REPEATS;
-        let message = format!("is more than {MOST_REPEATS}, which is not supported");
-        if too_many(fewest) {
+        let most = most.filter(|most| *most < BEYOND);
+        if fewest > MOST_REPEATS {
+            let message = format!("is more than {MOST_REPEATS}, which is not supported");
             self.refuse(at, least, &message)?;
         }
-        if most.is_some_and(too_many) {
+        if most.is_some_and(|most| most > limit) {
+            let message = format!("is more than {limit}, which is not supported");
             self.refuse(at, largest, &message)?;
         }
-        Ok((
-            fewest.min(MOST_REPEATS),
-            most.filter(|most| !too_many(*most)),
-        ))
+        Ok((fewest.min(MOST_REPEATS), most.filter(|most| *most <= limit)))
     }
 
     fn counts(

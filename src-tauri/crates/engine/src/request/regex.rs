@@ -38,8 +38,31 @@ pub(super) fn json_string(pattern: &str, fewest: u32, most: Option<u32>) -> Resu
 }
 
 const QUOTE: &str = "\"\\\"\"";
-/// Any characters of a JSON string.
-const ANY: &str = r#"([^"\\\x7F\x00-\x1F] | [\\] ["\\bfnrt])*"#;
+/// A character of a JSON string.
+const CHARACTER: &str = r#"([^"\\\x7F\x00-\x1F] | [\\] ["\\bfnrt])"#;
+
+/// Returns a grammar of the JSON strings of at least `fewest` and at most `most` characters, which may be more than llama.cpp repeats.
+pub(super) fn json_text(fewest: u32, most: u32) -> String {
+    format!("{QUOTE} ({}) {QUOTE}", characters(fewest, most))
+}
+
+fn characters(fewest: u32, most: u32) -> String {
+    if most <= MOST_REPEATS {
+        return format!("{CHARACTER}{{{fewest},{most}}}");
+    }
+    let shorter = format!(
+        "{CHARACTER}{{{},{}}}",
+        fewest.min(MOST_REPEATS - 1),
+        MOST_REPEATS - 1
+    );
+    let rest = characters(fewest.saturating_sub(MOST_REPEATS), most - MOST_REPEATS);
+    let longer = format!("{CHARACTER}{{{MOST_REPEATS}}} ({rest})");
+    if fewest < MOST_REPEATS {
+        format!("{shorter} | {longer}")
+    } else {
+        longer
+    }
+}
 
 fn parse(pattern: &str) -> Result<Hir, String> {
     let tree = ParserBuilder::new()
@@ -172,17 +195,17 @@ fn write_found(parts: &[Hir], out: &mut String) -> Result<(), String> {
         .take_while(|part| is_look(part, Look::End));
     let middle = &rest[..rest.len() - ends.count()];
     if rest.len() == parts.len() {
-        append(out, format_args!("{ANY} "));
+        append(out, format_args!("{CHARACTER}* "));
     }
     for part in middle {
         write(part, false, false, true, out)?;
         out.push(' ');
     }
-    out.push_str(if middle.len() == rest.len() {
-        ANY
+    if middle.len() == rest.len() {
+        append(out, format_args!("{CHARACTER}*"));
     } else {
-        "\"\""
-    });
+        out.push_str("\"\"");
+    }
     Ok(())
 }
 
@@ -434,8 +457,8 @@ mod tests {
         let quote = "\"\\\"\"";
         for (pattern, expected) in [
             ("^[0-9]{3}$", r#"(([0-9])){3,3} """#.to_owned()),
-            ("[0-9]", format!("{ANY} ([0-9]) {ANY}")),
-            ("^a|b$", format!(r#"("a" {ANY} | {ANY} "b" "")"#)),
+            ("[0-9]", format!("{CHARACTER}* ([0-9]) {CHARACTER}*")),
+            ("^a|b$", format!(r#"("a" {CHARACTER}* | {CHARACTER}* "b" "")"#)),
             ("^a\"$", r#""a\\\"" """#.to_owned()),
             (r"^[^a]$", r#"([\x20-\x21\x23-\x5B\x5D-\x60b-\U0010FFFF] | "\\\"" | "\\\\" | "\\n" | "\\r" | "\\t") """#.to_owned()),
         ] {
@@ -462,6 +485,15 @@ mod tests {
             let limited = json_string(pattern, fewest, most);
             assert_eq!(limited.is_ok(), holds, "{pattern}: {limited:?}");
         }
+    }
+
+    #[test]
+    fn a_long_text_is_counted_in_parts() {
+        let text = json_text(3, 5000);
+        for part in ["{3,1999} | ", "{2000} (", "{0,1999} | ", "{0,1000})"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!json_text(2000, 2001).contains("1999"));
     }
 
     #[test]

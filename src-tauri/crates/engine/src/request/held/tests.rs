@@ -326,6 +326,10 @@ fn each_form_becomes_a_grammar() {
             "none",
             json!({"type": "array", "items": {"type": "string"}, "maxItems": 0}),
         ),
+        (
+            "long",
+            json!({"type": "string", "minLength": 3, "maxLength": 5000}),
+        ),
         ("pair", json!({"prefixItems": [true, {"type": "integer"}]})),
         (
             "flags",
