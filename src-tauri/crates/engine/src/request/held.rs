@@ -657,17 +657,19 @@ impl<'a> Walk<'a> {
     }
 
     fn string(&mut self, fields: &Fields, at: &str) -> Result<Value, Error> {
-        let (fewest, most) =
-            self.bounds(fields, ("minLength", "maxLength"), MOST_CHARACTERS, at)?;
+        let limit = if self.strict {
+            MOST_CHARACTERS
+        } else {
+            MOST_REPEATS
+        };
+        let (fewest, most) = self.bounds(fields, ("minLength", "maxLength"), limit, at)?;
         let pattern = match fields.get("pattern") {
             None => None,
             Some(Value::String(pattern)) => Some(pattern.as_str()),
             Some(_) => return Err(self.wrong(at, "has a `pattern` that is not a text")),
         };
-        let format = fields
-            .get("format")
-            .and_then(Value::as_str)
-            .and_then(form_of);
+        let named = fields.get("format").and_then(Value::as_str);
+        let format = named.filter(|_| self.strict).and_then(form_of);
         // A format is a note, which a length or a pattern outdoes.
         let has_length = fewest > 0 || most.is_some();
         let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -686,6 +688,10 @@ impl<'a> Walk<'a> {
             return Ok(self.forms.constant(grammar));
         }
         let mut held = json!({"type": "string"});
+        if let Some(named) = named.filter(|_| !self.strict) {
+            // llama.cpp knows some.
+            held["format"] = json!(named);
+        }
         if fewest > 0 {
             held["minLength"] = json!(fewest);
         }
@@ -887,17 +893,15 @@ fn form_of(format: &str) -> Option<&'static str> {
             "^P([0-9]{1,3}D(T[0-9]{1,2}H([0-9]{1,2}M)?)?|T[0-9]{1,2}H([0-9]{1,2}M)?|T[0-9]{1,2}M([0-9]{1,2}S)?|T[0-9]{1,2}S)$"
         }
         "email" => {
-            "^[a-z0-9]{1,20}([._+-][a-z0-9]{1,20}){0,2}@[a-z0-9]{1,20}(-[a-z0-9]{1,20})?(\\.[a-z]{2,10}){1,2}$"
+            "^[A-Za-z0-9]{1,40}([._+-][A-Za-z0-9]{1,40}){0,8}@[A-Za-z0-9]{1,40}([.-][A-Za-z0-9]{1,40}){0,8}\\.[A-Za-z]{2,20}$"
         }
-        "hostname" => {
-            "^[a-z0-9]{1,20}(-[a-z0-9]{1,20}){0,2}(\\.[a-z0-9]{1,20}){0,2}\\.[a-z]{2,10}$"
-        }
+        "hostname" => "^[A-Za-z0-9]{1,40}([.-][A-Za-z0-9]{1,40}){0,8}$",
         "ipv4" => {
             "^((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])$"
         }
         "ipv6" => "^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$",
         "uri" => {
-            "^https?://[a-z0-9]{1,20}([.-][a-z0-9]{1,20}){0,3}\\.[a-z]{2,10}(/[A-Za-z0-9._~-]{0,60}){0,6}$"
+            "^https?://[A-Za-z0-9]{1,40}([.-][A-Za-z0-9]{1,40}){0,8}(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~!$&'()*+,;=:@/-]*)?(\\?[A-Za-z0-9._~!$&'()*+,;=:@/?-]*)?(#[A-Za-z0-9._~-]*)?$"
         }
         "uuid" => uuid!("[1-5]"),
         "uuid1" => uuid!("1"),
