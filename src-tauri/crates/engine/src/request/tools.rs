@@ -91,10 +91,14 @@ impl Tools {
         let hold_one = |tool: &Value| {
             let mut held = tool.clone();
             let Some(schema) = held["function"].get_mut("parameters") else {
-                return Ok(held);
+                return Ok(tool.clone());
             };
             let what = parameters_of(tool);
             if let Some(fields) = schema.as_object_mut() {
+                if fields.is_empty() {
+                    // No arguments, as llama.cpp has it too.
+                    return Ok(tool.clone());
+                }
                 // A call's arguments are an object.
                 fields.entry("type").or_insert_with(|| "object".into());
             }
