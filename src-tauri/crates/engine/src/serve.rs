@@ -283,7 +283,8 @@ async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refu
         stops: Vec::new(),
         thinks: false,
     };
-    start(&engine, wanted, &request.options).await
+    let started = start(&engine, wanted, &request.options).await;
+    started.map_err(|Refusal(error)| Refusal(request.options.explain(error)))
 }
 
 /// What to generate for a request.
