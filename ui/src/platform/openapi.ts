@@ -2594,7 +2594,7 @@ export interface components {
              */
             context_tokens: number | null;
             id: components["schemas"]["TierId"];
-            /** @description Whether its model takes tools; `null` if that is not known. */
+            /** @description Whether its model's chat template knows tools. If not, Tierbar tells the model of them in words. `null` if nothing is known. */
             tools: boolean | null;
         };
         /** @description A program with OpenAI's API, started and ended like our worker. */
