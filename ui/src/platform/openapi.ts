@@ -3703,7 +3703,7 @@ export interface components {
                  * @description The most tokens of thoughts.
                  */
                 budget_tokens?: number | null;
-                /** @description `enabled`, `adaptive` or `disabled`. */
+                /** @description `enabled`, `adaptive`, `between_tools` (as `adaptive`) or `disabled`. */
                 type: string;
             } | null;
             tool_choice?: {

@@ -120,7 +120,7 @@ async fn count(
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let request: MessageFields = body::request(body).await?;
-    let chat = request.into_chat()?;
+    let chat = request.into_counted()?;
     let counted = dispatch::count(inference, hints, chat.into()).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }

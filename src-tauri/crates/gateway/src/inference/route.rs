@@ -94,7 +94,7 @@ pub(crate) fn resolve_by<D: Ord>(
             .map(|tier| tier.id.clone())
             .or_else(|| best(&mut tiers.iter().filter(|tier| is(tier, name)))),
     };
-    found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
+    found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers).param("model"))
 }
 
 /// The smaller tier that stands in for the one that was found, while memory is short: for who named the tier, not a model, and

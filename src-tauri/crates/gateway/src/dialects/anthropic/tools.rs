@@ -32,8 +32,9 @@ impl Choice {
     }
 
     /// # Errors
-    /// `BadRequest` for a choice of what is not among these, as [`functions`] gives them, or for a call where there are none.
-    pub(super) fn check(&self, offered: Option<&Value>) -> Result<(), Error> {
+    /// `BadRequest` for a choice of what is not among these, as [`functions`] gives them, or for a call where there are none. `sent`: the
+    /// tools as the client sent them.
+    pub(super) fn check(&self, offered: Option<&Value>, sent: &[Value]) -> Result<(), Error> {
         let mut tools = offered.and_then(Value::as_array).into_iter().flatten();
         let message = match (self.kind.as_str(), self.name.as_deref()) {
             ("tool", Some(name)) if !tools.any(|tool| tool["function"]["name"] == name) => {
@@ -47,8 +48,21 @@ impl Choice {
             }
             _ => return Ok(()),
         };
-        Err(Error::new(Code::BadRequest, message)
-            .hint("tools that Anthropic's servers run, such as web search, do not run here"))
+        let error = Error::new(Code::BadRequest, message);
+        let foreign = sent
+            .iter()
+            .filter(|tool| tool.get("input_schema").is_none())
+            .filter_map(|tool| tool.get("type")?.as_str());
+        let foreign: Vec<String> = foreign
+            .map(|kind| kind.chars().take(40).collect())
+            .collect();
+        Err(match foreign.is_empty() {
+            true => error.hint("name one of the `tools`, or send it with an `input_schema`"),
+            false => error.hint(format!(
+                "tools that Anthropic's servers run do not run here: {}",
+                foreign.join(", ")
+            )),
+        })
     }
 
     pub(super) fn parallel(&self) -> Option<bool> {
