@@ -3751,7 +3751,7 @@ export interface components {
             stop_reason?: string | null;
             /** @description The sequence that ended the answer. */
             stop_sequence?: string | null;
-            /** @description For chains: which tiers were tried, and why others did not answer. */
+            /** @description For chains: which tiers were tried, and why others did not answer. `left_out` names what no model here could read or call. */
             tierbar?: Record<string, never>;
             /** @enum {string} */
             type: "message";

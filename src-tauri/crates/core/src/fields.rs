@@ -20,7 +20,7 @@ pub use ollama::{
     OLLAMA_ADDITIONS, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OLLAMA_OPTIONS,
 };
 pub use openai::{CHAT, COMPACT, COMPLETIONS, EMBEDDINGS, INPUT_TOKENS, RESPONSES};
-pub use servers::{CHAT_ADDITIONS, COMPLETION_ADDITIONS, GENERATION_ADDITIONS, RERANK};
+pub use servers::{CHAT_ADDITIONS, COMPLETION_ADDITIONS, GENERATION_ADDITIONS, REASONING, RERANK};
 
 use crate::{Code, Error};
 use serde_json::{Map, Value};
@@ -285,6 +285,7 @@ pub const TABLES: &[&Table] = &[
     &COMPLETIONS,
     &GENERATION_ADDITIONS,
     &CHAT_ADDITIONS,
+    &REASONING,
     &COMPLETION_ADDITIONS,
     &FOREIGN_TO_CHATS,
     &FOREIGN_TO_COMPLETIONS,
@@ -362,8 +363,8 @@ mod tests {
     fn refusal(tables: &[&Table], fields: Value) -> Option<String> {
         let error = check(tables, fields.as_object().unwrap()).err()?;
         assert_eq!(error.code, Code::BadRequest);
-        let hint = error.hint.map_or(String::new(), |hint| format!("; {hint}"));
-        Some(error.message + &hint)
+        let hint = error.hint.map(|hint| format!("; {hint}"));
+        Some(error.message + &hint.unwrap_or_default())
     }
 
     #[test]

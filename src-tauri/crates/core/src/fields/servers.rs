@@ -298,6 +298,23 @@ pub const CHAT_ADDITIONS: Table = Table {
     ],
 };
 
+/// `reasoning` of a chat.
+pub const REASONING: Table = Table {
+    title: "`reasoning` of `/v1/chat/completions`",
+    source: "OpenRouter's API reference (2026-11)",
+    fields: &[
+        word(honored("effort", r#""high""#, ""), EFFORTS),
+        honored("enabled", "true", ""),
+        honored("max_tokens", "9", ""),
+        refused(
+            "exclude",
+            "true",
+            NOTHING,
+            "leave it out, and leave `reasoning_content` unread",
+        ),
+    ],
+};
+
 /// Of completions.
 pub const COMPLETION_ADDITIONS: Table = Table {
     title: "Additions to completions",

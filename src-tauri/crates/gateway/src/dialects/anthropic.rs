@@ -95,7 +95,7 @@ async fn messages(
     body: Body,
 ) -> Result<Response, Failure> {
     let request: MessageFields = body::request(body).await?;
-    let writer = AnswerWriter::new(request.model());
+    let writer = AnswerWriter::new(request.model()).without(request.left_out());
     let chat = Request::of(CHAT, hints, request.into_chat()?.into())?;
     Ok(respond(&inference, chat, |_| writer).await)
 }

@@ -33,10 +33,13 @@ pub(crate) fn check(
     if path == CHAT || path == TEXT {
         fields::ollamas_option(request.get("options"))?;
     }
-    match path {
-        CHAT => check_alternatives(request),
-        _ => Ok(()),
+    if path != CHAT {
+        return Ok(());
     }
+    if let Some(Value::Object(reasoning)) = request.get("reasoning") {
+        fields::check_in("reasoning.", &[&fields::REASONING], reasoning)?;
+    }
+    check_alternatives(request)
 }
 
 /// # Errors

@@ -132,6 +132,13 @@ impl Content {
         }
     }
 
+    /// Adds the places of blocks whose content no model here gets, each with its type.
+    pub(super) fn left_out(&self, place: &str, left_out: &mut Vec<String>) {
+        if let Self::Blocks(blocks) = self {
+            add_left_out(place, blocks, left_out);
+        }
+    }
+
     /// # Errors
     /// `BadRequest` for what is not text.
     pub(super) fn text(self) -> Result<String, Error> {
@@ -335,6 +342,28 @@ fn summary(content: Option<String>, sealed: Option<&str>) -> Result<Option<Strin
         )
         .hint("send the conversation itself")),
         (None, None) => Ok(None),
+    }
+}
+
+fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<String>) {
+    for (at, block) in blocks.iter().enumerate() {
+        let kind = block.get("type").and_then(Value::as_str);
+        let is_read = match kind {
+            // Thoughts are the model's own, and no part of what it is asked.
+            Some("redacted_thinking") => true,
+            Some("document") => {
+                let source = block.get("source").and_then(|source| source.get("type"));
+                source.is_none_or(|source| *source == "text" || *source == "content")
+            }
+            kind => !kind.is_some_and(|kind| LEFT_OUT_KINDS.contains(&kind)),
+        };
+        match (kind, block.get("content")) {
+            (Some(kind), _) if !is_read => left_out.push(format!("{place}[{at}]: {kind}")),
+            (Some("tool_result"), Some(Value::Array(inner))) => {
+                add_left_out(&format!("{place}[{at}].content"), inner, left_out);
+            }
+            _ => {}
+        }
     }
 }
 

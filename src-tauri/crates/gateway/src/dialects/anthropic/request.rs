@@ -106,6 +106,17 @@ impl MessageFields {
         self.model.clone().unwrap_or_default()
     }
 
+    /// What no model here can read or call, each by its place and its type.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let mut left_out = tools::left_out(tools);
+        for (index, message) in self.messages.iter().enumerate() {
+            let place = format!("messages[{index}].content");
+            message.content.left_out(&place, &mut left_out);
+        }
+        left_out
+    }
+
     /// # Errors
     /// `BadRequest` for what has no place in a chat of OpenAI's.
     pub(super) fn into_chat(self) -> Result<Map<String, Value>, Error> {

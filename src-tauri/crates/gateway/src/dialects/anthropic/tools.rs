@@ -105,6 +105,18 @@ pub(super) fn functions(tools: &[Value]) -> Result<Option<Value>, Error> {
     Ok((!offered.is_empty()).then(|| offered.into()))
 }
 
+/// The tools that [`functions`] leaves out, each by its place and its type.
+pub(super) fn left_out(tools: &[Value]) -> Vec<String> {
+    let numbered = tools.iter().enumerate();
+    let others = numbered.filter(|(_, tool)| tool.get("input_schema").is_none());
+    let named = others.map(|(at, tool)| {
+        let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind: String = kind.chars().take(100).collect();
+        format!("tools[{at}]: {kind}")
+    });
+    named.collect()
+}
+
 /// Whether the client runs this tool, by its type. Its own tools may have none.
 fn is_clients(tool: &Value) -> bool {
     let Some(kind) = tool.get("type").and_then(Value::as_str) else {

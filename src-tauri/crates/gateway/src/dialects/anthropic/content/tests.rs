@@ -162,3 +162,25 @@ fn a_summary_is_read_and_a_sealed_one_refused() {
     let sealed = json!([{"type": "compaction", "encrypted_content": "…"}]);
     assert!(messages("user", sealed).is_err());
 }
+
+#[test]
+fn what_no_model_gets_is_named_by_its_place() {
+    let pdf = json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}});
+    let text = json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "D"}});
+    let blocks = json!([
+        text,
+        {"type": "redacted_thinking", "data": "…"},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Hi"}, pdf]},
+    ]);
+    let content: Content = serde_json::from_value(blocks).unwrap();
+    let mut left_out = Vec::new();
+    content.left_out("messages[0].content", &mut left_out);
+    assert_eq!(
+        left_out,
+        [
+            "messages[0].content[2]: server_tool_use",
+            "messages[0].content[3].content[1]: document"
+        ]
+    );
+}
