@@ -31,7 +31,7 @@ const READ: [&str; 8] = [
     "compaction",
 ];
 /// The kinds that are left out: thoughts that only Anthropic's servers can read, what they did for a tool of theirs, and what is for them.
-const LEFT_OUT_KINDS: [&str; 18] = [
+const LEFT_OUT_KINDS: [&str; 19] = [
     "redacted_thinking",
     "server_tool_use",
     "web_search_tool_result",
@@ -49,6 +49,7 @@ const LEFT_OUT_KINDS: [&str; 18] = [
     "mcp_tool_listing",
     "container_upload",
     "browser_state",
+    "connector_text",
     "fallback",
 ];
 
