@@ -2594,7 +2594,7 @@ export interface components {
              */
             context_tokens: number | null;
             id: components["schemas"]["TierId"];
-            /** @description Whether its model takes tools; `null` if that is not known. */
+            /** @description Whether its model's chat template knows tools. If not, Tierbar tells the model of them in words. `null` if nothing is known. */
             tools: boolean | null;
         };
         /** @description A program with OpenAI's API, started and ended like our worker. */
@@ -3703,7 +3703,7 @@ export interface components {
                  * @description The most tokens of thoughts.
                  */
                 budget_tokens?: number | null;
-                /** @description `enabled`, `adaptive` or `disabled`. */
+                /** @description `enabled`, `adaptive`, `between_tools` (as `adaptive`) or `disabled`. */
                 type: string;
             } | null;
             tool_choice?: {
@@ -3751,7 +3751,7 @@ export interface components {
             stop_reason?: string | null;
             /** @description The sequence that ended the answer. */
             stop_sequence?: string | null;
-            /** @description For chains: which tiers were tried, and why others did not answer. */
+            /** @description For chains: which tiers were tried, and why others did not answer. `left_out` names what no model here could read or call. */
             tierbar?: Record<string, never>;
             /** @enum {string} */
             type: "message";
