@@ -193,7 +193,7 @@ mod tests {
             );
         }
         let none = rewrite(std::slice::from_ref(&question), &tools("none", true), None);
-        assert_eq!(none, [question.clone()]);
+        assert_eq!(none, std::slice::from_ref(&question));
         let form = json!({"type": "object", "title": "Answer"});
         let both = rewrite(&[question], &tools("auto", false), Some(&form));
         let words = both[0]["content"].as_str().unwrap();
