@@ -1,13 +1,12 @@
 //! Ollama's fields.
 
 use super::{
-    EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, NOTHING, PRESENCE_PENALTY, TEMPERATURE,
-    TOP_P, TYPICAL_P, Table, harmless, honored, number, refused, word,
+    EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, MODEL, NOTHING, PRESENCE_PENALTY,
+    TEMPERATURE, TOP_P, TYPICAL_P, Table, harmless, honored, number, refused, word,
 };
 
 const SOURCE: &str = "Ollama's `api/types.go` (2026-08-21)";
 
-const MODEL: Field = honored("model", r#""fast""#, "a tier, a chain, a model or `auto`");
 const STREAM: Field = honored("stream", "false", "");
 const FORMAT: Field = honored("format", r#""json""#, "`json` or a JSON schema");
 const KEEP_ALIVE: Field = honored("keep_alive", r#""5m""#, "");
