@@ -97,6 +97,8 @@ export class Conversation {
   /** From sending until the answer is whole. */
   busy = $state(false);
   problem = $state.raw<ApiError | null>(null);
+  /** Why questions before the last one have no answer, by the question's id, as far as this page knows. */
+  reasons = $state.raw<ReadonlyMap<number, string>>(new Map());
   /** The messages are being fetched. */
   opening = $state(false);
   /** What a search has found. */
@@ -313,6 +315,7 @@ export class Conversation {
     this.#leave = new AbortController();
     this.#stopped = false;
     this.busy = true;
+    this.#keepReason();
     this.problem = null;
     this.revealed = null;
     this.live = {
@@ -329,6 +332,14 @@ export class Conversation {
       tokensPerSecond: null,
       firstTokenMs: null,
     };
+  }
+
+  /** The card of a problem goes away with the next turn. Its reason stays at the question. */
+  #keepReason(): void {
+    const failed = this.turns.findLast(({ question }) => question !== null && question.id !== null);
+    const id = failed?.question?.id ?? null;
+    if (this.problem === null || id === null || failed?.shown) return;
+    this.reasons = new Map([...this.reasons, [id, this.problem.sentences]]);
   }
 
   #end(): void {
