@@ -661,7 +661,7 @@ describe('the tier picker', () => {
       'Chain: nightly, sonnet, then Everyday, then the queue',
     );
     expect(screen.getByTestId('empty-state').textContent).toContain(
-      'nightly tries sonnet, then primary, then the queue until one answers.',
+      'nightly tries sonnet, then Everyday, then the queue until one answers.',
     );
     const stream = await ask('Hello?');
     expect(stream.request.body.model).toBe('nightly');
