@@ -355,7 +355,10 @@ describe('the chat history', () => {
       return uploads === 2 ? refusal(400, 'bad_request', 'the file is not JSON') : null;
     };
     await chats.import(['a', 'b', 'c'].map((name) => new File(['{}'], `${name}.json`)));
-    expect(chats.imported).toMatchObject({ chats: 4, refused: [{ file: 'b.json', why: 'The file is not JSON.' }] });
+    expect(chats.imported).toMatchObject({
+      chats: 4,
+      refused: [{ file: 'b.json', why: 'The file is not JSON.' }],
+    });
     expect(chats.problem).toBeNull();
   });
 });

@@ -184,7 +184,9 @@ describe('the chat page', () => {
     await screen.findByTestId('error-banner');
     expect(screen.queryByTestId('no-answer')).toBeNull();
     const next = await ask('And now?');
-    expect(screen.getByTestId('no-answer').textContent).toBe('No answer. It does not fit. Choose a smaller one.');
+    expect(screen.getByTestId('no-answer').textContent).toBe(
+      'No answer. It does not fit. Choose a smaller one.',
+    );
     next.words('Hi');
     next.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
@@ -853,6 +855,7 @@ describe('the status', () => {
     expect(readDraft(null)).toBe('');
     cleanup();
     app.feed.stop();
+    history.replaceState(null, '', '/');
     start();
     await until(() => network.eventStreams.length === 2);
     network.eventStreams[1]?.event('snapshot', STATUS);

@@ -86,7 +86,12 @@ describe('chat settings', () => {
 
   it('show a range where the tiers that may answer differ', async () => {
     network.models = [
-      { id: 'gemma', tiers: ['primary'], account: { thinking: false }, sampling: { answer: { temperature: 1 } } },
+      {
+        id: 'gemma',
+        tiers: ['primary'],
+        account: { thinking: false },
+        sampling: { answer: { temperature: 1 } },
+      },
     ];
     await open();
     chats.current.model = 'auto';
