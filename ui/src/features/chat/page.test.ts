@@ -9,6 +9,7 @@ import { account, localModel } from '../../testing/models';
 import { Chats } from './chats.svelte';
 import { readDraft } from './drafts';
 import Root from './Root.svelte';
+import { readReasons } from './reasons';
 
 let network: Network;
 let app: App;
@@ -191,8 +192,13 @@ describe('the chat page', () => {
     next.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('no-answer').textContent).toContain('It does not fit.');
+    // Another window does not know it; this one does after a reload.
+    const id = chats.current.id as string;
+    expect(readReasons(id).size).toBe(1);
     chats.current.reasons = new Map();
     await until(() => screen.getByTestId('no-answer').textContent === 'This message has no answer.');
+    await chats.current.open(id);
+    await until(() => screen.getByTestId('no-answer').textContent?.includes('It does not fit.'));
   });
 
   it('mounts only the last turns of a chat of 5,000 messages, below its title', async () => {
