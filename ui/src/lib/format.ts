@@ -111,6 +111,13 @@ export function dayLabel(iso: string, now: Date): string {
   return 'Older';
 }
 
+/** Formats a time of a list that goes back days, with its day: `Today, 14:03`, `20 Nov 14:03`. */
+export function dayAndTime(ms: number, now: Date): string {
+  const time = moment(ms, now);
+  const isToday = new Date(ms).toDateString() === now.toDateString();
+  return isToday ? `Today, ${time.slice(0, 5)}` : time;
+}
+
 /** Formats a time in the local time zone, with the date if it is not today: `14:03:05`, `20 Nov 14:03`. */
 export function moment(ms: number, now: Date): string {
   const then = new Date(ms);

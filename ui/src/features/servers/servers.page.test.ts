@@ -143,12 +143,12 @@ describe('a chain', () => {
     await fireEvent.change(screen.getByTestId('chain-edit-work-add'), { target: { value: 'primary' } });
     await until(() => steps().length === 4);
     expect(steps()).toEqual(['sonnet', 'fast', 'primary', 'queue']);
-    await fireEvent.click(within(chain).getByRole('button', { name: 'Move primary up' }));
+    await fireEvent.click(within(chain).getByRole('button', { name: 'Move Everyday up' }));
     await until(() => steps()[1] === 'primary');
-    const up = within(chain).getByRole('button', { name: 'Move primary up' });
+    const up = within(chain).getByRole('button', { name: 'Move Everyday up' });
     await fireEvent.keyDown(up, { key: 'ArrowUp', altKey: true });
     await until(() => steps()[0] === 'primary');
-    await screen.findByText('primary: step 1 of 4');
+    await screen.findByText('Everyday: step 1 of 4');
     await fireEvent.click(screen.getByTestId('chain-edit-work-remove'));
     await until(() => screen.queryByTestId('chain-edit-work') === null);
     expect(patches().at(-1)).toEqual({ chains: { work: null } });

@@ -729,13 +729,13 @@ describe('the monitor', () => {
     expect((await screen.findByTestId('memory-ram')).textContent).toContain('7 GB of 16 GB');
     expect(screen.getByTestId('memory-budget').textContent).toContain('2 GB of 12 GB');
     expect(screen.getByTestId('memory-bar').ariaLabel).toBe(
-      'RAM: other apps 6 GB, primary 1 GB used of 2 GB planned (Ready), 9 GB of 16 GB available',
+      'RAM: other apps 6 GB, Everyday 1 GB used of 2 GB planned (Ready), 9 GB of 16 GB available',
     );
     expect(screen.getByTestId('memory-tier-primary').textContent).toMatch(
       /Ready.*gemma · 8,192 tokens of context · process 7.*1 GB used of 2 GB planned/s,
     );
     expect(screen.queryByTestId('plan-primary')).toBeNull();
-    const plan = screen.getByRole('button', { name: 'Memory plan of primary: 1 GB used of 2 GB planned' });
+    const plan = screen.getByRole('button', { name: 'Memory plan of Everyday: 1 GB used of 2 GB planned' });
     await fireEvent.click(plan);
     expect(plan.ariaExpanded ?? plan.getAttribute('aria-expanded')).toBe('true');
     expect(screen.getByTestId('plan-primary').textContent).toMatch(/Weights\s*1 GB.*KV cache\s*512 MB/s);
