@@ -89,6 +89,7 @@ describe('a server', () => {
     expect(network.sent('POST', '/v1/chat/completions')[0]?.body.model).toBe('anthropic');
     expect(screen.getByTestId<HTMLInputElement>('server-anthropic-key').placeholder).toContain('Key saved');
     expect(screen.queryByTestId('server-model')).toBeNull();
+    expect(document.activeElement).toBe(screen.getByTestId('server-provider'));
   });
 
   it('says what its test was refused for', async () => {

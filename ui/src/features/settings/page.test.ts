@@ -118,6 +118,15 @@ async function open(section: string, extra: Partial<Platform> = {}) {
 const patches = () => network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);
 
 describe('general settings', () => {
+  it('keep the focus on the language while the page is loaded in it', async () => {
+    location.hash = '#general';
+    history.replaceState('language', '');
+    await open('#general');
+    const field = await screen.findByTestId('settings-language');
+    expect(document.activeElement).toBe(field);
+    expect(history.state).toBeNull();
+  });
+
   it('save the address on change and confirm it', async () => {
     await open('#access');
     const listen = await screen.findByTestId<HTMLInputElement>('settings-listen');
