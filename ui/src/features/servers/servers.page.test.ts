@@ -74,7 +74,14 @@ describe('a server', () => {
     await open();
     await fireEvent.change(screen.getByTestId('server-provider'), { target: { value: 'anthropic' } });
     const add = await screen.findByTestId<HTMLButtonElement>('server-add');
-    expect(add.disabled).toBe(true);
+    await type('server-url', 'notaurl');
+    await fireEvent.click(add);
+    expect(screen.getByTestId('server-url-error').textContent).toContain('begins with http:// or https://');
+    expect(document.activeElement).toBe(screen.getByTestId('server-url'));
+    await type('server-url', 'https://api.anthropic.com');
+    expect(screen.queryByTestId('server-url-error')).toBeNull();
+    await fireEvent.click(add);
+    expect(screen.getByTestId('server-model-error').textContent).toContain('such as claude-');
     await type('server-model', 'claude-sonnet-4-5');
     await type('server-key', 'sk-secret');
     await fireEvent.click(add);
@@ -105,9 +112,13 @@ describe('a server', () => {
     const engine = { endpoint: 'https://api.anthropic.com', dialect: 'anthropic' as const, output_price: 15 };
     config.tiers.sonnet = { ...TIER, model: 'claude', engine };
     await open();
-    await fireEvent.change(await screen.findByLabelText('US$ per million tokens in'), {
-      target: { value: '3' },
-    });
+    const price = await screen.findByLabelText<HTMLInputElement>('US$ per million tokens in');
+    await fireEvent.change(price, { target: { value: '-3' } });
+    expect([price.value, price.getAttribute('aria-invalid')]).toEqual(['-3', 'true']);
+    expect(screen.getByRole('alert').textContent).toBe('Enter 0 or more.');
+    await fireEvent.input(price, { target: { value: '3' } });
+    expect(screen.queryByRole('alert')).toBeNull();
+    await fireEvent.change(price);
     await until(() => patches().length === 1);
     expect(patches()).toEqual([{ tiers: { sonnet: { engine: { ...engine, input_price: 3 } } } }]);
   });
