@@ -108,6 +108,16 @@ describe('a server', () => {
     expect((await screen.findByTestId('server-sonnet-outcome')).textContent).toContain('refuses the key');
   });
 
+  it('leaves the focus on the page when it is removed', async () => {
+    config.tiers.sonnet = { ...TIER, model: 'claude', engine: { endpoint: 'https://api.anthropic.com' } };
+    await open();
+    await fireEvent.click(await screen.findByTestId('server-sonnet-remove'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => screen.queryByTestId('server-sonnet') === null);
+    await until(() => document.activeElement === screen.getByTestId('server-provider'));
+    expect(patches()).toEqual([{ tiers: { sonnet: null } }]);
+  });
+
   it('keeps the rest of its engine when a price is set', async () => {
     const engine = { endpoint: 'https://api.anthropic.com', dialect: 'anthropic' as const, output_price: 15 };
     config.tiers.sonnet = { ...TIER, model: 'claude', engine };
