@@ -47,6 +47,12 @@ it('saved contexts are listed with their size, and deleted', async () => {
   await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
   await until(() => screen.queryAllByTestId('saved-context').length === 1);
   expect(network.sent('POST', '/v1/context/delete')[0]?.body).toEqual({ name: 'book' });
+  await until(() => document.activeElement === screen.getByRole('button', { name: 'Delete code' }));
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete code' }));
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
+  await screen.findByText('No saved contexts.');
+  await until(() => document.activeElement?.textContent?.includes('No saved contexts.'));
+  expect(document.activeElement).not.toBe(document.body);
 });
 
 it('without any, nothing is shown', async () => {

@@ -1,4 +1,5 @@
 import { moment, windowUnits } from '../../lib/format';
+import { language } from '../../lib/language';
 import type { ScheduleConfig, ScheduledTask, ScheduleStatus, Weekday } from '../../platform/openapi';
 import { displayName } from '../tiers/tiers';
 
@@ -24,7 +25,7 @@ export function describeTime({ at, days = [] }: Pick<ScheduleConfig, 'at' | 'day
   if (chosen.length === 0 || chosen.length === 7) return `Every day at ${at}`;
   if (chosen.join() === WEEKDAYS) return `Every weekday at ${at}`;
   if (chosen.join() === WEEKEND) return `Every Saturday and Sunday at ${at}`;
-  const names = new Intl.ListFormat('en', { type: 'conjunction' }).format(
+  const names = new Intl.ListFormat(language(), { type: 'conjunction' }).format(
     chosen.map((day) => DAYS[day].name),
   );
   return `Every ${names} at ${at}`;

@@ -1,4 +1,4 @@
-import { type Api, type ApiError, asApiError } from '../../lib/http';
+import { type Api, ApiError, asApiError } from '../../lib/http';
 import type {
   ChainConfig,
   Config,
@@ -76,6 +76,11 @@ export class ConfigStore {
   /** Forgets why a value was refused, once another one is typed. */
   retype(field: string): void {
     if (this.fields[field]?.state === 'refused') this.fields[field] = undefined;
+  }
+
+  /** Says at a field what is wrong with what was typed, which is not sent. */
+  refuse(field: string, message: string): void {
+    this.fields[field] = { state: 'refused', error: new ApiError('bad_request', message) };
   }
 
   /** Sends a change of one field and records its outcome. Resolves to whether it was saved. */

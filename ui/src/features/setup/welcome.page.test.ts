@@ -11,7 +11,7 @@ import type {
 } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
-import { download, localModel, refused, verdict } from '../../testing/models';
+import { account, download, localModel, refused, verdict } from '../../testing/models';
 import { Chats } from '../chat/chats.svelte';
 import Root from '../chat/Root.svelte';
 import { modelPatch } from '../tiers/chosen';
@@ -149,9 +149,10 @@ describe('the first model', () => {
     expect(screen.queryByTestId('welcome-get')).toBeNull();
   });
 
-  it('can be an installed one, but not one broken or too large', async () => {
+  it('can be an installed one, but not one broken, too large or without a chat template', async () => {
     models = [
       localModel('torn', { error: 'the file ends too early' }),
+      localModel('base', { account: account({ chat_template: false }) }),
       localModel('huge', { fit: refused() }),
       localModel('found', { keeper: 'ollama' }),
     ];
