@@ -3,6 +3,7 @@
 use crate::{
     client::{Client, admin, read},
     output,
+    unreadable::unreadable,
 };
 use serde_json::{Value, json};
 use std::{
@@ -235,10 +236,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
 
 async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Error> {
     for path in files {
-        let file = fs::read(path).map_err(|error| {
-            let message = format!("{} cannot be read: {error}", path.display());
-            Error::new(Code::BadRequest, message)
-        })?;
+        let file =
+            fs::read(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
         let sent = client.upload(&admin(&["chats", "import"], &[]), file).await;
         let answer = sent.map_err(|error| {
             let message = format!("{}: {}", path.display(), error.message);

@@ -39,6 +39,7 @@ mod status;
 mod task;
 mod tier;
 mod tune;
+mod unreadable;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::Exit;

@@ -4,7 +4,7 @@ use super::outputs::Outputs;
 use crate::{blocking::blocking, folder};
 use std::{
     fs::{self, File, Metadata},
-    io::{Read, Seek, SeekFrom},
+    io::{ErrorKind, Read, Seek, SeekFrom},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -30,7 +30,7 @@ pub(super) struct Material {
 /// Reads the source; returns `None` if nothing has changed.
 ///
 /// # Errors
-/// `Storage` for what cannot be read; those of [`Web::get`].
+/// `NotFound`, `AccessDenied` or `Storage` for what cannot be read, `BadRequest` for what is no text; those of [`Web::get`].
 pub(super) async fn read(
     source: &str,
     to: &str,
@@ -129,7 +129,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
             folder.display(),
             size(MOST_BYTES)
         );
-        return Err(Error::new(Code::Storage, message));
+        return Err(Error::new(Code::BadRequest, message));
     }
     parts.sort();
     let mut text = String::new();
@@ -152,7 +152,7 @@ fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error>
     let unreadable = |error| unreadable(path, &error);
     if !metadata.is_file() {
         let message = format!("{} is neither a file nor a folder", path.display());
-        return Err(Error::new(Code::Storage, message));
+        return Err(Error::new(Code::BadRequest, message));
     }
     let mut file = File::open(path).map_err(unreadable)?;
     let beyond = metadata.len().saturating_sub(most as u64);
@@ -169,8 +169,13 @@ fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error>
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::PermissionDenied => Code::AccessDenied,
+        _ => Code::Storage,
+    };
     let message = format!("{} cannot be read: {error}", path.display());
-    Error::new(Code::Storage, message).hint("check that it exists and that Tierbar may read it")
+    Error::new(code, message).hint("check that it exists and that Tierbar may read it")
 }
 
 fn size(bytes: usize) -> String {
@@ -308,6 +313,7 @@ mod tests {
             .await
             .unwrap_err();
         assert!(error.message.contains("cannot be read"), "{error}");
+        assert_eq!(error.code, Code::NotFound);
         let error = read("/dev/zero".to_owned()).await.unwrap_err();
         assert!(
             error.message.contains("neither a file nor a folder"),
