@@ -23,6 +23,7 @@ use tierbar_core::{
         AnswerFacts, Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun,
         TurnEvent, branch,
         context::{CHOICES, ContextUse, LeftOut},
+        thinking::{WithoutThinking, split},
     },
     units::file_size,
 };
@@ -365,7 +366,7 @@ impl Conversation<'_> {
     async fn go_on(&mut self) -> Result<(), Error> {
         let chat = self.read().await?;
         let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
-        let printed = last.map_or(0, |last| last.text().len());
+        let printed = last.map_or(0, |last| split(&last.text()).1.len());
         self.begin(&json!({"continue": true}), printed).await
     }
 
@@ -512,10 +513,17 @@ struct Shown {
     ends_within_a_line: bool,
     /// The bytes at the beginning that were printed before.
     printed: usize,
+    /// Reasoning is not printed, also not what a server leaves in the text.
+    answer: WithoutThinking,
 }
 
 impl Shown {
     fn add(&mut self, text: &str) {
+        let text = self.answer.push(text);
+        self.print(&text);
+    }
+
+    fn print(&mut self, text: &str) {
         let before = self.printed.min(text.len());
         self.printed -= before;
         let text = text.get(before..).unwrap_or(text);
@@ -527,6 +535,8 @@ impl Shown {
     }
 
     fn end_line(&mut self) {
+        let rest = self.answer.end();
+        self.print(&rest);
         if std::mem::take(&mut self.ends_within_a_line) {
             output::line("");
         }
@@ -537,7 +547,7 @@ fn show(message: &ChatMessage) {
     let text = message.text();
     match message.role {
         Role::User => output::line(&format!("> {text}")),
-        Role::Assistant => output::line(&text),
+        Role::Assistant => output::line(split(&text).1),
         Role::System => {}
     }
 }
