@@ -40,6 +40,7 @@ enum Command {
         tier: Option<String>,
     },
     /// Delete a saved context
+    #[command(visible_alias = "delete")]
     Rm {
         /// Name of the context
         name: String,

@@ -152,6 +152,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "origins revoke",
         &["tierbar origins revoke http://localhost:3000"],
     ),
+    ("key", &["tierbar key"]),
     (
         "key add",
         &[
@@ -162,6 +163,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("key list", &["tierbar key list"]),
     ("key revoke", &["tierbar key revoke laptop"]),
     ("sessions end", &["tierbar sessions end"]),
+    ("tier", &["tierbar tier"]),
+    ("tier list", &["tierbar tier list --json"]),
     (
         "tier use",
         &[
@@ -181,7 +184,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tierbar chat",
             "tierbar chat --tier heavy",
-            "tierbar chat --once \"What is the capital of France?\"",
+            "tierbar chat --once \"What is the capital of France?\" --json",
         ],
     ),
     (
@@ -216,6 +219,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("contexts load", &["tierbar contexts load book"]),
     ("contexts rm", &["tierbar contexts rm book"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
+    ("schedule", &["tierbar schedule"]),
     ("schedule list", &["tierbar schedule list"]),
     (
         "schedule add",
