@@ -4504,7 +4504,7 @@ export interface components {
             battery_below: number;
             /**
              * Format: int32
-             * @description The most disk space for them, in MiB; the oldest are deleted first.
+             * @description The most disk space for saved conversations, in MiB; the oldest are deleted first.
              * @default 2048
              */
             conversations_mib: number;
@@ -5004,43 +5004,43 @@ export interface components {
         Sampling: {
             /**
              * Format: float
-             * @description 0: off.
+             * @description How much tokens are avoided, by how often they have come; 0: not at all.
              * @default null
              */
             frequency_penalty?: number | null;
             /**
              * Format: float
-             * @description Of the tokens with at least this part of the likeliest one's probability.
+             * @description Choose among tokens with at least this part of the likeliest one's probability.
              * @default null
              */
             min_p?: number | null;
             /**
              * Format: float
-             * @description 0: off.
+             * @description How much tokens that have come at all are avoided; 0: not at all.
              * @default null
              */
             presence_penalty?: number | null;
             /**
              * Format: float
-             * @description 1: off.
+             * @description How much tokens that have come before are avoided; 1: not at all.
              * @default null
              */
             repeat_penalty?: number | null;
             /**
              * Format: float
-             * @description 0: always the likeliest token.
+             * @description How freely tokens are chosen; 0: always the likeliest.
              * @default null
              */
             temperature?: number | null;
             /**
              * Format: int32
-             * @description Of the likeliest so many tokens; 0: of all.
+             * @description Choose among this many of the likeliest tokens; 0: among all.
              * @default null
              */
             top_k?: number | null;
             /**
              * Format: float
-             * @description Of the likeliest tokens that together have this probability.
+             * @description Choose among the likeliest tokens that together have this probability.
              * @default null
              */
             top_p?: number | null;
@@ -5146,7 +5146,7 @@ export interface components {
              */
             certificate: string;
             /**
-             * @description The certificate's private key, likewise.
+             * @description The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
              * @default
              */
             key: string;

@@ -160,9 +160,9 @@ fn describe(schedule: &ScheduleStatus, zone: &TimeZone) -> String {
             .strftime("%Y-%m-%d %H:%M")
             .to_string()
     };
-    let task = config.task.as_str();
+    let what = config.task.result();
     let mut text = format!(
-        "{name}: {task} of {} at {}, to {}\n",
+        "{name}: {what} of {} at {}, to {}\n",
         config.source, config.at, config.to
     );
     match (schedule.running, schedule.next_at) {

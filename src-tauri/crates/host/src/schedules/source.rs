@@ -125,7 +125,8 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
     }
     if parts.is_empty() {
         let message = format!(
-            "{skipped} files changed in {}, but none is a text of at most {}",
+            "{} changed in {}, but none is a text of at most {}",
+            file_count(skipped),
             folder.display(),
             size(MOST_BYTES)
         );
@@ -140,7 +141,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
             text.push('\n');
         }
     }
-    let mut words = format!("{count} files, {}", size(text.len()));
+    let mut words = format!("{}, {}", file_count(count), size(text.len()));
     if skipped > 0 {
         words += &format!("; skipped {skipped} that were too many, too large or not text");
     }
@@ -176,6 +177,13 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     };
     let message = format!("{} cannot be read: {error}", path.display());
     Error::new(code, message).hint("check that it exists and that Tierbar may read it")
+}
+
+fn file_count(count: usize) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    }
 }
 
 fn size(bytes: usize) -> String {
@@ -227,7 +235,7 @@ mod tests {
         assert_eq!(changed(folder.path(), 4000, None).unwrap(), None);
         fs::remove_file(path("a.log")).unwrap();
         let error = changed(folder.path(), 3000, None).unwrap_err();
-        assert!(error.message.contains("1 files"), "{error}");
+        assert!(error.message.contains("1 file "), "{error}");
     }
 
     #[test]
@@ -255,7 +263,7 @@ mod tests {
         let material = changed(folder.path(), 0, None).unwrap().unwrap();
         assert_eq!(
             (material.text.as_str(), material.words.as_str()),
-            ("last\n", "1 files, 5 bytes")
+            ("last\n", "1 file, 5 bytes")
         );
         // The newer file comes first; the rest of the limit goes to the large one.
         put(&path("new.log"), &vec![b'y'; MOST_BYTES - 8], 4000);
