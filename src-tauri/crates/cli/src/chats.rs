@@ -47,6 +47,7 @@ enum Command {
         reasoning: bool,
     },
     /// Save a chat in a file
+    #[command(override_usage = "tierbar chats export [OPTIONS] <ID|--all>")]
     Export {
         /// Chat ID
         #[arg(required_unless_present = "all")]
@@ -68,6 +69,7 @@ enum Command {
         files: Vec<PathBuf>,
     },
     /// Delete a chat
+    #[command(visible_alias = "rm")]
     Delete {
         /// Chat ID
         id: String,
@@ -201,9 +203,11 @@ async fn save(
         let parts = chat.messages.iter().flat_map(|message| &message.parts);
         let files = parts.filter(|part| part.file().is_some()).count();
         if files > 0 {
-            output::error_line(&format!(
-                "{path} has the names of {files} attached files, not the files."
-            ));
+            let names = match files {
+                1 => "the name of 1 attached file, not the file".to_owned(),
+                files => format!("the names of {files} attached files, not the files"),
+            };
+            output::error_line(&format!("{path} has {names}."));
         }
     }
     Ok(())
