@@ -1158,7 +1158,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Lists the sessions of browsers. One ends after 14 days without use. */
+        get: operations["listSessions"];
         put?: never;
         post?: never;
         /** Ends the sessions of all browsers, except the one that sends this request. */
@@ -2228,6 +2229,16 @@ export interface components {
             entries?: Record<string, never>[] | null;
             /** @description Lines of JSON objects. */
             lines?: string | null;
+        };
+        /** @description A browser that is signed in. */
+        BrowserSession: {
+            /** Format: int64 */
+            created_ms: number;
+            /**
+             * Format: int64
+             * @description To the hour.
+             */
+            used_ms: number;
         };
         BudgetStatus: {
             /**
@@ -5177,6 +5188,10 @@ export interface components {
              */
             tls: boolean;
         };
+        /** @description Browsers that are signed in, the last used first. */
+        SessionList: {
+            sessions: components["schemas"]["BrowserSession"][];
+        };
         /** @description The settings of a tier that decide its speed. */
         Settings: {
             /** Format: int32 */
@@ -6227,6 +6242,7 @@ export type Brief = components['schemas']['Brief'];
 export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
 export type BriefRequest = components['schemas']['BriefRequest'];
+export type BrowserSession = components['schemas']['BrowserSession'];
 export type BudgetStatus = components['schemas']['BudgetStatus'];
 export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
@@ -6442,6 +6458,7 @@ export type SecretPlace = components['schemas']['SecretPlace'];
 export type SecretSource = components['schemas']['SecretSource'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type ServerConfig = components['schemas']['ServerConfig'];
+export type SessionList = components['schemas']['SessionList'];
 export type Settings = components['schemas']['Settings'];
 export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
@@ -8508,6 +8525,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SignInCode"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

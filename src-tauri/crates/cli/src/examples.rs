@@ -162,6 +162,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("key list", &["tierbar key list"]),
     ("key revoke", &["tierbar key revoke laptop"]),
+    ("sessions", &["tierbar sessions"]),
+    ("sessions list", &["tierbar sessions list --json"]),
     ("sessions end", &["tierbar sessions end"]),
     ("tier", &["tierbar tier"]),
     ("tier list", &["tierbar tier list --json"]),

@@ -92,7 +92,7 @@ enum Command {
     Key(key::Args),
     /// Print a link that signs a browser in, once and within 10 minutes
     Link(link::Args),
-    /// Manage browsers that are signed in
+    /// List and sign out browsers that are signed in
     Sessions(sessions::Args),
     /// List tiers, choose a tier's model, load or unload it
     Tier(tier::Args),
