@@ -126,6 +126,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("queue show", &["tierbar queue show 3f2a"]),
     ("queue cancel", &["tierbar queue cancel 3f2a"]),
     ("queue secret", &["tierbar queue secret"]),
+    ("secret", &["tierbar secret"]),
     (
         "secret set",
         &[

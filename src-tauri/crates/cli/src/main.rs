@@ -82,7 +82,7 @@ enum Command {
     Downloads(downloads::Args),
     /// List and manage queued requests
     Queue(queue::Args),
-    /// Manage tokens for other services, such as Hugging Face
+    /// List and manage tokens for other services, such as Hugging Face
     Secret(secret::Args),
     /// Show an app's settings for Tierbar, or write them into its configuration
     Connect(connect::Args),
