@@ -1158,7 +1158,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Lists the sessions of browsers. One ends after 14 days without use. */
+        get: operations["listSessions"];
         put?: never;
         post?: never;
         /** Ends the sessions of all browsers, except the one that sends this request. */
@@ -2228,6 +2229,16 @@ export interface components {
             entries?: Record<string, never>[] | null;
             /** @description Lines of JSON objects. */
             lines?: string | null;
+        };
+        /** @description A browser that is signed in. */
+        BrowserSession: {
+            /** Format: int64 */
+            created_ms: number;
+            /**
+             * Format: int64
+             * @description To the hour.
+             */
+            used_ms: number;
         };
         BudgetStatus: {
             /**
@@ -4504,7 +4515,7 @@ export interface components {
             battery_below: number;
             /**
              * Format: int32
-             * @description The most disk space for them, in MiB; the oldest are deleted first.
+             * @description The most disk space for saved conversations, in MiB; the oldest are deleted first.
              * @default 2048
              */
             conversations_mib: number;
@@ -5004,43 +5015,43 @@ export interface components {
         Sampling: {
             /**
              * Format: float
-             * @description 0: off.
+             * @description How much tokens are avoided, by how often they have come; 0: not at all.
              * @default null
              */
             frequency_penalty?: number | null;
             /**
              * Format: float
-             * @description Of the tokens with at least this part of the likeliest one's probability.
+             * @description Choose among tokens with at least this part of the likeliest one's probability.
              * @default null
              */
             min_p?: number | null;
             /**
              * Format: float
-             * @description 0: off.
+             * @description How much tokens that have come at all are avoided; 0: not at all.
              * @default null
              */
             presence_penalty?: number | null;
             /**
              * Format: float
-             * @description 1: off.
+             * @description How much tokens that have come before are avoided; 1: not at all.
              * @default null
              */
             repeat_penalty?: number | null;
             /**
              * Format: float
-             * @description 0: always the likeliest token.
+             * @description How freely tokens are chosen; 0: always the likeliest.
              * @default null
              */
             temperature?: number | null;
             /**
              * Format: int32
-             * @description Of the likeliest so many tokens; 0: of all.
+             * @description Choose among this many of the likeliest tokens; 0: among all.
              * @default null
              */
             top_k?: number | null;
             /**
              * Format: float
-             * @description Of the likeliest tokens that together have this probability.
+             * @description Choose among the likeliest tokens that together have this probability.
              * @default null
              */
             top_p?: number | null;
@@ -5146,7 +5157,7 @@ export interface components {
              */
             certificate: string;
             /**
-             * @description The certificate's private key, likewise.
+             * @description The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
              * @default
              */
             key: string;
@@ -5176,6 +5187,10 @@ export interface components {
              * @default false
              */
             tls: boolean;
+        };
+        /** @description Browsers that are signed in, the last used first. */
+        SessionList: {
+            sessions: components["schemas"]["BrowserSession"][];
         };
         /** @description The settings of a tier that decide its speed. */
         Settings: {
@@ -6227,6 +6242,7 @@ export type Brief = components['schemas']['Brief'];
 export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
 export type BriefRequest = components['schemas']['BriefRequest'];
+export type BrowserSession = components['schemas']['BrowserSession'];
 export type BudgetStatus = components['schemas']['BudgetStatus'];
 export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
@@ -6442,6 +6458,7 @@ export type SecretPlace = components['schemas']['SecretPlace'];
 export type SecretSource = components['schemas']['SecretSource'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type ServerConfig = components['schemas']['ServerConfig'];
+export type SessionList = components['schemas']['SessionList'];
 export type Settings = components['schemas']['Settings'];
 export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
@@ -8508,6 +8525,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SignInCode"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -126,6 +126,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("queue show", &["tierbar queue show 3f2a"]),
     ("queue cancel", &["tierbar queue cancel 3f2a"]),
     ("queue secret", &["tierbar queue secret"]),
+    ("secret", &["tierbar secret"]),
     (
         "secret set",
         &[
@@ -152,6 +153,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "origins revoke",
         &["tierbar origins revoke http://localhost:3000"],
     ),
+    ("key", &["tierbar key"]),
     (
         "key add",
         &[
@@ -161,7 +163,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("key list", &["tierbar key list"]),
     ("key revoke", &["tierbar key revoke laptop"]),
+    ("sessions", &["tierbar sessions"]),
+    ("sessions list", &["tierbar sessions list --json"]),
     ("sessions end", &["tierbar sessions end"]),
+    ("tier", &["tierbar tier"]),
+    ("tier list", &["tierbar tier list --json"]),
     (
         "tier use",
         &[
@@ -181,7 +187,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tierbar chat",
             "tierbar chat --tier heavy",
-            "tierbar chat --once \"What is the capital of France?\"",
+            "tierbar chat --once \"What is the capital of France?\" --json",
         ],
     ),
     (
@@ -216,6 +222,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("contexts load", &["tierbar contexts load book"]),
     ("contexts rm", &["tierbar contexts rm book"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
+    ("schedule", &["tierbar schedule"]),
     ("schedule list", &["tierbar schedule list"]),
     (
         "schedule add",

@@ -261,10 +261,7 @@ impl Runner {
             return Ok(Made::Nothing("found nothing to read"));
         }
         let answer = self.ask(schedule, material.text).await?;
-        let field = match schedule.task {
-            ScheduledTask::Brief => "brief",
-            ScheduledTask::Summarize => "summary",
-        };
+        let field = schedule.task.result();
         Ok(Made::Outcome(Outcome {
             name: name.to_owned(),
             date: of.date,
