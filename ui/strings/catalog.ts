@@ -7,6 +7,9 @@ import { extract, hasTexts } from './extract.ts';
 /** The root of the window's source, from the folder in which its commands run. */
 const ROOT = 'src';
 
+/** The list of models, whose descriptions the window shows. */
+const MODELS = '../src-tauri/crates/library/src/catalog.json';
+
 /** One text of the source. */
 export interface Text {
   /** The English text; with plural forms, each. */
@@ -35,7 +38,22 @@ export async function readSource(): Promise<{ texts: Map<string, Text>; fragment
         text.values = placeholders.map(([n, value]) => `{${n}}: ${value.replace(/\s+/g, ' ')}`);
     }
   }
+  for (const { about, languages } of modelsIn(MODELS)) {
+    for (const text of [about, languages]) {
+      if (text !== null && !texts.has(text))
+        texts.set(text, {
+          forms: [text],
+          context: undefined,
+          files: [MODELS.replace('../', '')],
+          values: [],
+        });
+    }
+  }
   return { texts, fragments: parts };
+}
+
+function modelsIn(path: string): { about: string; languages: string | null }[] {
+  return JSON.parse(readFileSync(path, 'utf8')).models;
 }
 
 export function keyOf({ msgid, msgid_plural, msgctxt }: PO['items'][number]): string {
