@@ -298,6 +298,7 @@ const CONNECTIONS: Connections = {
       id: 'claude-code',
       name: 'Claude Code',
       about: 'agent in the terminal',
+      needs: { tools: true, context: 32768 },
       found: true,
       model: 'primary',
       reason: 'primary is the usual tier',

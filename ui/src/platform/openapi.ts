@@ -2639,6 +2639,7 @@ export interface components {
             /** @description The suggested `model`: a tier. */
             model: string;
             name: string;
+            needs: components["schemas"]["Needs"];
             notes: string[];
             /** @description Why this one, in a sentence. */
             reason: string;
@@ -4011,6 +4012,15 @@ export interface components {
             data: components["schemas"]["Model"][];
             /** @enum {string} */
             object: "list";
+        };
+        /** @description What a client needs of a tier. */
+        Needs: {
+            /**
+             * Format: int32
+             * @description The least context in tokens; 0 if any will do.
+             */
+            context: number;
+            tools: boolean;
         };
         /** @description A new API key. */
         NewKey: components["schemas"]["ApiKey"] & {
@@ -6430,6 +6440,7 @@ export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
 export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
+export type Needs = components['schemas']['Needs'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
 export type NewPart = components['schemas']['NewPart'];
