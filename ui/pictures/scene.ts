@@ -130,7 +130,7 @@ export const PLAN: SetupPlan = {
   machine: {
     ram_bytes: 16 * GIB,
     budget_bytes: 12 * GIB,
-    others_bytes: 3.9 * GIB,
+    others_bytes: 3 * GIB,
     gpu_bytes: 11.84 * GIB,
     memory_bytes_per_second: 100e9,
     disk_bytes_per_second: 2.8e9,
@@ -579,7 +579,7 @@ export function respond({ method, path }: Sent): Response | null {
   const { pathname } = new URL(path, 'http://host');
   switch (pathname) {
     case '/tierbar/v1/models':
-      return Response.json({ models_dir: PLAN.models_dir, models: MODELS });
+      return Response.json({ models_dir: PLAN.models_dir, disks: [], models: MODELS });
     case '/tierbar/v1/catalog':
       return Response.json({ version: '1', date: '2026-11-20', refreshed: null, models: CATALOG });
     case '/tierbar/v1/setup':
