@@ -98,6 +98,12 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
 
+/** Joins names: “A, B and C”. */
+export function list(names: string[]): string {
+  const order = language() === 'en' ? 'en-GB' : language();
+  return new Intl.ListFormat(order, { type: 'conjunction' }).format(names);
+}
+
 /** Returns the heading of that day's chats in the history. */
 export function dayLabel(iso: string, now: Date): string {
   const then = new Date(iso);

@@ -1934,6 +1934,11 @@ export interface components {
             /** @description In hexadecimal. */
             sha256: string;
         };
+        /**
+         * @description What decided among the quants of a repository.
+         * @enum {string}
+         */
+        Basis: "largest" | "few_bits" | "balanced" | "smallest" | "balanced_on_disk" | "least_from_disk";
         /** @description One text's answer, or why there is none. */
         BatchResult_Brief: (components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -2314,6 +2319,61 @@ export interface components {
             /** @description The models whose files, sizes and hashes are now the hub's. */
             updated: string[];
         };
+        /** @description One thing to know of a model that runs, with its figures. A verdict's `warning` says it in English. */
+        Caution: {
+            /** Format: int32 */
+            context_tokens: number;
+            /** @enum {string} */
+            kind: "shorter_context";
+        } | {
+            /** @enum {string} */
+            kind: "takes_turns";
+            /** Format: int64 */
+            reserved_bytes: number;
+        } | {
+            /** Format: int64 */
+            cache_bytes: number;
+            /** Format: int64 */
+            expert_bytes: number;
+            /** @enum {string} */
+            kind: "expert_cache";
+        } | {
+            /** Format: int64 */
+            disk_bytes: number;
+            /** Format: int64 */
+            expert_bytes: number;
+            /** @enum {string} */
+            kind: "experts_on_disk";
+        } | {
+            /** Format: int64 */
+            disk_bytes: number;
+            /** @enum {string} */
+            kind: "weights_on_disk";
+        } | {
+            /** Format: int64 */
+            excess_bytes: number;
+            /** @enum {string} */
+            kind: "over_budget";
+        } | {
+            /** @enum {string} */
+            kind: "part_on_gpu";
+            /** Format: int32 */
+            layers: number;
+            /** Format: int32 */
+            layers_all: number;
+            /** Format: int64 */
+            limit_bytes: number;
+        } | {
+            /** @enum {string} */
+            kind: "no_draft_model";
+            /** Format: int64 */
+            needed_bytes: number;
+        } | {
+            /** @enum {string} */
+            kind: "no_projector";
+            /** Format: int64 */
+            needed_bytes: number;
+        };
         /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
         ChainConfig: {
             /**
@@ -2590,6 +2650,7 @@ export interface components {
             /** @description The suggested `model`: a tier. */
             model: string;
             name: string;
+            needs: components["schemas"]["Needs"];
             notes: string[];
             /** @description Why this one, in a sentence. */
             reason: string;
@@ -3242,6 +3303,17 @@ export interface components {
             /** @description The layers' experts, or a dense model's feed-forward matrices, stay with the CPU, because not all of them fit in memory. */
             without_experts: boolean;
         };
+        /** @description Why a quant is the one for a machine. The `reason` beside it says the same in English. */
+        Grounds: {
+            basis: components["schemas"]["Basis"];
+            /** @description The quant whose loss of quality is published: this one, or the one that it is made of. `null`: nobody published it. */
+            measured: string | null;
+            /**
+             * Format: double
+             * @description By how much its perplexity is higher than that of 16 bits, measured with Llama 3 8B: 0.024 is 2.4 %.
+             */
+            perplexity_increase: number | null;
+        };
         /** @description The memory guard's view of the machine, and of its user's settings. */
         GuardStatus: {
             alarm: components["schemas"]["Alarm"];
@@ -3333,6 +3405,7 @@ export interface components {
         Include: "all" | "model" | "projector";
         /** @description A quant to take instead. */
         Instead: {
+            grounds: components["schemas"]["Grounds"] | null;
             placement: components["schemas"]["Placement"];
             quant: string;
             /** @description Why, in one or two sentences. */
@@ -3951,6 +4024,15 @@ export interface components {
             /** @enum {string} */
             object: "list";
         };
+        /** @description What a client needs of a tier. */
+        Needs: {
+            /**
+             * Format: int32
+             * @description The least context in tokens; 0 if any will do.
+             */
+            context: number;
+            tools: boolean;
+        };
         /** @description A new API key. */
         NewKey: components["schemas"]["ApiKey"] & {
             /** @description Shown this once. */
@@ -4030,6 +4112,7 @@ export interface components {
             /** @description The file in the repository; the first of several parts. */
             file: string;
             fit: components["schemas"]["Verdict"] | null;
+            grounds: components["schemas"]["Grounds"] | null;
             /** @description Whether the models folder has it. */
             installed: boolean;
             loss: components["schemas"]["QuantLoss"] | null;
@@ -5800,6 +5883,7 @@ export interface components {
              */
             download_bytes: number;
             fit: components["schemas"]["Verdict"];
+            grounds: components["schemas"]["Grounds"] | null;
             /** @description Whether the tier has this model already. */
             in_use: boolean;
             /** @description The installed model, if it is here. */
@@ -6112,6 +6196,8 @@ export interface components {
              * @description The memory that all models together may use on the machine.
              */
             budget_bytes: number;
+            /** @description What `warning` says, with the figures, for other languages. */
+            cautions?: components["schemas"]["Caution"][];
             /** Format: int32 */
             context_tokens: number;
             /** @description The model's header has not been read: the sum stands on published facts of its architecture. */
@@ -6225,6 +6311,7 @@ export type ApiKey = components['schemas']['ApiKey'];
 export type Approximated = components['schemas']['Approximated'];
 export type Approximation = components['schemas']['Approximation'];
 export type Attachment = components['schemas']['Attachment'];
+export type Basis = components['schemas']['Basis'];
 export type BatchResultBrief = components['schemas']['BatchResult_Brief'];
 export type BatchResultCompressed = components['schemas']['BatchResult_Compressed'];
 export type BatchResultSummary = components['schemas']['BatchResult_Summary'];
@@ -6248,6 +6335,7 @@ export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
 export type CatalogModel = components['schemas']['CatalogModel'];
 export type CatalogRefresh = components['schemas']['CatalogRefresh'];
+export type Caution = components['schemas']['Caution'];
 export type ChainConfig = components['schemas']['ChainConfig'];
 export type ChainList = components['schemas']['ChainList'];
 export type ChainStatus = components['schemas']['ChainStatus'];
@@ -6310,6 +6398,7 @@ export type Form = components['schemas']['Form'];
 export type Found = components['schemas']['Found'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
+export type Grounds = components['schemas']['Grounds'];
 export type GuardStatus = components['schemas']['GuardStatus'];
 export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
@@ -6367,6 +6456,7 @@ export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
 export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
+export type Needs = components['schemas']['Needs'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
 export type NewPart = components['schemas']['NewPart'];

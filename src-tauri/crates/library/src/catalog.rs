@@ -311,6 +311,10 @@ impl Entry {
                     .as_ref()
                     .filter(|advice| advice.quant == quant.quant)
                     .map(|advice| advice.reason.clone()),
+                grounds: advice
+                    .as_ref()
+                    .filter(|advice| advice.quant == quant.quant)
+                    .and_then(|advice| advice.grounds.clone()),
                 installed: false,
                 fit,
             }

@@ -90,7 +90,7 @@ export class ConfigStore {
       const { config } = await this.#api.patch('/tierbar/v1/config', { body: patch });
       this.config = config;
     } catch (cause) {
-      this.fields[field] = { state: 'refused', error: asApiError(cause) };
+      this.fields[field] = { state: 'refused', error: atField(asApiError(cause), patch) };
       return false;
     }
     for (const tier of Object.keys(patch.tiers ?? {})) this.#replace(tier, undefined);
@@ -119,6 +119,20 @@ export class ConfigStore {
   #replace(tier: string, before: TierConfig | undefined): void {
     this.replaced = { ...this.replaced, [tier]: before };
   }
+}
+
+/** Leaves the key out of a message that stands at the field of that key. */
+function atField(error: ApiError, patch: ConfigPatch): ApiError {
+  const [start, key] = /^([a-z_]+(?:\.[\w-]+)+): /.exec(error.message) ?? [];
+  if (start && key && keysOf(patch).some((changed) => `${changed}.`.startsWith(`${key}.`)))
+    error.message = error.message.slice(start.length);
+  return error;
+}
+
+/** The keys that a change sets, such as `tiers.fast.context`. */
+function keysOf(value: unknown, key = ''): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [key];
+  return Object.entries(value).flatMap(([name, inner]) => keysOf(inner, key ? `${key}.${name}` : name));
 }
 
 /** Returns the tiers in their usual order: fast, primary, heavy, then the rest by name. */
