@@ -67,12 +67,9 @@ export interface FieldProblem {
 
 const FIELDS = ['at', 'days', 'task', 'source', 'to', 'model', 'words'] as const;
 
-/** Finds the field that a refusal of the host is about: `schedules.night.to: "b.md" is neither …`. */
-export function problemOf(name: string, message: string): FieldProblem {
+/** Finds the field that a refusal of the host is about, by its key: `schedules.night.to`. */
+export function problemOf(name: string, key: string | undefined, text: string): FieldProblem {
   const prefix = `schedules.${name}`;
-  if (!message.startsWith(prefix)) return { field: null, text: message };
-  const rest = message.slice(prefix.length);
-  const field = FIELDS.find((field) => rest.startsWith(`.${field}: `));
-  if (field) return { field, text: rest.slice(field.length + 3) };
-  return { field: 'name', text: rest.replace(/^: /, '') };
+  if (!key?.startsWith(prefix)) return { field: null, text };
+  return { field: FIELDS.find((field) => key === `${prefix}.${field}`) ?? 'name', text };
 }

@@ -42,6 +42,8 @@ export type ConfigPatch = Partial<
 export interface FieldState {
   state: 'saving' | 'saved' | 'refused';
   error: ApiError | null;
+  /** The key that the refusal is about, such as `schedules.night.to`. */
+  key?: string;
 }
 
 const SAVED_SHOWN_MS = 2500;
@@ -90,7 +92,7 @@ export class ConfigStore {
       const { config } = await this.#api.patch('/tierbar/v1/config', { body: patch });
       this.config = config;
     } catch (cause) {
-      this.fields[field] = { state: 'refused', error: atField(asApiError(cause), patch) };
+      this.fields[field] = refusal(asApiError(cause), patch);
       return false;
     }
     for (const tier of Object.keys(patch.tiers ?? {})) this.#replace(tier, undefined);
@@ -122,11 +124,11 @@ export class ConfigStore {
 }
 
 /** Leaves the key out of a message that stands at the field of that key. */
-function atField(error: ApiError, patch: ConfigPatch): ApiError {
+function refusal(error: ApiError, patch: ConfigPatch): FieldState {
   const [start, key] = /^([a-z_]+(?:\.[\w-]+)+): /.exec(error.message) ?? [];
   if (start && key && keysOf(patch).some((changed) => `${changed}.`.startsWith(`${key}.`)))
     error.message = error.message.slice(start.length);
-  return error;
+  return { state: 'refused', error, key };
 }
 
 /** The keys that a change sets, such as `tiers.fast.context`. */

@@ -491,7 +491,7 @@ describe('tier settings', () => {
       screen
         .getByTestId('settings-tier-fast-context-error')
         .textContent?.trim()
-        .startsWith('7 is too small.'),
+        .startsWith('300 is too small.'),
     );
     const threads = screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads');
     expect([threads.value, threads.placeholder]).toEqual(['', 'Automatic']);

@@ -152,6 +152,12 @@ pub const OLLAMA_ADDITIONS: Table = Table {
         honored("tool_choice", r#""none""#, "of `/api/chat`"),
         honored("parallel_tool_calls", "false", "of `/api/chat`"),
         honored("max_tokens", "9", "as `num_predict` in `options`"),
+        honored(
+            "max_completion_tokens",
+            "9",
+            "as `num_predict` in `options`",
+        ),
+        honored("max_output_tokens", "9", "as `num_predict` in `options`"),
         Field {
             effect: Effect::Honored(AS_OPTION),
             ..TEMPERATURE
