@@ -63,15 +63,16 @@ def structured(tier):
 if DIALECT == "ollama":
 
     def both(tier):
-        answer = model(tier, SEVERAL).bind_tools([store_parcel], format=SCHEMA).invoke(ASK_PARCEL)
+        answer = model(tier).bind_tools([store_parcel], format=SCHEMA).invoke(ASK_PARCEL)
         return answer.tool_calls[0]["args"] if answer.tool_calls else answer.text
 
 
 if DIALECT == "openai":
 
     def both(tier):
-        # As its agents ask for an object of the provider's.
-        answer = model(tier, SEVERAL).bind_tools([store_parcel], strict=True, response_format=Parcel).invoke(ASK_PARCEL)
+        # As its agents ask for an object of the provider's. A small model would call again and again.
+        asked = model(tier).bind_tools([store_parcel], strict=True, response_format=Parcel, parallel_tool_calls=False)
+        answer = asked.invoke(ASK_PARCEL)
         return answer.tool_calls[0]["args"] if answer.tool_calls else answer.text
 
 
