@@ -21,7 +21,7 @@ steps = ["cloud", "fast", "queue"]
       await expect(chat.getByTestId('chain-option-nightly')).toBeVisible({ timeout: 1000 });
     }).toPass();
     await chat.getByTestId('chain-option-nightly').click();
-    await expect(picker).toHaveAccessibleName('Chain: nightly, cloud, then fast, then the queue');
+    await expect(picker).toHaveAccessibleName('Chain: nightly, cloud, then Fast, then the queue');
 
     await ask(chat, 'Say hello.');
     const stats = chat.getByTestId('answer-stats');
