@@ -35,6 +35,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("chat_search.sql")),
     M::up(include_str!("chat_contents.sql")),
     M::up(include_str!("minute_models.sql")),
+    M::up(include_str!("documents.sql")),
 ];
 
 /// A backup program may hold the file for a moment.
