@@ -152,8 +152,8 @@ impl Store {
             database.read(|connection| {
                 connection
                     .prepare_cached(
-                        "SELECT document_passages.id, file, coalesce(title, ''), headings, text FROM document_passages
-                         JOIN document_files ON document_files.id = file
+                        "SELECT document_passages.id, document_passages.file, coalesce(title, ''), headings, text FROM document_passages
+                         JOIN document_files ON document_files.id = document_passages.file
                          LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
                          WHERE passage IS NULL ORDER BY document_passages.id LIMIT ?2",
                     )?
