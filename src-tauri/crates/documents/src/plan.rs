@@ -1,6 +1,7 @@
 //! Whether a model reads a document as a whole, and in which parts if it cannot.
 
 use crate::chunks::tokens;
+use std::ops::Range;
 
 /// What the question, its instructions and the template take of a context, in tokens.
 const AROUND: usize = 400;
@@ -9,42 +10,39 @@ const ANSWER: usize = 1024;
 /// More parts would take hours, and what is known of each too much room.
 pub const MOST_PARTS: usize = 64;
 
+/// A passage's number, title and place, in tokens.
+const HEAD: usize = 40;
+
 /// How a document is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    Whole(String),
-    /// Each is read for what it says about the question, and the notes are read at the end.
-    Parts(Vec<String>),
+    Whole,
+    /// Passages of these ranges are read for what they say about the question, and the notes are read at the end.
+    Parts(Vec<Range<usize>>),
     /// It would take so many parts.
     TooLong(usize),
 }
 
-/// Returns how a model with this context reads a document, given as its passages in order, without what they repeat.
+/// Returns how a model with this context reads a document, given as its passages in order.
 #[must_use]
-pub fn plan(passages: &[String], context: usize) -> Reading {
+pub fn plan<'a>(passages: impl IntoIterator<Item = &'a str>, context: usize) -> Reading {
     let answer = ANSWER.min(context / 4);
     let room = context.saturating_sub(AROUND + answer).max(256);
-    let sizes: Vec<usize> = passages.iter().map(|passage| tokens(passage) + 1).collect();
-    if sizes.iter().sum::<usize>() <= room {
-        return Reading::Whole(passages.join("\n"));
-    }
-    let mut parts: Vec<String> = Vec::new();
-    let mut used = room;
-    for (passage, size) in passages.iter().zip(sizes) {
-        if used + size > room {
-            parts.push(String::new());
-            used = 0;
-        } else if let Some(part) = parts.last_mut() {
-            part.push('\n');
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push_str(passage);
+    let (mut parts, mut begun, mut used, mut count) = (Vec::new(), 0, 0, 0);
+    for passage in passages {
+        let size = tokens(passage) + HEAD;
+        if used + size > room && count > begun {
+            parts.push(begun..count);
+            (begun, used) = (count, 0);
         }
         used += size;
+        count += 1;
     }
-    match parts.len() > MOST_PARTS {
-        true => Reading::TooLong(parts.len()),
-        false => Reading::Parts(parts),
+    parts.push(begun..count);
+    match parts.len() {
+        0 | 1 => Reading::Whole,
+        many if many > MOST_PARTS => Reading::TooLong(many),
+        _ => Reading::Parts(parts),
     }
 }
 
@@ -55,15 +53,23 @@ mod tests {
     #[test]
     fn a_document_is_whole_if_it_fits_and_in_parts_if_not() {
         let passages = vec!["word ".repeat(100); 20];
-        let size = tokens(&passages.join("\n"));
-        assert!(matches!(plan(&passages, size + 2000), Reading::Whole(_)));
-        let Reading::Parts(parts) = plan(&passages, 1600) else {
+        let planned = |count: usize, context| {
+            let passages = passages.iter().cycle().take(count).map(String::as_str);
+            plan(passages, context)
+        };
+        assert_eq!(planned(20, 8192), Reading::Whole);
+        assert_eq!(planned(0, 8192), Reading::Whole);
+        let Reading::Parts(parts) = planned(20, 1600) else {
             panic!("not in parts");
         };
         assert!(parts.len() > 1);
-        assert_eq!(parts.join("\n"), passages.join("\n"));
-        assert!(parts.iter().all(|part| tokens(part) <= 800));
-        let long = vec!["word ".repeat(100); 5000];
-        assert!(matches!(plan(&long, 2048), Reading::TooLong(_)));
+        let all: Vec<usize> = parts.iter().cloned().flatten().collect();
+        assert_eq!(all, (0..20).collect::<Vec<_>>());
+        assert!(matches!(planned(5000, 2048), Reading::TooLong(_)));
+        // A passage that is too large by itself is a part of its own.
+        assert_eq!(
+            plan(["x ".repeat(5000).as_str(), "y"], 512),
+            Reading::Parts(vec![0..1, 1..2])
+        );
     }
 }

@@ -3,7 +3,7 @@
 #[expect(unsafe_code, reason = "an allocator is unsafe to implement")]
 pub(crate) mod memory;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, nice, setrlimit};
 
 /// Seconds of computing for one document.
 const SECONDS: u64 = 120;
@@ -19,6 +19,8 @@ pub fn limit_this_process() -> std::io::Result<()> {
         current: Some(limit),
         maximum: Some(limit),
     };
+    // Documents wait for whatever else the machine does.
+    nice(10)?;
     memory::limit(MEMORY);
     setrlimit(Resource::Cpu, exactly(SECONDS))?;
     setrlimit(Resource::Fsize, exactly(0))?;

@@ -141,7 +141,7 @@ impl Store {
         .await
     }
 
-    /// Returns some passages of one document that this model has not read.
+    /// Returns passages of one document that this model has not read, in their order.
     pub async fn passages_without_vectors(
         &self,
         model: &str,
@@ -155,7 +155,12 @@ impl Store {
                         "SELECT document_passages.id, document_passages.file, coalesce(title, ''), headings, text FROM document_passages
                          JOIN document_files ON document_files.id = document_passages.file
                          LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
-                         WHERE passage IS NULL ORDER BY document_passages.id LIMIT ?2",
+                         WHERE passage IS NULL AND document_passages.file = (
+                            SELECT all_passages.file FROM document_passages AS all_passages
+                            LEFT JOIN document_vectors AS all_vectors
+                            ON all_vectors.passage = all_passages.id AND all_vectors.model = ?1
+                            WHERE all_vectors.passage IS NULL ORDER BY all_passages.id LIMIT 1
+                         ) ORDER BY document_passages.id LIMIT ?2",
                     )?
                     .query_map(params![model, limit], |row| {
                         let headings: String = row.get(3)?;
