@@ -295,7 +295,9 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TRIGGER message_rewritten; DROP TRIGGER message_removed;
+            "DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
+             DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
+             DROP TRIGGER message_rewritten; DROP TRIGGER message_removed;
              DROP TRIGGER chat_added; DROP TRIGGER chat_renamed; DROP TRIGGER chat_removed; DROP TABLE message_words;
              DROP TABLE title_words; DROP VIEW message_texts; DROP INDEX chats_of_source; DROP INDEX chats_deleted;
              ALTER TABLE chats DROP COLUMN pinned; ALTER TABLE chats DROP COLUMN deleted_at; ALTER TABLE chats DROP COLUMN source;
