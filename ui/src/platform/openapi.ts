@@ -4119,7 +4119,7 @@ export interface components {
         NewDocuments: {
             /** @description The collection that it belongs to; `Documents` without it. */
             collection?: string | null;
-            /** @description From the root, such as `/Users/me/Papers`. */
+            /** @description A full path, such as `/Users/me/Papers` or `~/Papers`. */
             path: string;
         };
         /** @description A new API key. */

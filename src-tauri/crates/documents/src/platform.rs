@@ -26,8 +26,8 @@ pub fn limit_this_process() -> std::io::Result<()> {
     setrlimit(Resource::Fsize, exactly(0))?;
     setrlimit(Resource::Core, exactly(0))?;
     setrlimit(Resource::Nproc, exactly(0))?;
-    // macOS takes this one and does not keep it.
-    setrlimit(Resource::As, exactly(2 * MEMORY))?;
+    // A second bound, beside the one above: macOS refuses it, since its libraries alone have a larger address space.
+    let _ = setrlimit(Resource::As, exactly(2 * MEMORY));
     // No further descriptor means no socket and no file. Those that are open stay.
     setrlimit(Resource::Nofile, exactly(0))?;
     Ok(())

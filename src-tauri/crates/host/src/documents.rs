@@ -179,10 +179,13 @@ fn collection_name(name: Option<String>) -> Result<String, Error> {
 
 /// Returns the real path, and whether it is a folder.
 fn place(path: &str) -> Result<(String, bool), Error> {
-    let given = Path::new(path);
+    let given = match (path.strip_prefix("~/"), crate::folder::set("HOME")) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    };
     if !given.is_absolute() {
-        let message = format!("\"{path}\" is not a path from the root");
-        return Err(Error::new(Code::BadRequest, message).hint("begin the path with /"));
+        let message = format!("\"{path}\" is not a full path");
+        return Err(Error::new(Code::BadRequest, message).hint("begin the path with / or ~/"));
     }
     let unreadable = |error: std::io::Error| {
         let code = match error.kind() {

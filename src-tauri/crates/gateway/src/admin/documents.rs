@@ -45,7 +45,7 @@ pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Result<Json<Docum
 /// A file or folder to search.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct NewDocuments {
-    /// From the root, such as `/Users/me/Papers`.
+    /// A full path, such as `/Users/me/Papers` or `~/Papers`.
     path: String,
     /// The collection that it belongs to; `Documents` without it.
     #[serde(default)]

@@ -15,7 +15,7 @@ pub trait DocumentIndex: Send + Sync + fmt::Debug {
     /// `Storage` if what is kept of them cannot be read.
     fn status(&self) -> BoxFuture<'_, Result<Documents, Error>>;
 
-    /// Adds a file or folder, by its absolute path, and begins to read it.
+    /// Adds a file or folder, by its full path or one that begins with `~/`, and begins to read it.
     ///
     /// # Errors
     /// `BadRequest` for a path or a name that cannot be, `NotFound` if nothing is there, `Conflict` for one that is added already.
