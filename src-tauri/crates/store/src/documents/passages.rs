@@ -17,6 +17,8 @@ use tierbar_core::{
 
 /// More words than that are no question.
 const MOST_WORDS: usize = 64;
+/// The best score (lower is better) of a passage that only shares words with the question that most passages have.
+const COMMON: f64 = -1e-4;
 /// Passages before and behind one, for its reader.
 const AROUND: u64 = 8;
 
@@ -54,17 +56,22 @@ impl Store {
         };
         self.call(move |database| {
             database.read(|connection| {
-                connection
+                let found: Vec<(u64, f64)> = connection
                     .prepare_cached(
-                        "SELECT document_passages.id FROM passage_words
+                        "SELECT document_passages.id, bm25(passage_words, 1.5, 1.0) AS score FROM passage_words
                          JOIN document_passages ON document_passages.id = passage_words.rowid
                          JOIN document_files ON document_files.id = file
                          JOIN document_sources ON document_sources.id = source
                          WHERE passage_words MATCH ?1 AND (?2 IS NULL OR collection = ?2) AND (?3 IS NULL OR file = ?3)
-                         ORDER BY bm25(passage_words, 1.5, 1.0) LIMIT ?4",
+                         ORDER BY score LIMIT ?4",
                     )?
-                    .query_map(params![query, place.collection, place.file, limit], |row| row.get(0))?
-                    .collect()
+                    .query_map(params![query, place.collection, place.file, limit], |row| {
+                        Ok((row.get(0)?, row.get(1)?))
+                    })?
+                    .collect::<rusqlite::Result<_>>()?;
+                let has_rare_words = found.iter().any(|(_, score)| *score < COMMON);
+                let matches = found.iter().filter(|(_, score)| !has_rare_words || *score < COMMON);
+                Ok(matches.map(|(id, _)| *id).collect())
             })
         })
         .await
