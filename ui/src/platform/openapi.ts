@@ -3040,7 +3040,7 @@ export interface components {
             file?: number | null;
             /** @description How many passages are found, at most 50; 6 without it. */
             limit?: number | null;
-            /** @description A tier, a chain, a model's id, or `auto`, which is the default. */
+            /** @description A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers. */
             model?: string | null;
             question: string;
             /** @description Whether the answer comes as server-sent events; the data of each is a `DocumentEvent`. */

@@ -73,7 +73,7 @@ enum Command {
         /// Have the model read that document as a whole, in parts if it does not fit
         #[arg(long, requires = "file")]
         whole: bool,
-        /// Tier or model that answers [default: auto]
+        /// Tier or model that answers [default: a tier of this machine]
         #[arg(long, value_name = "NAME")]
         model: Option<String>,
     },

@@ -189,10 +189,15 @@ fn place(path: &str) -> Result<(String, bool), Error> {
     }
     let unreadable = |error: std::io::Error| {
         let code = match error.kind() {
-            std::io::ErrorKind::NotFound => Code::NotFound,
-            _ => Code::Storage,
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Code::NotFound,
+            std::io::ErrorKind::PermissionDenied => Code::Storage,
+            _ => Code::BadRequest,
         };
-        Error::new(code, format!("{path} cannot be read: {error}"))
+        let error = Error::new(code, format!("{path} cannot be read: {error}"));
+        match code {
+            Code::Storage => error.hint("allow Tierbar to read it, and try again"),
+            _ => error,
+        }
     };
     let real: PathBuf = given.canonicalize().map_err(unreadable)?;
     let found = real.metadata().map_err(unreadable)?;

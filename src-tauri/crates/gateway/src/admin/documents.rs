@@ -3,7 +3,7 @@
 use crate::{
     admin::{Admin, models::read_query},
     http::{body, error::Failure, path::Id, schema::Errors},
-    jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch},
+    jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch, MOST_ID},
 };
 use axum::{
     Json,
@@ -145,7 +145,10 @@ pub(crate) async fn files(
     after: Result<Query<After>, QueryRejection>,
 ) -> Result<Json<DocumentFiles>, Failure> {
     let After { after } = read_query(after)?;
-    let files = admin.store.document_files(number(&source)?, after).await?;
+    let files = admin
+        .store
+        .document_files(number(&source)?, after.min(MOST_ID))
+        .await?;
     Ok(Json(DocumentFiles { files }))
 }
 
@@ -242,7 +245,8 @@ pub(crate) async fn ask(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
     Ok(Sse::new(events).keep_alive(keep_alive).into_response())
 }
 
+/// An id of the store, which has no larger ones.
 fn number(id: &str) -> Result<u64, Error> {
-    id.parse()
-        .map_err(|_| Error::new(Code::NotFound, format!("there is no document \"{id}\"")))
+    let number = id.parse().ok().filter(|id| *id <= MOST_ID);
+    number.ok_or_else(|| Error::new(Code::NotFound, format!("there is no document \"{id}\"")))
 }

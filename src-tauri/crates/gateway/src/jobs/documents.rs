@@ -30,6 +30,8 @@ const RANKED: usize = 50;
 const RERANKED: usize = 20;
 const USUAL: usize = 8;
 const LONGEST_QUERY: usize = 4000;
+/// The largest id that the store can have.
+pub(crate) const MOST_ID: u64 = i64::MAX.unsigned_abs();
 
 /// What to search for, and where.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
@@ -63,7 +65,7 @@ impl Jobs {
         let limit = search.limit.unwrap_or(USUAL).clamp(1, MOST_PASSAGES);
         let place = || Place {
             collection: search.collection.clone(),
-            file: search.file,
+            file: search.file.map(|file| file.min(MOST_ID)),
         };
         let by_words = self
             .store

@@ -1,6 +1,6 @@
 //! Answers from documents: passages are found, a model is asked about them, and what it cites is checked.
 
-use super::{DocumentSearch, check};
+use super::{DocumentSearch, MOST_ID, check};
 use crate::{
     inference::{
         ask::{Event, Failed},
@@ -16,6 +16,7 @@ use serde_json::json;
 use tierbar_core::{
     Code, Error, ModelKind, TierId,
     documents::{Citation, DocumentAnswer, Passage, Reading},
+    status::EngineKind,
 };
 use tierbar_documents::{
     answer::{INSTRUCTIONS, NOTES, Quoted, SUMMARY, cited, question, summary},
@@ -44,7 +45,7 @@ pub(crate) struct DocumentQuestion {
     /// Whether the model reads that one document as a whole, in parts if it does not fit its context.
     #[serde(default)]
     pub(crate) whole: bool,
-    /// A tier, a chain, a model's id, or `auto`, which is the default.
+    /// A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers.
     #[serde(default)]
     pub(crate) model: Option<String>,
     /// How many passages are found, at most 50; 6 without it.
@@ -108,10 +109,10 @@ impl Jobs {
         let _ = events.send(DocumentEvent::Passages {
             passages: passages.clone(),
         });
-        let model = asked.model.as_deref().unwrap_or(TierId::AUTO);
+        let (model, _) = self.reader(asked.model.as_deref(), false)?;
         loop {
             let message = question(&asked.question, 1, &quoted(&passages));
-            match self.answer(model, INSTRUCTIONS, message, events).await {
+            match self.answer(&model, INSTRUCTIONS, message, events).await {
                 // A small context holds fewer passages; the best are first.
                 Err(error) if error.code == Code::ContextExceeded && passages.len() > 1 => {
                     passages.truncate(passages.len() / 2);
@@ -131,8 +132,8 @@ impl Jobs {
             let message = "a document that is read as a whole must be named";
             return Err(Error::new(Code::BadRequest, message).hint("set `file` to its id"));
         };
-        let passages = self.store.document_text(file).await?;
-        let (model, context) = self.reader(asked.model.as_deref());
+        let passages = self.store.document_text(file.min(MOST_ID)).await?;
+        let (model, context) = self.reader(asked.model.as_deref(), true)?;
         let texts = passages.iter().map(|passage| passage.text.as_str());
         let parts = match plan(texts, context as usize) {
             plan::Reading::Whole => {
@@ -175,35 +176,42 @@ impl Jobs {
         Ok(complete(answered, &passages, Reading::Parts))
     }
 
-    /// Returns what reads a whole document, and its context in tokens: what the request names, or else the chat model with the
-    /// largest context.
-    fn reader(&self, wanted: Option<&str>) -> (String, u32) {
+    /// Returns what answers, and its context in tokens: what the request names, or else a tier of this machine, so that no passage
+    /// leaves it unasked. A whole document goes to the one with the largest context.
+    fn reader(&self, wanted: Option<&str>, whole: bool) -> Result<(String, u32), Error> {
         let tiers = self.inference.tiers.snapshot();
         let mut readers = tiers
             .iter()
             .filter(|tier| tier.kind == ModelKind::Chat && tier.model.is_some());
-        match wanted.filter(|wanted| !wanted.is_empty() && *wanted != TierId::AUTO) {
-            Some(wanted) => {
-                let named = readers.find(|tier| {
-                    let model = tier
-                        .model
-                        .as_ref()
-                        .is_some_and(|model| model.as_str() == wanted);
-                    model || tier.id.as_str() == wanted
-                });
-                let context = named.map(|tier| tier.context_tokens);
-                (
-                    wanted.to_owned(),
-                    context
-                        .filter(|context| *context > 0)
-                        .unwrap_or(USUAL_CONTEXT),
-                )
-            }
-            None => match readers.max_by_key(|tier| tier.context_tokens) {
-                Some(tier) => (tier.id.as_str().to_owned(), tier.context_tokens.max(1024)),
-                None => (TierId::AUTO.to_owned(), USUAL_CONTEXT),
-            },
+        if let Some(wanted) = wanted.filter(|wanted| !matches!(*wanted, "" | TierId::AUTO)) {
+            let named = readers.find(|tier| {
+                let model = tier.model.as_ref();
+                model.is_some_and(|model| model.as_str() == wanted) || tier.id.as_str() == wanted
+            });
+            let context = named.map_or(0, |tier| tier.context_tokens);
+            let context = if context > 0 { context } else { USUAL_CONTEXT };
+            return Ok((wanted.to_owned(), context));
         }
+        let best = readers
+            .filter(|tier| tier.engine != EngineKind::Endpoint)
+            .max_by_key(|tier| {
+                let largest = whole.then_some(tier.context_tokens);
+                let usual = tier.id.as_str() == "primary";
+                (
+                    largest,
+                    usual,
+                    tier.state.holds_memory(),
+                    tier.context_tokens,
+                )
+            });
+        let best = best.ok_or_else(|| {
+            Error::new(
+                Code::ModelMissing,
+                "no tier of this machine has a chat model",
+            )
+            .hint("assign one, or name a cloud's tier, which then gets the passages")
+        })?;
+        Ok((best.id.as_str().to_owned(), best.context_tokens.max(1024)))
     }
 
     async fn answer(
