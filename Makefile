@@ -29,7 +29,7 @@ test: ## Run every test, ending in one verdict
 	@bundle/setup test
 	@$(with) tests/run
 
-build: ## Build tierbar, its worker and guard, and tierbar-app into target/release
+build: ## Build tierbar, its worker, guard and reader of documents, and tierbar-app into target/release
 	@bundle/setup run
 	@$(MAKE) --no-print-directory binaries
 
@@ -149,7 +149,7 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 
 # The rest is for the targets above, after setup.
 
-programs := tierbar tierbar-app tierbar-worker tierbar-guard
+programs := tierbar tierbar-app tierbar-worker tierbar-guard tierbar-extract
 binaries: ui
 	@$(build) $(programs:%=--bin %)
 

@@ -491,6 +491,7 @@ const ADMIN: &[&str] = &[
     "connect",
     "costs",
     "diagnosis",
+    "documents",
     "downloads",
     "history",
     "hub",
@@ -529,12 +530,18 @@ fn the_modules_of_a_storey_import_downwards() {
         ("inference", inference),
         ("edge", EDGE.to_vec()),
         ("dialects", DIALECTS.to_vec()),
-        ("jobs", vec!["tasks", "turns", "queue", "answers"]),
+        (
+            "jobs",
+            vec!["tasks", "turns", "documents", "queue", "answers"],
+        ),
         (
             "metrics",
             vec!["machine", "trace", "answer", "requests", "later"],
         ),
-        ("services", vec!["schedules", "measures", "models"]),
+        (
+            "services",
+            vec!["documents", "schedules", "measures", "models"],
+        ),
         ("admin", ADMIN.to_vec()),
     ];
     let mut upwards = Vec::new();

@@ -596,6 +596,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/documents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the files and folders that are searched, and what the indexer does. */
+        get: operations["documents"];
+        put?: never;
+        /** Adds a file or folder, and begins to read it. */
+        post: operations["addDocuments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Pauses or resumes indexing, until Tierbar quits. */
+        patch: operations["changeIndexing"];
+        trace?: never;
+    };
+    "/tierbar/v1/documents/{source}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Forgets a file or folder and its passages. It stays where it is. */
+        delete: operations["removeDocuments"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/documents/{source}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the files of a source by id, at most 1000 at a time, with what is known of them and why some cannot be read. */
+        get: operations["documentFiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/downloads": {
         parameters: {
             query?: never;
@@ -902,6 +955,23 @@ export interface paths {
         };
         /** Returns which experts of the loaded models are in memory, and what the disks read and write. */
         get: operations["paging"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/passages/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a passage with those before and behind it, to be read where it stands. */
+        get: operations["passage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1438,6 +1508,40 @@ export interface paths {
         put?: never;
         /** Saves a conversation's KV cache. */
         post: operations["saveContext"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/documents/ask": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers a question from the documents, with the passages that say so. */
+        post: operations["askDocuments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/documents/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Searches the documents by words and by meaning. */
+        post: operations["searchDocuments"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2560,6 +2664,12 @@ export interface components {
             /** @description What happens once the context does not hold the chat. */
             when_full: components["schemas"]["WhenFull"];
         };
+        /** @description A passage that an answer cites. */
+        Citation: {
+            /** @description Its number in the answer's text, such as `[1]`. */
+            number: number;
+            passage: components["schemas"]["Passage"];
+        };
         /** @description The running server, as far as clients' settings depend on it. */
         ClientServer: {
             embedder: components["schemas"]["TierId"] | null;
@@ -2914,6 +3024,141 @@ export interface components {
             /** Format: int64 */
             written_bytes_per_second: number;
         };
+        /** @description An answer from documents. */
+        DocumentAnswer: {
+            answer: string;
+            /** @description The passages that the answer names. Numbers that no passage has were removed from the answer. */
+            citations: components["schemas"]["Citation"][];
+            model: null | components["schemas"]["ModelId"];
+            /** @description What the reader should know, such as that the answer cites nothing. */
+            notice: string | null;
+            reading: components["schemas"]["Reading"];
+            tier: null | components["schemas"]["TierId"];
+        };
+        /** @description An event of an answer from documents. The last is `answer` or `error`. */
+        DocumentEvent: {
+            passages: components["schemas"]["Passage"][];
+            /** @enum {string} */
+            type: "passages";
+        } | {
+            part: number;
+            parts: number;
+            /** @enum {string} */
+            type: "part";
+        } | {
+            text: string;
+            /** @enum {string} */
+            type: "text";
+        } | {
+            answer: components["schemas"]["DocumentAnswer"];
+            /** @enum {string} */
+            type: "answer";
+        } | {
+            code: string;
+            hint: string | null;
+            message: string;
+            /** @enum {string} */
+            type: "error";
+        };
+        /** @description A file of a source. */
+        DocumentFile: {
+            /** Format: int64 */
+            id: number;
+            kind: null | components["schemas"]["DocumentKind"];
+            /** @description Why it cannot be read, or what of it is not searched. */
+            notice: string | null;
+            /**
+             * Format: int32
+             * @description Pages or slides.
+             */
+            pages: number | null;
+            /** Format: int64 */
+            passages: number;
+            path: string;
+            /** Format: int64 */
+            size_bytes: number;
+            /** Format: int64 */
+            source: number;
+            state: components["schemas"]["FileState"];
+            title: string | null;
+        };
+        /** @description Files of a source. */
+        DocumentFiles: {
+            files: components["schemas"]["DocumentFile"][];
+        };
+        /** @enum {string} */
+        DocumentKind: "pdf" | "docx" | "pptx" | "markdown" | "html" | "text" | "code" | "mail";
+        /** @description A question about documents. */
+        DocumentQuestion: {
+            /** @description The collection to answer from; without one, all of them. */
+            collection?: string | null;
+            /**
+             * Format: int64
+             * @description One document to answer from, by its id.
+             */
+            file?: number | null;
+            /** @description How many passages are found, at most 50; 6 without it. */
+            limit?: number | null;
+            /** @description A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers. */
+            model?: string | null;
+            question: string;
+            /** @description Whether the answer comes as server-sent events; the data of each is a `DocumentEvent`. */
+            stream?: boolean;
+            /** @description Whether the model reads that one document as a whole, in parts if it does not fit its context. */
+            whole?: boolean;
+        };
+        /** @description What to search for, and where. */
+        DocumentSearch: {
+            /** @description The collection to search; without one, all of them. */
+            collection?: string | null;
+            /**
+             * Format: int64
+             * @description One document to search, by its id.
+             */
+            file?: number | null;
+            /** @description How many passages, at most 50; 8 without it. */
+            limit?: number | null;
+            query: string;
+            /** @description Whether a reranker orders the best passages, if a tier has one; yes without it. */
+            rerank?: boolean | null;
+        };
+        /** @description A file or folder that was added, and what has become of it. */
+        DocumentSource: {
+            collection: string;
+            /**
+             * Format: int64
+             * @description Files that cannot be read; `GET /tierbar/v1/documents/{source}/files` says why.
+             */
+            failed: number;
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: int64
+             * @description Files that are searched.
+             */
+            indexed: number;
+            is_folder: boolean;
+            /** @description It is not there now, such as on a disconnected disk. Its passages stay. */
+            is_missing: boolean;
+            /** Format: int64 */
+            passages: number;
+            path: string;
+            /**
+             * Format: int64
+             * @description Files that are still to be read.
+             */
+            waiting: number;
+            /**
+             * Format: int64
+             * @description Passages that are found by their words alone, because no embedder has read them.
+             */
+            without_vectors: number;
+        };
+        /** @description All documents. */
+        Documents: {
+            indexing: components["schemas"]["Indexing"];
+            sources: components["schemas"]["DocumentSource"][];
+        };
         /**
          * Format: double
          * @description US dollars, stored in millionths.
@@ -3150,6 +3395,8 @@ export interface components {
             median: number;
         };
         /** @enum {string} */
+        FileState: "waiting" | "indexed" | "failed";
+        /** @enum {string} */
         Finish: "stop" | "length" | "stopped" | "error" | "repetition";
         /** @description A folder that a model can be downloaded to, and the room on its disk. */
         FolderRoom: {
@@ -3184,6 +3431,14 @@ export interface components {
              * @description The newest message that has them; `null` if only the title does.
              */
             message: number | null;
+        };
+        /** @description The passages of a search, the best first. */
+        FoundPassages: {
+            /** @description The model that compared their meaning; `null` if only words were compared. */
+            embedder: string | null;
+            passages: components["schemas"]["Passage"][];
+            /** @description Whether a reranker has ordered them. */
+            reranked: boolean;
         };
         /** @description Whether an endpoint can be used now. */
         Gate: {
@@ -3320,6 +3575,30 @@ export interface components {
          * @enum {string}
          */
         Include: "all" | "model" | "projector";
+        /** @description What the indexer does. */
+        Indexing: {
+            /**
+             * Format: int64
+             * @description Files read since there was last nothing to do.
+             */
+            done: number;
+            /** @description The model that reads passages; without one, they are found by their words alone. */
+            embedder: string | null;
+            /** @description The file that is being read. */
+            file: string | null;
+            /** @description What keeps it from going on, in a sentence. */
+            problem: string | null;
+            state: components["schemas"]["IndexingState"];
+            /** Format: int64 */
+            waiting: number;
+        };
+        /** @description What the indexer shall do. */
+        IndexingChange: {
+            /** @description Whether it stops once the file that it reads is done. */
+            paused: boolean;
+        };
+        /** @enum {string} */
+        IndexingState: "idle" | "indexing" | "paused";
         /** @description A quant to take instead. */
         Instead: {
             placement: components["schemas"]["Placement"];
@@ -3940,6 +4219,13 @@ export interface components {
             /** @enum {string} */
             object: "list";
         };
+        /** @description A file or folder to search. */
+        NewDocuments: {
+            /** @description The collection that it belongs to; `Documents` without it. */
+            collection?: string | null;
+            /** @description A full path, such as `/Users/me/Papers` or `~/Papers`. */
+            path: string;
+        };
         /** @description A new API key. */
         NewKey: components["schemas"]["ApiKey"] & {
             /** @description Shown this once. */
@@ -4455,6 +4741,43 @@ export interface components {
             /** @enum {string} */
             type: "sources";
         };
+        /** @description A passage of a document. */
+        Passage: {
+            collection: string;
+            /**
+             * Format: int64
+             * @description The file, by its id.
+             */
+            file: number;
+            /** @description The headings above it, the highest first. */
+            headings: string[];
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: int32
+             * @description The line where it begins, from 1.
+             */
+            line: number | null;
+            /**
+             * Format: int32
+             * @description The page or slide where it begins, from 1.
+             */
+            page: number | null;
+            path: string;
+            /**
+             * Format: float
+             * @description How well it matches. Scores of one search can be compared, and no others.
+             */
+            score: number;
+            text: string;
+            /** @description The document's title, or else its file's name. */
+            title: string;
+        };
+        /** @description A passage among its neighbors. */
+        PassageContext: {
+            /** @description Those before it, it, and those behind it, in the order of the document. */
+            passages: components["schemas"]["Passage"][];
+        };
         Pause: {
             /**
              * @description Until somebody resumes, if there is none.
@@ -4734,6 +5057,11 @@ export interface components {
             /** Format: int64 */
             total_bytes: number;
         };
+        /**
+         * @description How documents were read for an answer.
+         * @enum {string}
+         */
+        Reading: "passages" | "whole" | "parts";
         /** @description Why a model of the list was not updated. */
         RefreshFailure: {
             id: string;
@@ -6244,6 +6572,7 @@ export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
 export type ChatSampling = components['schemas']['ChatSampling'];
 export type ChatSummary = components['schemas']['ChatSummary'];
+export type Citation = components['schemas']['Citation'];
 export type ClientServer = components['schemas']['ClientServer'];
 export type ClientSettings = components['schemas']['ClientSettings'];
 export type ClientTier = components['schemas']['ClientTier'];
@@ -6266,6 +6595,15 @@ export type Diagnosed = components['schemas']['Diagnosed'];
 export type Diagnosis = components['schemas']['Diagnosis'];
 export type Dialect = components['schemas']['Dialect'];
 export type DiskTraffic = components['schemas']['DiskTraffic'];
+export type DocumentAnswer = components['schemas']['DocumentAnswer'];
+export type DocumentEvent = components['schemas']['DocumentEvent'];
+export type DocumentFile = components['schemas']['DocumentFile'];
+export type DocumentFiles = components['schemas']['DocumentFiles'];
+export type DocumentKind = components['schemas']['DocumentKind'];
+export type DocumentQuestion = components['schemas']['DocumentQuestion'];
+export type DocumentSearch = components['schemas']['DocumentSearch'];
+export type DocumentSource = components['schemas']['DocumentSource'];
+export type Documents = components['schemas']['Documents'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
 export type DownloadFile = components['schemas']['DownloadFile'];
@@ -6287,11 +6625,13 @@ export type Expected = components['schemas']['Expected'];
 export type ExpertReads = components['schemas']['ExpertReads'];
 export type ExportedChat = components['schemas']['ExportedChat'];
 export type Figure = components['schemas']['Figure'];
+export type FileState = components['schemas']['FileState'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
 export type Fork = components['schemas']['Fork'];
 export type Form = components['schemas']['Form'];
 export type Found = components['schemas']['Found'];
+export type FoundPassages = components['schemas']['FoundPassages'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
 export type GuardStatus = components['schemas']['GuardStatus'];
@@ -6306,6 +6646,9 @@ export type IdleUnload = components['schemas']['IdleUnload'];
 export type Import = components['schemas']['Import'];
 export type Imported = components['schemas']['Imported'];
 export type Include = components['schemas']['Include'];
+export type Indexing = components['schemas']['Indexing'];
+export type IndexingChange = components['schemas']['IndexingChange'];
+export type IndexingState = components['schemas']['IndexingState'];
 export type Instead = components['schemas']['Instead'];
 export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
@@ -6351,6 +6694,7 @@ export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
 export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
+export type NewDocuments = components['schemas']['NewDocuments'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
 export type NewPart = components['schemas']['NewPart'];
@@ -6388,6 +6732,8 @@ export type PagingRow = components['schemas']['PagingRow'];
 export type PagingSpeed = components['schemas']['PagingSpeed'];
 export type PagingStatus = components['schemas']['PagingStatus'];
 export type Part = components['schemas']['Part'];
+export type Passage = components['schemas']['Passage'];
+export type PassageContext = components['schemas']['PassageContext'];
 export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];
 export type Point = components['schemas']['Point'];
@@ -6411,6 +6757,7 @@ export type QueuedOutcome = components['schemas']['QueuedOutcome'];
 export type QueuedResult = components['schemas']['QueuedResult'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Ram = components['schemas']['Ram'];
+export type Reading = components['schemas']['Reading'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type RefusedOrigin = components['schemas']['RefusedOrigin'];
 export type Removed = components['schemas']['Removed'];
@@ -7530,6 +7877,131 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    documents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The documents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Documents"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    addDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDocuments"];
+            };
+        };
+        responses: {
+            /** @description The file or folder */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentSource"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    changeIndexing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IndexingChange"];
+            };
+        };
+        responses: {
+            /** @description The documents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Documents"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a file or folder that was added */
+                source: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    documentFiles: {
+        parameters: {
+            query?: {
+                /** @description The id of the last file that is known. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a file or folder that was added */
+                source: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentFiles"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     listDownloads: {
         parameters: {
             query?: never;
@@ -8103,6 +8575,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PagingStatus"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    passage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a passage */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The passages */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PassageContext"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -9142,6 +9639,59 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SavedContext"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    askDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DocumentQuestion"];
+            };
+        };
+        responses: {
+            /** @description The answer, whole or as events whose data is a `DocumentEvent` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentAnswer"];
+                    "text/event-stream": components["schemas"]["DocumentEvent"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    searchDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DocumentSearch"];
+            };
+        };
+        responses: {
+            /** @description The passages that match best */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundPassages"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

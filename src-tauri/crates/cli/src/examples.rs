@@ -117,6 +117,32 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("models refresh", &["tierbar models refresh"]),
     ("models search", &["tierbar models search qwen3 coder"]),
+    ("documents", &["tierbar documents"]),
+    (
+        "documents add",
+        &[
+            "tierbar documents add ~/Papers",
+            "tierbar documents add ~/Mail/offers --collection Offers",
+        ],
+    ),
+    (
+        "documents list",
+        &["tierbar documents list", "tierbar documents list --files 1"],
+    ),
+    (
+        "documents search",
+        &["tierbar documents search renewal of the lease"],
+    ),
+    (
+        "documents ask",
+        &[
+            "tierbar documents ask when does the lease end",
+            "tierbar documents ask what is new here --file 12 --whole",
+        ],
+    ),
+    ("documents rm", &["tierbar documents rm 1"]),
+    ("documents pause", &["tierbar documents pause"]),
+    ("documents resume", &["tierbar documents resume"]),
     ("downloads", &["tierbar downloads"]),
     ("downloads pause", &["tierbar downloads pause 3f2a"]),
     ("downloads resume", &["tierbar downloads resume 3f2a"]),

@@ -13,6 +13,7 @@ pub mod code;
 pub mod config;
 pub mod connect;
 pub mod diagnosis;
+pub mod documents;
 pub mod download;
 pub mod fields;
 pub mod fit;

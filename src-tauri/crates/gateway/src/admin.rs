@@ -7,6 +7,7 @@ mod config;
 mod connect;
 mod costs;
 mod diagnosis;
+mod documents;
 mod downloads;
 mod events;
 mod history;
@@ -36,7 +37,10 @@ use crate::{
     http::routes::routes,
     inference::Inference,
     jobs::Jobs,
-    services::{Services, measures::Measures, models::Models, schedules::Schedules},
+    services::{
+        Services, documents::DocumentIndex, measures::Measures, models::Models,
+        schedules::Schedules,
+    },
 };
 use std::sync::Arc;
 use tierbar_store::Store;
@@ -49,6 +53,7 @@ pub(crate) struct Admin {
     pub(crate) models: Arc<dyn Models>,
     pub(crate) measures: Arc<dyn Measures>,
     pub(crate) schedules: Arc<dyn Schedules>,
+    pub(crate) documents: Arc<dyn DocumentIndex>,
     pub(crate) store: Store,
     pub(crate) inference: Arc<Inference>,
     pub(crate) jobs: Arc<Jobs>,
@@ -100,6 +105,16 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(costs::costs))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::run))
+        .routes(routes!(
+            documents::status,
+            documents::add,
+            documents::change
+        ))
+        .routes(routes!(documents::remove))
+        .routes(routes!(documents::files))
+        .routes(routes!(documents::passage))
+        .routes(routes!(documents::search))
+        .routes(routes!(documents::ask))
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::update, chats::delete))
         .routes(routes!(chats::add_message))

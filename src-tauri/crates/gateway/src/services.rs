@@ -1,5 +1,6 @@
 //! What the host offers to the API, as traits that it implements.
 
+pub(crate) mod documents;
 pub(crate) mod measures;
 pub(crate) mod models;
 pub(crate) mod schedules;

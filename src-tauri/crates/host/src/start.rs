@@ -7,6 +7,7 @@ pub(crate) use server::Server;
 
 use crate::{
     Host, HostKind, HostOptions, awake,
+    documents::{DocumentIndex, Inbox as DocumentInbox, Indexer},
     figures::Figures,
     history::PastReadings,
     library::{Assignments, CatalogList, Downloads, LocalModels, ModelService, Offers},
@@ -51,6 +52,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         options.kind != HostKind::Cli,
     );
     let schedules = Arc::new(schedules);
+    let (documents, document_inbox) = DocumentIndex::new(data.store.clone());
     let board = status_board(&data, &network, &readings, &workers, &fetching);
     let config = live_config(
         &data,
@@ -80,6 +82,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         keys: Arc::new(Keys::open(data.store.clone()).await?),
         closing: CancellationToken::new(),
         schedules,
+        documents: Arc::new(documents),
         board,
         config,
         data,
@@ -87,7 +90,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         workers,
         fetching,
     };
-    Ok(host.serve(readings, inbox))
+    Ok(host.serve(readings, inbox, document_inbox))
 }
 
 fn status_board(
@@ -211,6 +214,7 @@ struct Assembly {
     workers: Workers,
     fetching: Fetching,
     schedules: Arc<Schedules>,
+    documents: Arc<DocumentIndex>,
     board: Arc<StatusBoard>,
     config: Arc<LiveConfig>,
     admin: Arc<Admin>,
@@ -221,7 +225,7 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn serve(mut self, readings: Readings, inbox: Inbox) -> Host {
+    fn serve(mut self, readings: Readings, inbox: Inbox, documents: DocumentInbox) -> Host {
         let (router, queue) = self.gateway().parts();
         let options = ServeOptions {
             router,
@@ -233,6 +237,7 @@ impl Assembly {
             self.schedule_runner(inbox, &options)
                 .run(self.closing.clone()),
         );
+        self.spawn_indexer(documents, &options);
         // Queued requests would end with a command's host.
         let queue = Some(queue).filter(|_| self.kind != HostKind::Cli);
         let served = self.spawn_servers(options, queue);
@@ -264,6 +269,7 @@ impl Assembly {
             models: Arc::clone(&self.models) as _,
             measures: Arc::new(Measuring::new(Arc::new(parts))),
             schedules: Arc::clone(&self.schedules) as _,
+            documents: Arc::clone(&self.documents) as _,
             secrets: self.data.secrets.clone(),
             remote: self.remote.clone(),
             store: self.data.store.clone(),
@@ -294,6 +300,21 @@ impl Assembly {
             paused: Box::new(move || memory_guard.status().stance == Stance::Paused),
             notice: Box::new(move || config.publish_notices(&config.models.config())),
         }
+    }
+
+    /// Reads documents until `closing`, but not in a command's host, which ends too soon.
+    fn spawn_indexer(&self, inbox: DocumentInbox, options: &ServeOptions) {
+        if self.kind == HostKind::Cli {
+            return;
+        }
+        let indexer = Indexer::new(
+            inbox,
+            Arc::new(self.workers.supervisor.clone()),
+            options.router.clone(),
+            self.data.token.as_str().to_owned(),
+            worker::extract(),
+        );
+        tokio::spawn(indexer.run(self.closing.clone()));
     }
 
     /// Serves Tierbar's address, and Ollama's while the configuration says so, until `closing`.

@@ -1,5 +1,5 @@
-//! Chats, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the progress of
-//! schedules, in one SQLite file. One file per table; no other crate sees SQLite.
+//! Chats, documents, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the
+//! progress of schedules, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod answer_pieces;
 mod attachments;
@@ -7,6 +7,7 @@ mod characters;
 mod chats;
 mod copies;
 mod database;
+mod documents;
 mod failure;
 mod json;
 mod keys;
@@ -26,6 +27,7 @@ mod word;
 pub use attachments::NewAttachment;
 pub use chats::{ChatFields, ChatPage, RESTORABLE};
 pub use copies::Added as AddedChats;
+pub use documents::{NewDocument, NewPassage, Place, SeenFile, Unread, WaitingFile};
 pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use messages::NewMessage;
 pub use queue::{

@@ -5,6 +5,7 @@ import type { SettingsSection } from '../../platform';
 export const SECTIONS: { id: SettingsSection; label: string; icon: IconName; words: string }[] = [
   { id: 'general', label: 'General', icon: 'sliders', words: 'login folder network sleep' },
   { id: 'models', label: 'Models', icon: 'cpu', words: 'download catalog' },
+  { id: 'documents', label: 'Documents', icon: 'document', words: 'papers files folders PDF search ask' },
   { id: 'tiers', label: 'Tiers', icon: 'layers', words: 'context speed' },
   { id: 'servers', label: 'Cloud', icon: 'cloud', words: 'servers endpoints chains Anthropic OpenAI' },
   { id: 'connect', label: 'Connect', icon: 'plug', words: 'apps clients settings' },
