@@ -78,7 +78,7 @@ it('saved contexts are listed with their size, and deleted', async () => {
   here = { book: 1_784_548_865, code: 1_784_548_864 };
   app = await openSettings(network, '#models');
   await until(() => rows().length === 2);
-  expect(rows()[0]?.textContent).toMatch(/book.*12,000 tokens of big · 1\.5 GB/s);
+  expect(rows()[0]?.textContent).toMatch(/book.*12,000 tokens of big · 1\.5 GB \(1\.8 GB in memory\)/s);
   expect(screen.queryByRole('button', { name: 'Upload book' })).toBeNull();
   await fireEvent.click(screen.getByRole('button', { name: 'Delete book' }));
   await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
@@ -100,7 +100,7 @@ it('contexts are uploaded, replaced after a question, and deleted from the store
   app = await openSettings(network, '#models');
   await until(() => rows().length === 2);
   expect(rows()[0]?.textContent).toContain('The store has another version');
-  expect(rows()[1]?.textContent).toContain('In the store');
+  expect(rows()[1]?.textContent).toContain('Only in the store');
   conflicts = true;
   await fireEvent.click(screen.getByRole('button', { name: 'Upload book' }));
   await until(() => screen.queryByRole('button', { name: 'Replace' }) !== null);
