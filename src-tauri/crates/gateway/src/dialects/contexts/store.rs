@@ -1,6 +1,7 @@
 //! The store that saved contexts are uploaded to and downloaded from: a folder or a bucket that sees only encrypted files.
 
 use crate::{blocking::blocking, inference::Inference};
+use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ const ABOUT: &str = "tierbar-contexts.json";
 const LONGEST_ABOUT: u64 = 4096;
 /// The most contexts whose descriptions are read for a list.
 const MOST_LISTED: usize = 500;
+/// Descriptions that are read at the same time.
+const AT_ONCE: usize = 8;
 
 /// The store of the configuration, opened when it is first used.
 #[derive(Debug)]
@@ -78,9 +81,17 @@ impl RemoteContexts {
         };
         let objects = opened.objects.list().await?.into_iter();
         let ours = objects.filter(|object| object.name.ends_with(ENDING));
+        let described = ours.take(MOST_LISTED).map(|object| {
+            let opened = Arc::clone(&opened);
+            async move {
+                let outcome = opened.describe_listed(&object).await;
+                (object, outcome)
+            }
+        });
+        let mut described = stream::iter(described).buffer_unordered(AT_ONCE);
         let mut all = Vec::new();
-        for object in ours.take(MOST_LISTED) {
-            match opened.describe_listed(&object).await {
+        while let Some((object, outcome)) = described.next().await {
+            match outcome {
                 Ok(Some(saved)) => all.push(saved),
                 Ok(None) => {}
                 // One that was damaged, or is of another passphrase, does not hide the others.
@@ -105,10 +116,12 @@ impl RemoteContexts {
         let opened = self.open(true).await?.ok_or_else(no_store)?;
         let object = opened.object(name);
         if !replace {
-            match opened.describe(&object).await? {
-                Some((there, _)) if there == saved => return Ok(saved),
-                Some(_) => return Err(taken(name, "the store")),
-                None => {}
+            match opened.describe(&object).await {
+                Ok(Some((there, _))) if there == saved => return Ok(saved),
+                Ok(None) => {}
+                Err(error) if error.code != Code::Corrupt => return Err(error),
+                // One that is damaged is not overwritten unasked either.
+                Ok(Some(_)) | Err(_) => return Err(taken(name, "the store")),
             }
         }
         let (contexts, key, name) = (self.contexts.clone(), opened.key.clone(), name.to_owned());
@@ -137,18 +150,29 @@ impl RemoteContexts {
         }
         check_model(&saved, &self.inference.tiers.snapshot())?;
         let (contexts, wanted) = (self.contexts.clone(), saved.clone());
-        let room = move || match contexts.get(&wanted.name) {
-            Ok(here) if here == wanted => Ok(None),
-            Ok(here) if !replace => Err(taken(&here.name, "this machine")),
+        let room = move || {
+            match contexts.get(&wanted.name) {
+                Ok(here) if here == wanted => {
+                    if contexts.check(&here.name).is_ok() {
+                        return Ok(None);
+                    }
+                }
+                Ok(here) if !replace => return Err(taken(&here.name, "this machine")),
+                _ => {}
+            }
             // It is there twice while it is decrypted.
-            _ => contexts.temporary(bytes.saturating_mul(2)).map(Some),
+            contexts.temporary(bytes.saturating_mul(2)).map(Some)
         };
         let Some(sealed) = blocking("the saved contexts", room).await? else {
             return Ok(saved);
         };
         opened.objects.download(&object, &sealed, bytes).await?;
         let (contexts, key) = (self.contexts.clone(), opened.key.clone());
-        let unseal = move || contexts.unseal(&sealed, &saved, &key);
+        let unseal = move || match contexts.get(&saved.name) {
+            // Saved in the meantime.
+            Ok(here) if !replace && here != saved => Err(taken(&here.name, "this machine")),
+            _ => contexts.unseal(&sealed, &saved, &key),
+        };
         blocking("the saved contexts", unseal).await
     }
 
