@@ -1,6 +1,10 @@
 //! The menu-bar app. A thin shell: it starts the host in its own process or finds one, shows it as a tray icon with a menu, opens
 //! windows, and gives a window the address and the token of the host's API.
 
+// First, for its macro.
+#[macro_use]
+mod words;
+
 #[cfg(test)]
 mod bundle;
 mod command_line;

@@ -1,7 +1,7 @@
 //! The popover: a small window at the icon with memory, speed and tiers. It is destroyed as soon as it loses the focus: a
 //! hidden web view would keep its memory.
 
-use crate::windows;
+use crate::{windows, words::Word};
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -15,9 +15,25 @@ const HEIGHT: f64 = 480.0;
 /// same click.
 const SAME_CLICK: Duration = Duration::from_millis(300);
 
-/// When the popover was last closed.
+/// When the popover was last opened and closed.
 #[derive(Default)]
-pub(crate) struct Closed(Mutex<Option<Instant>>);
+pub(crate) struct Times(Mutex<Last>);
+
+#[derive(Default, Clone, Copy)]
+struct Last {
+    opened: Option<Instant>,
+    closed: Option<Instant>,
+}
+
+impl Times {
+    fn read(&self) -> Last {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Last)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
 
 /// A rectangle in logical pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,8 +49,7 @@ pub(crate) fn toggle(app: &AppHandle, icon: Option<Rect>) {
     if app.get_webview_window(LABEL).is_some() {
         return close(app);
     }
-    let closed = app.state::<Closed>();
-    let closed = *closed.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let closed = app.state::<Times>().read().closed;
     if closed.is_some_and(|closed| closed.elapsed() < SAME_CLICK) {
         return;
     }
@@ -47,8 +62,8 @@ pub(crate) fn close(app: &AppHandle) {
     let Some(window) = app.get_webview_window(LABEL) else {
         return;
     };
-    let state = app.state::<Closed>();
-    *state.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    app.state::<Times>()
+        .change(|last| last.closed = Some(Instant::now()));
     if let Err(error) = window.destroy() {
         tracing::warn!(%error, "the popover could not be closed");
     }
@@ -61,7 +76,7 @@ pub(crate) fn open(app: &AppHandle, icon: Option<Rect>) -> tauri::Result<()> {
     }
     let url = WebviewUrl::App("popover.html".into());
     let window = WebviewWindowBuilder::new(app, LABEL, url)
-        .title("Tierbar Overview")
+        .title(Word::OverviewWindow.text())
         .resizable(false)
         .decorations(false)
         .always_on_top(true)
@@ -72,7 +87,25 @@ pub(crate) fn open(app: &AppHandle, icon: Option<Rect>) -> tauri::Result<()> {
             .inner_size(place.width, place.height),
         None => window.inner_size(WIDTH, HEIGHT).prevent_overflow().center(),
     };
-    windows::with_own_pages(window).build()?.set_focus()
+    let window = windows::with_own_pages(window).build()?;
+    app.state::<Times>()
+        .change(|last| last.opened = Some(Instant::now()));
+    window.set_focus()
+}
+
+/// Closes the popover that has lost the focus. One that has just opened takes it back: X11 moves the focus once more when the
+/// keys of the shortcut are released.
+pub(crate) fn lost_focus(app: &AppHandle) {
+    let opened = app.state::<Times>().read().opened;
+    let window = app.get_webview_window(LABEL);
+    match window.filter(|_| opened.is_some_and(|opened| opened.elapsed() < SAME_CLICK)) {
+        Some(window) => {
+            if let Err(error) = window.set_focus() {
+                tracing::warn!(%error, "the popover could not take the focus");
+            }
+        }
+        None => close(app),
+    }
 }
 
 /// Returns where the popover goes, in logical pixels; `None` if the screen is unknown.

@@ -1,6 +1,6 @@
 //! The app's windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
 
-use crate::{platform, popover};
+use crate::{platform, popover, words::Word};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use tauri::{
@@ -103,7 +103,7 @@ fn open_here(app: &AppHandle, page: Page, fragment: Option<String>) -> tauri::Re
         }
         Page::Settings | Page::Models | Page::Monitor => {
             WebviewWindowBuilder::new(app, page.label(), url("settings.html"))
-                .title("Tierbar Settings")
+                .title(Word::SettingsWindow.text())
                 .inner_size(720.0, 560.0)
         }
     };

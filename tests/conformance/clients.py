@@ -19,6 +19,7 @@ CELLS = {
     "tools": "tools",
     "forced": "forced tool",
     "structured": "structured",
+    "both": "tools, structured",
     "embeddings": "embeddings",
     "overflow": "overflow",
     "unknown": "unknown model",

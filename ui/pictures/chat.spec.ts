@@ -2,15 +2,15 @@ import { download, GIB, localModel } from '../src/testing/models';
 import {
   addChat,
   answer,
-  answered,
-  asked,
   HOSTILE,
   NOW,
   PLAN,
+  question,
   REASONING,
-  said,
+  respond,
   status,
   TIERS,
+  text,
   WITHOUT_MODELS,
 } from './scene';
 import { expect, look, test } from './test';
@@ -30,7 +30,7 @@ test('the first launch', async ({ page, open, network }) => {
       ? Response.json(PLAN)
       : request.path === '/tierbar/v1/models'
         ? Response.json({ models_dir: '/models', models: [] })
-        : answer(request);
+        : respond(request);
   await open('/', WITHOUT_MODELS);
   await expect(page.getByTestId('welcome-get')).toBeVisible();
   await look(page, 'welcome');
@@ -43,7 +43,7 @@ test('the first launch', async ({ page, open, network }) => {
       ? Response.json({ models_dir: '/models', models: [localModel(demo)] })
       : request.path === '/tierbar/v1/setup'
         ? Response.json(PLAN)
-        : answer(request);
+        : respond(request);
   const reference = PLAN.tiers[1]?.reference ?? '';
   await open('/', {
     ...WITHOUT_MODELS,
@@ -103,10 +103,10 @@ test('a tier that loads', async ({ page, open, network }) => {
 test('answers that ended early, and files', async ({ page, open, network }) => {
   const file = { sha256: 'a', media_type: 'text/x-rust', name: 'main.rs', bytes: 4100 };
   addChat(network, 'A long story', [
-    asked('Summarize this file.', { type: 'file', file }),
-    answered([said('It starts the program.')], { finish: 'repetition' }),
-    asked('Tell me a long story.'),
-    answered([said('Once upon a time there was a compiler that never complained, and')], {
+    question('Summarize this file.', { type: 'file', file }),
+    answer([text('It starts the program.')], { finish: 'repetition' }),
+    question('Tell me a long story.'),
+    answer([text('Once upon a time there was a compiler that never complained, and')], {
       finish: 'length',
       instead_of: 'heavy',
       why: 'heavy needs 11.7 GiB and 9.1 GiB are free',
@@ -124,11 +124,11 @@ test('answers that ended early, and files', async ({ page, open, network }) => {
 });
 
 test('two answers to a message that is edited', async ({ page, open, network }) => {
-  const question = asked('Name a color.');
-  const first = answered([said('Blue.')]);
-  const second = answered([said('Teal.')], { tier: 'fast' });
-  const chat = addChat(network, 'Colors', [question, first, second]);
-  second.parent = question.id;
+  const asking = question('Name a color.');
+  const first = answer([text('Blue.')]);
+  const second = answer([text('Teal.')], { tier: 'fast' });
+  const chat = addChat(network, 'Colors', [asking, first, second]);
+  second.parent = asking.id;
   chat.leaf = second.id;
   await open();
   await page.getByRole('button', { name: 'Colors', exact: true }).click();
@@ -232,7 +232,7 @@ test('chats that are searched, deleted and imported', async ({ page, open, netwo
 });
 
 test('an answer that means harm runs nothing and hangs nothing', async ({ page, open, network }) => {
-  addChat(network, 'Harm', [asked('\u202eWhat is this?'), answered([said(HOSTILE)])]);
+  addChat(network, 'Harm', [question('\u202eWhat is this?'), answer([text(HOSTILE)])]);
   await open();
   await page.getByRole('button', { name: 'Harm', exact: true }).click();
   const shown = page.getByTestId('message-assistant');

@@ -143,6 +143,7 @@ export const PLAN: SetupPlan = {
     row('heavy', 'Qwen3.5 35B-A3B', 'Hard questions; the largest model for 16 GB.', 11_391_613_568, 14),
   ],
   download_bytes: 19_702_417_248,
+  first: 'primary',
   models_dir: '/Users/ada/Library/Application Support/Tierbar/models',
   room: { path: '/Users/ada', disk: '1', free_bytes: 214e9, room_bytes: 204e9 },
   notes: [],
@@ -459,15 +460,16 @@ function message(role: ChatMessage['role'], parts: Part[], more: Partial<ChatMes
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
     experts: null,
+    times: null,
     context: null,
     left_out: null,
     ...more,
   };
 }
 
-export const said = (text: string): Part => ({ type: 'text', text });
-export const asked = (text: string, ...files: Part[]) => message('user', [...files, said(text)]);
-export const answered = (parts: Part[], more: Partial<ChatMessage> = {}) =>
+export const text = (words: string): Part => ({ type: 'text', text: words });
+export const question = (words: string, ...files: Part[]) => message('user', [...files, text(words)]);
+export const answer = (parts: Part[], more: Partial<ChatMessage> = {}) =>
   message('assistant', parts, {
     tier: 'primary',
     model: EVERYDAY,
@@ -569,23 +571,23 @@ export function furnished(): Network {
   addChat(
     network,
     'Plan a weekend in Lisbon',
-    [asked('Plan a weekend in Lisbon'), answered([said('Start in Alfama.')])],
+    [question('Plan a weekend in Lisbon'), answer([text('Start in Alfama.')])],
     { pinned: true },
   );
   addChat(network, 'Why does my build take so long?', [
-    asked('Why?'),
-    answered([said('It compiles twice.')]),
+    question('Why?'),
+    answer([text('It compiles twice.')]),
   ]);
   addChat(network, 'The dot product in Python', [
-    asked('How do I compute a dot product in Python, and what is its gradient?'),
-    answered([{ type: 'reasoning', text: REASONING }, said(ANSWER)]),
+    question('How do I compute a dot product in Python, and what is its gradient?'),
+    answer([{ type: 'reasoning', text: REASONING }, text(ANSWER)]),
   ]);
-  network.override = answer;
+  network.override = respond;
   return network;
 }
 
 /** Answers what the played host has no state for. */
-export function answer({ method, path }: Sent): Response | null {
+export function respond({ method, path }: Sent): Response | null {
   const { pathname } = new URL(path, 'http://host');
   switch (pathname) {
     case '/tierbar/v1/models':

@@ -3,6 +3,7 @@
 pub(crate) mod login_item;
 
 use super::Question;
+use crate::words::Word;
 use gtk::{
     ButtonsType, Clipboard, DialogFlags, MessageDialog, MessageType, ResponseType, Window, gdk,
     gio,
@@ -23,6 +24,16 @@ pub(crate) const RENAMES_SUBMENUS: bool = false;
 /// Connects to the display, or returns why there is none. The window library would panic instead.
 pub(crate) fn display() -> Result<(), String> {
     gtk::init().map_err(|_| "no display is available (DISPLAY, WAYLAND_DISPLAY)".to_owned())
+}
+
+/// Returns the user's language, such as `de_DE.UTF-8`, as the variables of the locale have it; none of them set, nothing.
+pub(crate) fn languages() -> Vec<String> {
+    let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .into_iter()
+        .find_map(set)
+        .into_iter()
+        .collect()
 }
 
 /// Whether the desktop shows icons of apps. The interface is <https://www.freedesktop.org/wiki/Specifications/StatusNotifierItem/>.
@@ -117,7 +128,7 @@ pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
         ButtonsType::None,
         &question.title,
     );
-    dialog.set_title("Quit Tierbar");
+    dialog.set_title(Word::QuitTierbar.text());
     dialog.set_secondary_text(Some(&question.detail));
     dialog.add_button(question.cancel, ResponseType::Cancel);
     dialog.add_button(question.confirm, ResponseType::Accept);

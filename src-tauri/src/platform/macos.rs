@@ -10,7 +10,7 @@ pub(crate) use notifications::notify;
 use super::Question;
 use objc2::MainThreadMarker;
 use objc2_app_kit::{NSAlert, NSAlertFirstButtonReturn, NSApplication};
-use objc2_foundation::NSString;
+use objc2_foundation::{NSLocale, NSString};
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
@@ -28,6 +28,12 @@ pub(crate) const RENAMES_SUBMENUS: bool = true;
 #[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
 pub(crate) fn display() -> Result<(), String> {
     Ok(())
+}
+
+/// Returns the user's languages, such as `de-AT`, in their order: the system's, or those chosen for this app.
+pub(crate) fn languages() -> Vec<String> {
+    let preferred = NSLocale::preferredLanguages().to_vec();
+    preferred.iter().map(|tag| tag.to_string()).collect()
 }
 
 /// Always true: every Mac has a menu bar.

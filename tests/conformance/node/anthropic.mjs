@@ -34,6 +34,10 @@ run("@anthropic-ai/sdk", {
     const output_config = { format: zodOutputFormat(Parcel) };
     return (await client.messages.parse({ model, messages: user(ASK_PARCEL), max_tokens: 64, output_config })).parsed_output;
   },
+  both: async (tier) => {
+    const message = await ask(tier, ASK_PARCEL, { tools: [TOOL], output_config: { format: zodOutputFormat(Parcel) } });
+    return message.content.find((block) => block.type === "tool_use")?.input ?? textIn(message);
+  },
   overflow: (tier) => raised(() => ask(tier, STORY), (error) => error instanceof Anthropic.BadRequestError),
   unknown: (tier) => raised(() => ask(tier), (error) => error instanceof Anthropic.NotFoundError),
 });

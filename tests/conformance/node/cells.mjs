@@ -17,6 +17,7 @@ const CELLS = {
   tools: [TOOLS],
   forced: [TOOLS, PLAIN],
   structured: [TOOLS, PLAIN],
+  both: [TOOLS, PLAIN],
   embeddings: [EMBEDDER],
   overflow: [TOOLS],
   unknown: [UNKNOWN],
@@ -84,6 +85,8 @@ const CHECKS = {
     asParcel(parameters);
   },
   structured: asParcel,
+  // A call's arguments, or the answer: both are parcels.
+  both: asParcel,
   embeddings: (numbers) => check(numbers?.length === 384, `${numbers?.length} numbers`),
   overflow: (error) => {
     const words = textOf(error);

@@ -16,6 +16,10 @@ run("ollama", {
     return (await client.chat({ model: tier, messages, options: { num_predict: 12 } })).message.content;
   },
   structured: async (tier) => (await ask(tier, ASK_PARCEL, { format: SCHEMA })).message.content,
+  both: async (tier) => {
+    const { message } = await ask(tier, ASK_PARCEL, { format: SCHEMA, tools: [FUNCTION] });
+    return message.tool_calls?.[0]?.function.arguments ?? message.content;
+  },
   embeddings: async (model) => (await client.embed({ model, input: QUESTION })).embeddings[0],
   overflow: (tier) => raised(() => ask(tier, STORY), (error) => error.status_code === 400),
   unknown: (tier) => raised(() => ask(tier), (error) => error.status_code === 404),

@@ -29,6 +29,11 @@ run("openai", {
     const format = { model: tier, messages: user(ASK_PARCEL), max_tokens: 64, temperature: 0, response_format: zodResponseFormat(Parcel, "parcel") };
     return (await client.chat.completions.parse(format)).choices[0].message.parsed;
   },
+  both: async (tier) => {
+    const more = { tools: [FUNCTION], response_format: zodResponseFormat(Parcel, "parcel") };
+    const { message } = (await ask(tier, ASK_PARCEL, more)).choices[0];
+    return message.tool_calls?.[0]?.function.arguments ?? message.content;
+  },
   embeddings: async (model) => (await client.embeddings.create({ model, input: QUESTION })).data[0].embedding,
   overflow: (tier) => raised(() => ask(tier, STORY), (error) => error instanceof OpenAI.BadRequestError),
   unknown: (tier) => raised(() => ask(tier), (error) => error instanceof OpenAI.NotFoundError),

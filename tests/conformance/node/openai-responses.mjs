@@ -32,6 +32,10 @@ run("openai", {
     const text = { format: zodTextFormat(Parcel, "parcel") };
     return (await client.responses.parse({ model, input: ASK_PARCEL, max_output_tokens: 64, text })).output_parsed;
   },
+  both: async (tier) => {
+    const answer = await ask(tier, ASK_PARCEL, { tools: [TOOL], text: { format: zodTextFormat(Parcel, "parcel") } });
+    return answer.output.find((item) => item.type === "function_call")?.arguments ?? answer.output_text;
+  },
   overflow: (tier) => raised(() => ask(tier, STORY), (error) => error instanceof OpenAI.BadRequestError),
   unknown: (tier) => raised(() => ask(tier), (error) => error instanceof OpenAI.NotFoundError),
 });

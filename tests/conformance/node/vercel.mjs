@@ -59,6 +59,10 @@ run(PACKAGES[kind] ?? `@ai-sdk/${kind}`, {
           return [call.toolName, call.input];
         },
   structured: async (tier) => (await generateText(settings(tier, ASK_PARCEL, { output: Output.object({ schema: Parcel }) }))).output,
+  both: async (tier) => {
+    const answer = await generateText(settings(tier, ASK_PARCEL, { tools, output: Output.object({ schema: Parcel }) }));
+    return answer.toolCalls[0]?.input ?? answer.output;
+  },
   embeddings: embedding && (async (tier) => (await embed({ model: embedding(tier), value: QUESTION, maxRetries: 0 })).embedding),
   overflow: (tier) => raised(() => generateText(settings(tier, STORY)), refusal(400)),
   unknown: (tier) => raised(() => generateText(settings(tier, QUESTION)), refusal(404)),

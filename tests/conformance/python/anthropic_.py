@@ -42,6 +42,13 @@ def structured(tier):
     return client.messages.parse(model=tier, messages=user(ASK_PARCEL), output_format=Parcel, max_tokens=64).parsed_output
 
 
+def both(tier):
+    config = {"format": {"type": "json_schema", "schema": SCHEMA}}
+    message = ask(tier, ASK_PARCEL, tools=[TOOL], output_config=config)
+    calls = [block.input for block in message.content if block.type == "tool_use"]
+    return calls[0] if calls else text_in(message)
+
+
 def overflow(tier):
     return raised(lambda: ask(tier, STORY), anthropic.BadRequestError)
 

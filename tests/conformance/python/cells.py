@@ -29,10 +29,14 @@ CELLS = {
     "tools": [TOOLS],
     "forced": [TOOLS, PLAIN],
     "structured": [TOOLS, PLAIN],
+    "both": [TOOLS, PLAIN],
     "embeddings": [EMBEDDER],
     "overflow": [TOOLS],
     "unknown": [UNKNOWN],
 }
+# The short form has engine tests for these.
+SHORT = os.environ.get("TIERBAR_SHORT", "").split()
+CELLS = {cell: tiers for cell, tiers in CELLS.items() if cell not in SHORT}
 QUESTION = "What is the capital of France?"
 STORY = "Once upon a time there was a fox. " * 600
 CONTEXT = 2048
@@ -102,6 +106,8 @@ CHECKS = {
     "tools": lambda answer: check(isinstance(answer, str) and answer.strip(), f"no text after a tool's result: {answer!r}"),
     "forced": lambda call: check(call and call[0] == NAME, f"not called: {call!r}") or Parcel.model_validate(as_object(call[1])),
     "structured": lambda answer: Parcel.model_validate(as_object(answer)),
+    # A call's arguments, or the answer: both are parcels.
+    "both": lambda answer: Parcel.model_validate(as_object(answer)),
     "embeddings": lambda numbers: check(len(numbers) == 384, f"{len(numbers)} numbers"),
     "overflow": check_overflow,
     "unknown": check_unknown,

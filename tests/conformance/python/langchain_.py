@@ -60,6 +60,21 @@ def structured(tier):
     return model(tier).with_structured_output(Parcel).invoke(ASK_PARCEL)
 
 
+if DIALECT == "ollama":
+
+    def both(tier):
+        answer = model(tier).bind_tools([store_parcel], format=SCHEMA).invoke(ASK_PARCEL)
+        return answer.tool_calls[0]["args"] if answer.tool_calls else answer.text
+
+
+if DIALECT == "openai":
+
+    def both(tier):
+        # As its agents ask for an object of the provider's.
+        answer = model(tier).bind_tools([store_parcel], strict=True, response_format=Parcel).invoke(ASK_PARCEL)
+        return answer.tool_calls[0]["args"] if answer.tool_calls else answer.text
+
+
 if DIALECT != "anthropic":
 
     def embeddings(tier):

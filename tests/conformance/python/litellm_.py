@@ -47,6 +47,13 @@ def structured(tier):
     return ask(tier, ASK_PARCEL, response_format=Parcel).choices[0].message.content
 
 
+if DIALECT == "openai":
+
+    def both(tier):
+        message = ask(tier, ASK_PARCEL, tools=[FUNCTION], response_format=Parcel).choices[0].message
+        return message.tool_calls[0].function.arguments if message.tool_calls else message.content
+
+
 if DIALECT != "anthropic":
 
     def embeddings(tier):

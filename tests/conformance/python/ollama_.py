@@ -27,6 +27,11 @@ def structured(tier):
     return ask(tier, ASK_PARCEL, format=SCHEMA).message.content
 
 
+def both(tier):
+    message = ask(tier, ASK_PARCEL, format=SCHEMA, tools=[FUNCTION]).message
+    return dict(message.tool_calls[0].function.arguments) if message.tool_calls else message.content
+
+
 def embeddings(tier):
     return client.embed(model=tier, input=QUESTION).embeddings[0]
 

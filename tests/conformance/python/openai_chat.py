@@ -39,6 +39,12 @@ def structured(tier):
     ).choices[0].message.parsed
 
 
+def both(tier):
+    form = {"type": "json_schema", "json_schema": {"name": "parcel", "schema": SCHEMA}}
+    message = ask(tier, ASK_PARCEL, tools=[FUNCTION], response_format=form).choices[0].message
+    return message.tool_calls[0].function.arguments if message.tool_calls else message.content
+
+
 def embeddings(tier):
     return client.embeddings.create(model=tier, input=QUESTION).data[0].embedding
 

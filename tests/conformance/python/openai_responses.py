@@ -37,6 +37,13 @@ def structured(tier):
     return client.responses.parse(model=tier, input=ASK_PARCEL, text_format=Parcel, max_output_tokens=64).output_parsed
 
 
+def both(tier):
+    form = {"type": "json_schema", "name": "parcel", "schema": SCHEMA}
+    answer = ask(tier, ASK_PARCEL, tools=[TOOL], text={"format": form})
+    calls = [item.arguments for item in answer.output if item.type == "function_call"]
+    return calls[0] if calls else answer.output_text
+
+
 def overflow(tier):
     return raised(lambda: ask(tier, STORY), openai.BadRequestError)
 

@@ -1,7 +1,7 @@
 """pydantic-ai, by the name of its provider: openai, responses, anthropic or ollama."""
 
 from cells import *
-from pydantic_ai import Agent, ModelHTTPError, ModelSettings, Tool
+from pydantic_ai import Agent, ModelHTTPError, ModelSettings, Tool, UsageLimitExceeded, UsageLimits
 from pydantic_ai.output import NativeOutput
 from pydantic_ai.profiles import ModelProfile
 
@@ -60,6 +60,22 @@ def forced(tier):
 
 def structured(tier):
     return agent(tier, output_type=NativeOutput(Parcel)).run_sync(ASK_PARCEL).output
+
+
+def both(tier):
+    called = []
+
+    def store_parcel(parcel: Parcel) -> str:
+        """Stores a parcel."""
+        called.append(parcel)
+        return "Stored."
+
+    with_tools = agent(tier, output_type=NativeOutput(Parcel), tools=[Tool(store_parcel)])
+    try:
+        return with_tools.run_sync(ASK_PARCEL, usage_limits=UsageLimits(request_limit=2)).output
+    # A small model may call again and again.
+    except UsageLimitExceeded:
+        return called[0]
 
 
 def overflow(tier):

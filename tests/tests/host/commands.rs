@@ -43,7 +43,7 @@ async fn with_a_host_the_commands_are_its_clients() {
         "it was answered by another process"
     );
     let (_, chats) = host.ask(Method::GET, "/tierbar/v1/chats", None).await;
-    assert_eq!(chats, json!({"chats": []}));
+    assert_eq!(chats, json!({"chats": [], "total": 0}));
 
     let (_, json, _) = data.run(&["status", "--json"]).await;
     let status: Status = serde_json::from_str(&json).unwrap();

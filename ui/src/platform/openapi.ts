@@ -2645,7 +2645,7 @@ export interface components {
              */
             context_tokens: number | null;
             id: components["schemas"]["TierId"];
-            /** @description Whether its model takes tools; `null` if that is not known. */
+            /** @description Whether its model's chat template knows tools. If not, Tierbar tells the model of them in words. `null` if nothing is known. */
             tools: boolean | null;
         };
         /** @description A program with OpenAI's API, started and ended like our worker. */
@@ -3808,7 +3808,7 @@ export interface components {
                  * @description The most tokens of thoughts.
                  */
                 budget_tokens?: number | null;
-                /** @description `enabled`, `adaptive` or `disabled`. */
+                /** @description `enabled`, `adaptive`, `between_tools` (as `adaptive`) or `disabled`. */
                 type: string;
             } | null;
             tool_choice?: {
@@ -3856,7 +3856,7 @@ export interface components {
             stop_reason?: string | null;
             /** @description The sequence that ended the answer. */
             stop_sequence?: string | null;
-            /** @description For chains: which tiers were tried, and why others did not answer. */
+            /** @description For chains: which tiers were tried, and why others did not answer. `left_out` names what no model here could read or call. */
             tierbar?: Record<string, never>;
             /** @enum {string} */
             type: "message";
@@ -5176,7 +5176,10 @@ export interface components {
             /** Format: int64 */
             tokens: number;
         };
-        /** @description `[schedules.NAME]`. Only the configuration file can set it, because it names files to read and write. */
+        /**
+         * @description `[schedules.NAME]`. It names files to read and write, so that the API may set it within limits alone: see
+         *     [`ScheduleConfig::check_change`].
+         */
         ScheduleConfig: {
             /** @description By local time. */
             at: components["schemas"]["TimeOfDay"];

@@ -302,6 +302,7 @@ export class Network {
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
     if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
     if (url === '/tierbar/v1/setup') return Response.json(NO_PLAN);
+    if (url === '/v1/context') return Response.json({ object: 'list', data: [] });
     if (url === '/tierbar/v1/models')
       return Response.json({ models_dir: '/data/models', disks: [], models: [] });
     return this.#chats(request);

@@ -59,7 +59,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     }
     let server = server(home.as_ref()).await?;
     let known = match &args.tier {
-        Some(name) => names::check(home.as_ref(), &server, name).await,
+        Some(name) => names::check(home.as_ref(), &server, client, name).await,
         None => Ok(()),
     };
     if args.write {
@@ -164,6 +164,18 @@ fn list(as_json: bool) -> Result<(), Error> {
 }
 
 fn text(client: &Client, settings: &ClientSettings) -> String {
+    let mut text = by_hand(settings);
+    if write::has_file(client) {
+        text += &format!(
+            "\nTo write the file: tierbar connect {} --write\n",
+            client.id
+        );
+    }
+    text
+}
+
+/// Returns what to enter where.
+fn by_hand(settings: &ClientSettings) -> String {
     let mut text = format!(
         "{}: {}, with {} ({}).\n",
         settings.name, settings.about, settings.model, settings.reason
@@ -182,12 +194,6 @@ fn text(client: &Client, settings: &ClientSettings) -> String {
     }
     for note in &settings.notes {
         text += &format!("{note}\n");
-    }
-    if write::has_file(client) {
-        text += &format!(
-            "\nTo write the file: tierbar connect {} --write\n",
-            client.id
-        );
     }
     text
 }

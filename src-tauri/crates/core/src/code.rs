@@ -230,7 +230,14 @@ impl Error {
         self
     }
 
-    /// The body of the OpenAI dialect and of the admin API: `{"error":{message,type,param,code,hint?,…details}}`.
+    /// Names the one field that it is about, where the message does not begin with its name in backticks.
+    #[must_use]
+    pub fn param(self, field: impl Into<Value>) -> Self {
+        self.detail(PARAM, field)
+    }
+
+    /// The body of the OpenAI dialect and of the admin API: `{"error":{message,type,param,code,hint?,…details}}`. `param` is the one field
+    /// that it is about, else `null`.
     ///
     /// Shape: OpenAI API reference, "Error codes"; `hint` and the details are additions that its clients ignore.
     #[must_use]
@@ -238,7 +245,9 @@ impl Error {
         let mut error = Map::new();
         error.insert("message".into(), json!(self.message));
         error.insert("type".into(), json!(self.code.openai_type()));
-        error.insert("param".into(), Value::Null);
+        let named = self.details.get(PARAM).cloned();
+        let first = || field_of(self.code, &self.message).map(Value::from);
+        error.insert(PARAM.into(), named.or_else(first).unwrap_or_default());
         error.insert("code".into(), json!(self.code.as_str()));
         if let Some(hint) = &self.hint {
             error.insert("hint".into(), json!(hint));
@@ -259,7 +268,10 @@ impl Error {
             .remove("hint")
             .and_then(|hint| hint.as_str().map(str::to_owned));
         error.remove("type");
-        error.remove("param");
+        let param = error.remove(PARAM).unwrap_or_default();
+        if param.is_string() && param.as_str() != field_of(code, &message) {
+            error.insert(PARAM.to_owned(), param);
+        }
         Some(Self {
             code,
             message,
@@ -269,9 +281,61 @@ impl Error {
     }
 }
 
+const PARAM: &str = "param";
+
+/// Returns the field of a request whose name, in backticks, a refusal begins with.
+fn field_of(code: Code, message: &str) -> Option<&str> {
+    const BEFORE: [&str; 3] = [
+        "the request is not valid: ",
+        "missing field ",
+        "duplicate field ",
+    ];
+    if code != Code::BadRequest {
+        return None;
+    }
+    let plain = BEFORE.iter().fold(message, |message, before| {
+        message.strip_prefix(before).unwrap_or(message)
+    });
+    let (name, _) = plain.strip_prefix('`')?.split_once('`')?;
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_.[]".contains(&byte);
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    (begins && name.bytes().all(is_part)).then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_field_that_a_refusal_is_about_is_named() {
+        let param = |error: &Error| error.openai_body()["error"]["param"].clone();
+        for (message, named) in [
+            ("`top_p` is 5; send 0 to 1", json!("top_p")),
+            ("`messages[1].role` is \"x\"", json!("messages[1].role")),
+            (
+                "the request is not valid: `stream`: invalid type",
+                json!("stream"),
+            ),
+            (
+                "the request is not valid: missing field `messages`",
+                json!("messages"),
+            ),
+            ("the body is not JSON", Value::Null),
+            ("`tierbar setup` is to be run first", Value::Null),
+            ("`a-b` is wrong", Value::Null),
+            ("`", Value::Null),
+            ("``", Value::Null),
+        ] {
+            let error = Error::new(Code::BadRequest, message);
+            assert_eq!(param(&error), named, "{message}");
+            assert_eq!(Error::from_openai_body(&error.openai_body()), Some(error));
+        }
+        let elsewhere = Error::new(Code::ModelUnknown, "`x` is no model");
+        assert_eq!(param(&elsewhere), Value::Null);
+        let named = elsewhere.param("model");
+        assert_eq!(param(&named), "model");
+        assert_eq!(Error::from_openai_body(&named.openai_body()), Some(named));
+    }
 
     #[test]
     fn a_code_by_its_former_name_is_still_read() {

@@ -52,7 +52,7 @@ pub enum Trace {
 pub struct Setting {
     pub when: When,
     pub place: Place,
-    /// With `{base}`, `{v1}`, `{key}`, `{model}`, `{context}`, `{tools}` and `{embedder}` in the place of values.
+    /// With `{base}`, `{v1}`, `{key}`, `{model}`, `{context}`, `{answer}`, `{tools}` and `{embedder}` in the place of values.
     pub text: &'static str,
 }
 
@@ -116,7 +116,7 @@ pub struct ClientTier {
     /// Its context in tokens; `null` if that is not known before it loads.
     #[schema(required = true)]
     pub context_tokens: Option<u32>,
-    /// Whether its model takes tools; `null` if that is not known.
+    /// Whether its model's chat template knows tools. If not, Tierbar tells the model of them in words. `null` if nothing is known.
     #[schema(required = true)]
     pub tools: Option<bool>,
 }
@@ -183,6 +183,7 @@ pub fn render(
             .replace("{key}", key)
             .replace("{model}", &choice.model)
             .replace("{context}", &choice.context_tokens.to_string())
+            .replace("{answer}", &choice.answer_tokens.to_string())
             .replace("{tools}", if choice.tools { "true" } else { "false" })
             .replace("{embedder}", embedder)
     };
@@ -237,9 +238,28 @@ pub fn render(
         model: choice.model.clone(),
         reason: choice.reason.clone(),
         warnings: choice.warnings.clone(),
-        settings: settings.map(snippet).collect(),
+        settings: joined(settings.map(snippet)),
         notes,
     }
+}
+
+/// Joins what goes to one place: neighbours of the environment, or of a terminal.
+fn joined(snippets: impl Iterator<Item = Snippet>) -> Vec<Snippet> {
+    let mut all: Vec<Snippet> = Vec::new();
+    for snippet in snippets {
+        let is_of_lines = matches!(
+            snippet.kind,
+            SnippetKind::Environment | SnippetKind::Terminal
+        );
+        match all.last_mut() {
+            Some(last) if is_of_lines && last.kind == snippet.kind => {
+                last.text.push('\n');
+                last.text.push_str(&snippet.text);
+            }
+            _ => all.push(snippet),
+        }
+    }
+    all
 }
 
 /// Returns the path that people know: one in the home folder.

@@ -316,26 +316,36 @@ bool is_sound(const llama_vocab * vocab, const std::string & grammar) {
 }
 
 // Renders the request, with its tools in the template's own form, or, with `generic_tools`, in one that the messages tell.
-// A required call is always held to its schema, in whichever form can.
+// A required call is always held to its schema, in whichever form can. In the generic form, an answer that is no call may have a
+// form of its own.
 common_chat_params render(const common_chat_templates * templates, const llama_vocab * vocab, const common_json & request) {
     common_chat_templates_inputs inputs = read_inputs(request);
     const bool generic = request.value("generic_tools", false);
     const bool offers = !inputs.tools.empty() && inputs.tool_choice != COMMON_CHAT_TOOL_CHOICE_NONE;
     const bool required = inputs.tool_choice == COMMON_CHAT_TOOL_CHOICE_REQUIRED;
     const call_rules rules = {required, inputs.parallel_tool_calls, inputs.enable_thinking};
+    const bool formed = generic && offers && given(request, "json_schema");
     if (generic) {
         inputs.tools.clear();
+    }
+    if (formed) {
+        inputs.json_schema.clear();
     }
     common_chat_params params = common_chat_templates_apply(templates, inputs);
     if (!offers) {
         return params;
     }
+    const common_json & tools = request.at("tools");
+    const common_json & held = given(request, "held_tools") ? request.at("held_tools") : tools;
     if (!generic) {
-        mend_form(params, request.at("tools"));
+        mend_form(params, held);
     }
-    const bool native = !generic && (!required || (begin_at_call(params, request.at("tools"), rules) && is_sound(vocab, params.grammar)));
+    const bool native = !generic && (!required || (begin_at_call(params, held, rules) && is_sound(vocab, params.grammar)));
     if (!native) {
-        use_generic_calls(params, request.at("tools"), rules);
+        use_generic_calls(params, held, rules, formed ? &request.at("json_schema") : nullptr);
+    } else if (!required && given(request, "held_tools")) {
+        const std::string grammar = grammar_with(params, held);
+        params.grammar = is_sound(vocab, grammar) ? grammar : params.grammar;
     }
     return params;
 }

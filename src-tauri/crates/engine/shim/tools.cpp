@@ -293,7 +293,16 @@ void mend_form(common_chat_params & params, const common_json & tools) {
     params.grammar = grammar_of(arena, params.grammar_lazy);
 }
 
-void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules) {
+std::string grammar_with(const common_chat_params & params, const common_json & tools) {
+    common_peg_arena arena = parser_of(params);
+    if (params.grammar.empty() || hold_to_schemas(arena, tools) < tools.size()) {
+        return params.grammar;
+    }
+    return grammar_of(arena, params.grammar_lazy);
+}
+
+void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules, const common_json * form) {
+    const bool lazy = !rules.required && form == nullptr;
     const std::string & start = params.thinking_start_tag;
     const auto & ends = params.thinking_end_tags;
     const common_peg_arena parser = build_chat_peg_parser([&](common_chat_peg_builder & p) {
@@ -304,7 +313,7 @@ void use_generic_calls(common_chat_params & params, const common_json & tools, c
                 end |= p.literal(tag);
             }
             // Text that is not constrained yet is read, whether the model was to think or not.
-            auto thoughts = rules.thinks || !rules.required ? p.until_one_of(ends) : p.space();
+            auto thoughts = rules.thinks || lazy ? p.until_one_of(ends) : p.space();
             thinking = p.optional(p.optspace(start) + p.reasoning(thoughts) + end + p.space());
         }
         auto functions = p.choice();
@@ -320,15 +329,20 @@ void use_generic_calls(common_chat_params & params, const common_json & tools, c
         }
         auto call = p.rule("call", p.literal(CALL_START) + p.space() + functions + p.space() + p.literal(CALL_END));
         auto calls = p.trigger_rule("calls", rules.parallel ? call + p.zero_or_more(p.space() + call) : call);
-        auto answer = rules.required ? p.space() + calls : p.optional(p.content(p.until(CALL_START))) + p.optional(calls + p.space());
+        auto answer = p.optional(p.content(p.until(CALL_START))) + p.optional(calls + p.space());
+        if (rules.required) {
+            answer = p.space() + calls;
+        } else if (form != nullptr) {
+            answer = p.space() + (calls | p.content(p.schema(p.json(), "response-format", *form))) + p.space();
+        }
         return (p.prefix(params.generation_prompt, start) << thinking) + answer + p.end();
     });
     params.format = COMMON_CHAT_FORMAT_PEG_NATIVE;
     params.parser = parser.save();
-    params.grammar = grammar_of(parser, !rules.required);
-    params.grammar_lazy = !rules.required;
+    params.grammar = grammar_of(parser, lazy);
+    params.grammar_lazy = lazy;
     params.grammar_triggers.clear();
-    if (!rules.required) {
+    if (lazy) {
         params.grammar_triggers.push_back({COMMON_GRAMMAR_TRIGGER_TYPE_WORD, CALL_START});
     }
     // In some vocabularies these are control tokens.

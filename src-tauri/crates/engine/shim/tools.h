@@ -23,5 +23,9 @@ bool begin_at_call(common_chat_params & params, const common_json & tools, const
 // Has a template's own form read calls as the template writes them, where llama.cpp has misread it.
 void mend_form(common_chat_params & params, const common_json & tools);
 
-// Has the answer be text or calls as JSON between tags.
-void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules);
+// Returns the grammar of a template's own form with the schemas of `tools`, which are other ones than it was made of; the grammar
+// that it has if its form does not hold arguments to them.
+std::string grammar_with(const common_chat_params & params, const common_json & tools);
+
+// Has the answer be text or calls as JSON between tags. `form`: the JSON schema of an answer that is no call; null for text.
+void use_generic_calls(common_chat_params & params, const common_json & tools, const call_rules & rules, const common_json * form);

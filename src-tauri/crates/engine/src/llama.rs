@@ -25,7 +25,7 @@ mod shim;
 pub(crate) use backend::{Backend, take_error};
 pub(crate) use batch::Batch;
 pub(crate) use chat::{ChatTemplate, Prompt};
-pub(crate) use constraint::schema_grammar;
+pub(crate) use constraint::{schema_grammar, with_forms};
 pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Place, Sequence};
 pub(crate) use draft::DraftModel;
 pub(crate) use encoding::Encoding;

@@ -3,15 +3,18 @@
 pub(crate) mod functions;
 mod generic;
 mod guided;
+mod held;
 mod prompts;
+mod range;
 mod regex;
 mod schema;
 mod tools;
 
 pub(crate) use prompts::{PromptInput, Prompts, of_input};
 
-use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar};
+use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar, with_forms};
 use guided::{Guided, Rule};
+use held::{Forms, hold};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -218,17 +221,26 @@ impl ChatRequest {
         }
         let tools = self.offers()?;
         let (grammar, schema) = self.options.rules()?;
-        if tools.may_be_called() && (grammar.is_some() || schema.is_some()) {
-            return Err(bad(
-                "`tools` cannot be combined with a grammar or JSON schema",
-            ));
+        let calls = tools.may_be_called();
+        if calls && grammar.is_some() {
+            let name = self.options.grammar_name();
+            return Err(bad(format!("`tools` cannot be combined with {name}"))
+                .hint("send a JSON schema instead, or set `tool_choice` to none"));
         }
-        if tools.may_be_called() && self.options.min_tokens()? > 0 {
+        if calls && self.options.min_tokens()? > 0 {
             return Err(bad(
                 "`min_tokens` cannot be combined with `tools`: a call says where the answer ends",
             )
             .hint("leave out `min_tokens`, or set `tool_choice` to none"));
         }
+        let mut forms = Forms::beside(&json!([tools.offered, schema]).to_string());
+        let held_schema = schema
+            .as_ref()
+            .map(|schema| hold(schema, SCHEMA, true, &mut forms))
+            .transpose()?;
+        // An answer that is only calls has no other form.
+        let beside_calls = schema.filter(|_| calls && tools.choice != "required");
+        let held_schema = held_schema.filter(|_| !calls || beside_calls.is_some());
         let mut kwargs = self.chat_template_kwargs.clone().unwrap_or_default();
         if let Some(effort) = self.effort() {
             kwargs
@@ -245,14 +257,28 @@ impl ChatRequest {
             "tools": tools.offered,
             "tool_choice": tools.choice,
             "parallel_tool_calls": tools.parallel,
-            "json_schema": schema,
+            "json_schema": held_schema,
             "enable_thinking": self.thinks(),
             "chat_template_kwargs": kwargs,
         });
-        if !calls_tools && (!tools.offered.is_empty() || generic::has_calls(&self.messages)) {
-            input["messages"] = json!(generic::rewrite(&self.messages, &tools));
+        let has_no_place =
+            !calls_tools && (!tools.offered.is_empty() || generic::has_calls(&self.messages));
+        // A template's own form for calls has no place for another answer that has a form.
+        let is_generic = has_no_place || beside_calls.is_some();
+        if is_generic {
+            let rewritten = generic::rewrite(&self.messages, &tools, beside_calls.as_ref());
+            input["messages"] = json!(rewritten);
             input["generic_tools"] = json!(true);
         }
+        if calls {
+            let held = tools.held(&mut forms)?;
+            let is_held =
+                is_generic || tools.choice == "required" || tools.are_strict() || !forms.is_empty();
+            if is_held {
+                input["held_tools"] = json!(held);
+            }
+        }
+        input["forms"] = Value::Object(forms.grammars);
         Ok(input)
     }
 
@@ -261,12 +287,12 @@ impl ChatRequest {
         self.offers().is_ok_and(|tools| tools.may_be_called())
     }
 
-    /// Names the tool whose schema is the reason for an error of the template or the grammar.
+    /// Names the schema that is the reason for an error of the template or the grammar.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let offers = self.offers();
         let tools = offers.ok().filter(|_| error.code == Code::BadRequest);
         let refused = tools.and_then(|tools| tools::refused_schema(&tools.offered));
-        refused.unwrap_or(error)
+        refused.unwrap_or_else(|| self.options.explain(error))
     }
 
     /// # Errors
@@ -764,12 +790,41 @@ impl Options {
             (None, None) => return Ok(String::new()),
             (Some(grammar), _) => grammar.into_owned(),
             (None, Some(schema)) => {
-                let grammar = schema_grammar(&schema.to_string())?;
+                let grammar = grammar_of(&schema)?;
                 within("the JSON schema's grammar", &grammar, LONGEST_GRAMMAR)?;
                 grammar
             }
         };
         Ok(json!({"grammar": grammar}).to_string())
+    }
+
+    /// Names the schema that is the reason for an error of the grammar.
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        let Ok((None, Some(schema))) = self.rules() else {
+            return error;
+        };
+        if error.code != Code::BadRequest {
+            return error;
+        }
+        match grammar_of(&schema) {
+            Err(refused) => refused,
+            Ok(_)
+                if error
+                    .message
+                    .starts_with("the answer cannot be constrained") =>
+            {
+                error.hint("send a simpler schema")
+            }
+            Ok(_) => error,
+        }
+    }
+
+    /// The field that a grammar comes from, for a message.
+    fn grammar_name(&self) -> String {
+        match &self.grammar {
+            Some(own) if !own.is_empty() => "`grammar`".to_owned(),
+            _ => self.guided.names(),
+        }
     }
 
     /// The client's own GBNF, or one for what it asks for in vLLM's fields.
@@ -798,7 +853,6 @@ impl Options {
             Some(Rule::Schema(schema)) => Some(schema),
             Some(Rule::Grammar(_)) | None => own_schema,
         };
-        let schema = schema.map(schema::with_named_root);
         if let Some(schema) = &schema {
             within("the JSON schema", &schema.to_string(), LONGEST_GRAMMAR)?;
         }
@@ -853,10 +907,20 @@ impl Options {
         Ok(Some(
             schema
                 .cloned()
-                .filter(|schema| schema != &json!({}))
+                .filter(|schema| schema != &json!({}) && !schema.is_null())
                 .unwrap_or_else(any_object),
         ))
     }
+}
+
+/// The name of the schema of an answer, in messages.
+const SCHEMA: &str = "the JSON schema";
+
+fn grammar_of(schema: &Value) -> Result<String, Error> {
+    let mut forms = Forms::beside(&schema.to_string());
+    let held = hold(schema, SCHEMA, true, &mut forms)?;
+    let grammar = schema_grammar(&held.to_string())?;
+    Ok(with_forms(grammar, &forms.grammars))
 }
 
 /// llama.cpp's grammar parser recurses with the nesting, and its stack ends the process.
@@ -1083,6 +1147,65 @@ mod tests {
         assert!(error.message.contains("`add_generation_prompt`"), "{error}");
         let input = input(json!({"verbosity": "low"})).unwrap();
         assert_eq!(input["chat_template_kwargs"]["verbosity"], "low");
+    }
+
+    #[test]
+    fn tools_and_a_schema_go_together() {
+        let input = |choice: &str, calls_tools: bool| {
+            let look = json!({"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}});
+            let schema = json!({"type": "object", "properties": {"share": {"type": "number", "maximum": 1}}});
+            let form =
+                json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
+            let request = json!({"messages": [{"role": "user", "content": "Hi"}], "tools": [look],
+                                 "tool_choice": choice, "response_format": form});
+            serde_json::from_value::<ChatRequest>(request)
+                .unwrap()
+                .template_input(calls_tools)
+                .unwrap()
+        };
+        for calls_tools in [false, true] {
+            let auto = input("auto", calls_tools);
+            assert_eq!(auto["generic_tools"], true);
+            assert!(auto["json_schema"]["properties"]["share"]["const"].is_string());
+            assert_eq!(auto["forms"].as_object().unwrap().len(), 1);
+            assert!(auto["held_tools"].is_array());
+            // The model reads what the client has sent.
+            let words = auto["messages"][0]["content"].as_str().unwrap();
+            assert!(words.contains("\"maximum\":1"), "{words}");
+            let required = input("required", calls_tools);
+            assert!(required["json_schema"].is_null());
+            let none = input("none", calls_tools);
+            assert!(none["json_schema"].is_object() && none["held_tools"].is_null());
+        }
+        assert!(input("required", true)["generic_tools"].is_null());
+    }
+
+    #[test]
+    fn a_function_that_is_strict_is_held_to_its_schema() {
+        let input = |strict: bool, choice: &str, parameters: Value| {
+            let look = json!({"type": "function", "function": {"name": "look", "strict": strict, "parameters": parameters}});
+            let request = json!({"messages": [{"role": "user", "content": "Hi"}], "tools": [look], "tool_choice": choice});
+            serde_json::from_value::<ChatRequest>(request)
+                .unwrap()
+                .template_input(true)
+        };
+        let hint = json!({"type": "object", "properties": {"a": {"type": "string", "not": {"const": "b"}}}});
+        for choice in ["auto", "required"] {
+            assert!(input(false, choice, hint.clone()).is_ok());
+            let error = input(true, choice, hint.clone()).unwrap_err();
+            assert_eq!(
+                error.message,
+                "`not` at `#/properties/a` of `parameters` of the function \"look\" in `tools` is not supported"
+            );
+        }
+        let never = json!({"type": "object", "properties": {"a": {"enum": []}}});
+        assert!(input(false, "auto", never.clone()).is_ok());
+        assert!(input(false, "required", never).is_err());
+        let ranged =
+            json!({"type": "object", "properties": {"a": {"type": "number", "minimum": 0}}});
+        let plain = json!({"type": "object", "properties": {"a": {"type": "number"}}});
+        assert!(input(false, "auto", ranged).unwrap()["held_tools"].is_array());
+        assert!(input(false, "auto", plain).unwrap()["held_tools"].is_null());
     }
 
     #[test]

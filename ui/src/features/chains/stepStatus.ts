@@ -22,7 +22,10 @@ export function describeStep(
   if (step.step === QUEUE)
     return {
       tone: 'quiet',
-      text: `Queues requests that no other step answers${waiting > 0 ? `; ${waiting} waiting` : ''}`,
+      text:
+        waiting > 0
+          ? `Queues requests that no other step answers; ${waiting} waiting`
+          : 'Queues requests that no other step answers',
     };
   if (tier === undefined) return { tone: 'danger', text: 'Removed' };
   if (tier.model === null) return { tone: 'danger', text: 'No model' };

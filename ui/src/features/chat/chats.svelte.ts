@@ -184,6 +184,12 @@ export class Chats {
     return here || this.list.some((chat) => chat.id === id && chat.turn !== null);
   }
 
+  /** Whether something is typed, or an answer streams, that a reload of the page would take away. */
+  get unsaved(): boolean {
+    const open = [this.#blank, ...this.#open.values()];
+    return open.some(({ draft, files, busy }) => draft !== '' || files.length > 0 || busy);
+  }
+
   async rename(id: string, title: string): Promise<void> {
     await this.#try(async () => {
       const { api } = this.#around;

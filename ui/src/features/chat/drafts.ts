@@ -14,7 +14,7 @@ const name = (chat: string | null) => chat ?? '';
 function read(): Drafts {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(kept) ? (kept as Drafts) : [];
+    return Array.isArray(kept) ? (kept.filter(Array.isArray) as Drafts) : [];
   } catch {
     // Blocked, or written by something else.
     return [];
@@ -36,5 +36,14 @@ export function keepDraft(chat: string | null, text: string): void {
     localStorage.setItem(KEY, JSON.stringify(drafts.slice(-MOST)));
   } catch {
     // Blocked, or full: the page has it still.
+  }
+}
+
+/** For whoever uses this browser next. */
+export function forgetDrafts(): void {
+  try {
+    localStorage.removeItem(KEY);
+  } catch {
+    // There are none.
   }
 }

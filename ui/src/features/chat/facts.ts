@@ -1,4 +1,4 @@
-import { duration, speed } from '../../lib/format';
+import { decimal, duration, speed } from '../../lib/format';
 import type { AnswerTimes, ContextUse, ExpertReads } from '../../platform/openapi';
 import { displayName } from '../tiers/tiers';
 import { describeReads } from './reads';
@@ -76,5 +76,5 @@ function measuredRate({ tokensPerSecond, isEndpoint, times, context }: AnswerSou
 
 /** In seconds, from a tenth on. */
 function wait(ms: number): string {
-  return ms >= 99.5 && ms < 1000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
+  return ms >= 99.5 && ms < 1000 ? `${decimal(ms / 1000, 1)} s` : duration(ms);
 }

@@ -104,6 +104,12 @@ const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
 /** Those that reverse Latin letters too: in text they disguise a file's name or an address. */
 const OVERRIDE = /[\u202a-\u202e]/g;
 
+// Words by themselves, so that they can be translated.
+const [CODE, TABLE] = ['Code', 'Table'];
+const [COPY, COPY_CODE] = ['Copy', 'Copy code'];
+const [WRAP, WRAP_LINES] = ['Wrap', 'Wrap long lines'];
+const imageLabel = (text: string) => `Image: ${text}`;
+
 const { codespan, table, text } = Renderer.prototype;
 
 /** How many rules the parser is within. */
@@ -147,14 +153,14 @@ function rules(isGrowing: boolean): MarkedExtension {
       },
     },
     renderer: {
-      image: ({ href, text }) => `<a href="${escapeHtml(href)}">Image: ${escapeHtml(text || href)}</a>`,
+      image: ({ href, text }) => `<a href="${escapeHtml(href)}">${escapeHtml(imageLabel(text || href))}</a>`,
       checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
       heading({ tokens, depth }) {
         // The chat's title is the first level, its messages are the second.
         return `<h${Math.min(depth + 2, 6)} class="level-${depth}">${this.parser.parseInline(tokens)}</h${Math.min(depth + 2, 6)}>`;
       },
       table(token) {
-        return `<div class="table" role="group" aria-label="Table">${table.call(this, token)}</div>`;
+        return `<div class="table" role="group" aria-label="${TABLE}">${table.call(this, token)}</div>`;
       },
       codespan(token) {
         return codespan.call(this, token).replace(DIRECTION, markDirection);
@@ -169,9 +175,9 @@ function rules(isGrowing: boolean): MarkedExtension {
         const html = isGrowing ? escapeHtml(text) : highlight(text, language);
         return (
           `<div class="code"><div class="code-head"><span>${escapeHtml(language || 'text')}</span>` +
-          `<button type="button" class="wrap-code" aria-label="Wrap long lines" aria-pressed="false">Wrap</button>` +
-          `<button type="button" class="copy-code" aria-label="Copy code">Copy</button></div>` +
-          `<pre dir="ltr" role="group" aria-label="Code">` +
+          `<button type="button" class="wrap-code" aria-label="${WRAP_LINES}" aria-pressed="false">${WRAP}</button>` +
+          `<button type="button" class="copy-code" aria-label="${COPY_CODE}">${COPY}</button></div>` +
+          `<pre dir="ltr" role="group" aria-label="${CODE}">` +
           `<code>${html.replace(DIRECTION, markDirection)}</code></pre></div>`
         );
       },
@@ -193,8 +199,24 @@ export function renderMarkdown(source: string): string[] {
   const tokens = lex(finished, unixLines(source));
   const size = Math.ceil(tokens.length / MOST_BLOCKS);
   const html: string[] = [];
-  for (let at = 0; at < tokens.length; at += size)
-    html.push(...blockHtml(finished, ...tokens.slice(at, at + size)));
+  for (let at = 0; at < tokens.length; at += size) {
+    const group = tokens.slice(at, at + size);
+    const [only] = group;
+    if (group.length === 1 && only?.type === 'paragraph' && only.raw.length > LONGEST_OPEN)
+      html.push(...pieces(only.raw));
+    else html.push(...blockHtml(finished, ...group));
+  }
+  return html;
+}
+
+/** A very long paragraph in parts, of which the page lays out only those that are seen. */
+function pieces(text: string): string[] {
+  const html: string[] = [];
+  for (let rest = text; rest !== ''; ) {
+    const part = rest.length > LONGEST_OPEN ? rest.slice(0, cut(rest)) : rest;
+    rest = rest.slice(part.length);
+    html.push(...purified(`<p class="piece">${plain(part)}</p>`));
+  }
   return html;
 }
 
@@ -305,7 +327,11 @@ function plain(text: string): string {
 }
 
 function blockHtml(marked: Marked, ...tokens: Token[]): string[] {
-  const html = purify.sanitize(marked.parser(tokens), ALLOWED);
+  return purified(marked.parser(tokens));
+}
+
+function purified(source: string): string[] {
+  const html = purify.sanitize(source, ALLOWED);
   return html === '' ? [] : [html];
 }
 

@@ -875,7 +875,7 @@ describe('the status', () => {
     const refused = await ask('And now?');
     refused.fail('unreachable', 'the endpoint did not accept the key');
     await screen.findByTestId('open-servers');
-    expect(screen.getByTestId('ask-instead').textContent).toBe('Ask primary Instead');
+    expect(screen.getByTestId('ask-instead').textContent).toBe('Ask Everyday Instead');
   });
 });
 

@@ -161,7 +161,7 @@ describe('downloads', () => {
     );
     await fireEvent.click(await screen.findByRole('button', { name: 'Resume gemma-Q4_K_M' }));
     expect(screen.getByRole('alert').textContent).toBe('The hash differs.');
-    await fireEvent.click(screen.getByRole('button', { name: 'Retry qwen-Q4_K_M' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'Try Again qwen-Q4_K_M' }));
     await until(() => bodies('PATCH', '/tierbar/v1/downloads/qwen').length === 2);
     expect(bodies('PATCH', '/tierbar/v1/downloads/gemma')).toEqual([
       { state: 'paused' },

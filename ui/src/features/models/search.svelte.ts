@@ -85,7 +85,6 @@ export class ModelSearch {
       parts: 1,
       size_bytes: null,
       sha256: null,
-      loss: null,
       recommended: true,
       reason: null,
       installed: false,

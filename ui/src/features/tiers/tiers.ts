@@ -50,7 +50,9 @@ export function describeSelection(model: string, tiers: TierStatus[], chain?: Ch
   if (model === AUTO) {
     const loaded = loadedTiers(tiers)[0];
     if (loaded)
-      return `Tierbar picks a tier for each question. ${displayName(loaded.id)} is ${isEndpoint(loaded) ? 'available' : 'loaded'}.`;
+      return isEndpoint(loaded)
+        ? `Tierbar picks a tier for each question. ${displayName(loaded.id)} is available.`
+        : `Tierbar picks a tier for each question. ${displayName(loaded.id)} is loaded.`;
     return 'Tierbar picks a tier for each question. The first answer waits until a model loads.';
   }
   if (chain) return `${chain.name} tries ${formatSteps(chain)} until one answers.`;

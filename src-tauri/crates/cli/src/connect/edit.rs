@@ -22,6 +22,8 @@ pub(super) enum Change {
     },
     /// Lines that were added.
     Lines(String),
+    /// A line that stands for another one.
+    Line { before: String, after: String },
 }
 
 #[derive(Debug)]

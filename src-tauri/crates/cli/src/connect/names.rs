@@ -3,7 +3,11 @@
 use crate::client::{Client as Host, admin, read};
 use serde::Deserialize;
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, TierId, connect::ClientServer, nearest::suggest};
+use tierbar_core::{
+    Code, Error, ModelKind, TierId,
+    connect::{Client, ClientServer},
+    nearest::suggest,
+};
 
 /// What `GET /v1/models` lists: all that a request can name, but for other names of the models.
 #[derive(Deserialize)]
@@ -26,18 +30,32 @@ struct Tiers {
 struct Tier {
     id: String,
     #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    kind: ModelKind,
+    #[serde(default)]
     aliases: Vec<String>,
 }
 
-/// Without a running host, chains and models are not known, and any name is taken.
+impl Tier {
+    fn is_named(&self, name: &str) -> bool {
+        self.id == name || is_named(name, self.model.as_slice(), &self.aliases)
+    }
+}
+
+/// Without a running host, chains and models are not known, and any name is taken but the embedder's.
 ///
 /// # Errors
-/// `ModelUnknown` with the names that there are; those of the host.
+/// `BadRequest` for a model that answers no chats; `ModelUnknown` with the names that there are; those of the host.
 pub(super) async fn check(
     home: Option<&PathBuf>,
     server: &ClientServer,
+    client: &Client,
     name: &str,
 ) -> Result<(), Error> {
+    if server.embedder.as_ref().map(TierId::as_str) == Some(name) {
+        return Err(answers_no_chats(server, client, name, ModelKind::Embedding));
+    }
     if name == TierId::AUTO || server.tiers.iter().any(|tier| tier.id.as_str() == name) {
         return Ok(());
     }
@@ -49,6 +67,13 @@ pub(super) async fn check(
     let names: Vec<_> = data.into_iter().map(|entry| entry.id).collect();
     // A tier without a model exists all the same, and is not listed.
     let is_tier = tiers.iter().any(|tier| tier.id == name);
+    let named = tiers.iter().filter(|tier| tier.is_named(name));
+    let kinds: Vec<_> = named.map(|tier| tier.kind).collect();
+    if let Some(&kind) = kinds.first()
+        && !kinds.contains(&ModelKind::Chat)
+    {
+        return Err(answers_no_chats(server, client, name, kind));
+    }
     let aliases: Vec<_> = tiers.into_iter().flat_map(|tier| tier.aliases).collect();
     if is_tier || is_named(name, &names, &aliases) {
         return Ok(());
@@ -57,6 +82,22 @@ pub(super) async fn check(
     let all = format!("use one of {}", names.join(", "));
     let known = names.iter().chain(&aliases).map(String::as_str);
     Err(Error::new(Code::ModelUnknown, message).hint(suggest(name, known, all)))
+}
+
+fn answers_no_chats(server: &ClientServer, client: &Client, name: &str, kind: ModelKind) -> Error {
+    let what = match kind {
+        ModelKind::Reranking => "ranks documents",
+        _ => "turns texts into vectors",
+    };
+    let message = format!(
+        "{name} {what} and answers no chats, which {} needs",
+        client.name
+    );
+    let chats: Vec<_> = server.tiers.iter().map(|tier| tier.id.as_str()).collect();
+    Error::new(Code::BadRequest, message).hint(match chats.is_empty() {
+        true => "choose a model for a tier in Settings > Models, or run `tierbar setup`".to_owned(),
+        false => format!("use one of {}", chats.join(", ")),
+    })
 }
 
 /// As the server takes names: a model's with or without its ending, and other names in any case, with or without `:latest`.
@@ -69,7 +110,8 @@ fn is_named(name: &str, names: &[String], aliases: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_named;
+    use super::*;
+    use tierbar_core::connect::{ClientTier, find};
 
     #[test]
     fn a_name_is_known_as_the_server_takes_it() {
@@ -88,5 +130,42 @@ mod tests {
         for unknown in ["primry", "Primary", "", "gemma4"] {
             assert!(!is_named(unknown, &names, &aliases), "{unknown}");
         }
+    }
+    #[tokio::test]
+    async fn a_tier_that_answers_no_chats_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_owned();
+        let mut server = ClientServer {
+            url: "http://127.0.0.1:11435".to_owned(),
+            key_required: false,
+            tiers: Vec::new(),
+            embedder: TierId::new(TierId::EMBEDDER).ok(),
+        };
+        let codex = find("codex").unwrap();
+        let refused = check(Some(&home), &server, codex, "embedder").await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code, Code::BadRequest);
+        assert_eq!(
+            refused.message,
+            "embedder turns texts into vectors and answers no chats, which Codex needs"
+        );
+        assert!(refused.hint.unwrap().contains("tierbar setup"));
+        server.tiers.push(ClientTier {
+            id: TierId::new("fast").unwrap(),
+            context_tokens: None,
+            tools: None,
+        });
+        let refused = answers_no_chats(&server, codex, "scores", ModelKind::Reranking);
+        assert!(refused.message.starts_with("scores ranks documents"));
+        assert_eq!(refused.hint.as_deref(), Some("use one of fast"));
+        assert!(check(Some(&home), &server, codex, "fast").await.is_ok());
+        let tier: Tier = serde_json::from_str(
+            r#"{"id": "vectors", "model": "minilm", "kind": "embedding", "aliases": ["all-minilm"]}"#,
+        )
+        .unwrap();
+        for name in ["vectors", "minilm", "minilm.gguf", "all-minilm:latest"] {
+            assert!(tier.is_named(name), "{name}");
+        }
+        assert!(!tier.is_named("fast"));
     }
 }

@@ -130,7 +130,8 @@ fn the_environment_is_printed_alone() {
     assert!(
         lines
             .lines()
-            .all(|line| line.starts_with("export ANTHROPIC_"))
+            .all(|line| line.starts_with("export ANTHROPIC_")
+                || line.starts_with("export CLAUDE_CODE_MAX_"))
     );
     let none = environment(&render(find("zed").unwrap(), &server, None, None));
     assert_eq!(none.unwrap_err().code, Code::BadRequest);

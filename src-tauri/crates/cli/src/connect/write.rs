@@ -1,10 +1,9 @@
 //! `tierbar connect CLIENT --write`.
 
 use super::{
-    Args, confirm,
+    Args, by_hand, confirm,
     edit::{self, Edited},
     files::{Record, Records, Target, diff},
-    text,
 };
 use crate::{
     client::{Client as Host, admin, read},
@@ -61,7 +60,7 @@ pub(super) async fn run(
         edit::apply(form, base.as_deref().unwrap_or_default(), fragment).map_err(|why| {
             // For people; a script reads the error.
             if !args.json {
-                output::write(&text(client, &settings));
+                output::write(&by_hand(&settings));
             }
             let message = format!("{} was not changed: {why}", target.path.display());
             Error::new(Code::BadRequest, message).hint("enter the settings by hand")

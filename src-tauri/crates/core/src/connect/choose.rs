@@ -9,6 +9,8 @@ pub(super) struct Choice {
     /// Its context; where that is not known, what the client needs.
     pub(super) context_tokens: u32,
     pub(super) tools: bool,
+    /// Tokens of an answer, where a client sets apart room for it.
+    pub(super) answer_tokens: u32,
     pub(super) reason: String,
     pub(super) warnings: Vec<String>,
 }
@@ -16,6 +18,13 @@ pub(super) struct Choice {
 /// Where no tier has a model yet.
 const USUAL: &str = "primary";
 const USUAL_CONTEXT: u32 = 8192;
+/// Most tokens of an answer, which is as much as agents write at once.
+const LONGEST_ANSWER: u32 = 4096;
+
+/// An answer takes a quarter of the context at most, so that the rest is the conversation's.
+fn answer_tokens(context: u32) -> u32 {
+    (context / 4).clamp(1, LONGEST_ANSWER)
+}
 
 /// Returns the named tier, or the first that has all that the client needs, or else the one that lacks least.
 pub(super) fn choose(client: &Client, server: &ClientServer, named: Option<&str>) -> Choice {
@@ -30,9 +39,10 @@ pub(super) fn choose(client: &Client, server: &ClientServer, named: Option<&str>
         place.unwrap_or(order.len())
     };
     let lacks = |tier: &ClientTier| {
-        let tools = needs.tools && tier.tools == Some(false);
         let short = tier.context_tokens.is_some_and(|has| has < needs.context);
-        (tools, short)
+        // It calls them all the same, but was not made for it.
+        let told_in_words = needs.tools && tier.tools == Some(false);
+        (short, told_in_words)
     };
     let best = server
         .tiers
@@ -45,12 +55,14 @@ pub(super) fn choose(client: &Client, server: &ClientServer, named: Option<&str>
     let Some(tier) = chosen else {
         return unknown(client, named);
     };
+    let context_tokens = tier
+        .context_tokens
+        .unwrap_or(needs.context.max(USUAL_CONTEXT));
     Choice {
         model: tier.id.to_string(),
-        context_tokens: tier
-            .context_tokens
-            .unwrap_or(needs.context.max(USUAL_CONTEXT)),
-        tools: tier.tools.unwrap_or(needs.tools),
+        context_tokens,
+        tools: tier.tools.is_some() || needs.tools,
+        answer_tokens: answer_tokens(context_tokens),
         reason: reason(client, tier, named.is_some()),
         warnings: warnings(client, tier),
     }
@@ -70,10 +82,12 @@ fn unknown(client: &Client, named: Option<&str>) -> Choice {
             vec!["no tier has a model yet: run `tierbar setup`, or choose models in Settings > Models".to_owned()],
         ),
     };
+    let context_tokens = needs.context.max(USUAL_CONTEXT);
     Choice {
         model: named.unwrap_or(USUAL).to_owned(),
-        context_tokens: needs.context.max(USUAL_CONTEXT),
+        context_tokens,
         tools: needs.tools,
+        answer_tokens: answer_tokens(context_tokens),
         reason,
         warnings,
     }
@@ -106,12 +120,13 @@ fn warnings(client: &Client, tier: &ClientTier) -> Vec<String> {
     let mut warnings = Vec::new();
     if needs.tools && tier.tools == Some(false) {
         warnings.push(format!(
-            "the model of {id} takes no tools, so it will refuse {name}'s requests: choose a model with tools in Settings > Models"
+            "the chat template of {id}'s model has no place for tools, so Tierbar tells the model of them in words, which works less well: \
+             for {name}, better choose a model with tools in Settings > Models"
         ));
     }
     if needs.tools && tier.tools.is_none() {
         warnings.push(format!(
-            "whether {id} takes tools is known only to what serves it"
+            "whether {id} takes tools is not known, and {name} needs them: try it first"
         ));
     }
     match tier.context_tokens {

@@ -139,7 +139,9 @@ ANTHROPIC_BASE_URL={base}
 ANTHROPIC_AUTH_TOKEN={key}
 ANTHROPIC_MODEL={model}
 ANTHROPIC_DEFAULT_HAIKU_MODEL={model}
-ANTHROPIC_SMALL_FAST_MODEL={model}",
+ANTHROPIC_SMALL_FAST_MODEL={model}
+CLAUDE_CODE_MAX_CONTEXT_TOKENS={context}
+CLAUDE_CODE_MAX_OUTPUT_TOKENS={answer}",
             },
             Setting {
                 when: Always,
@@ -157,7 +159,9 @@ ANTHROPIC_SMALL_FAST_MODEL={model}",
     "ANTHROPIC_AUTH_TOKEN": "{key}",
     "ANTHROPIC_MODEL": "{model}",
     "ANTHROPIC_DEFAULT_HAIKU_MODEL": "{model}",
-    "ANTHROPIC_SMALL_FAST_MODEL": "{model}"
+    "ANTHROPIC_SMALL_FAST_MODEL": "{model}",
+    "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "{context}",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "{answer}"
   }
 }"#,
             },
@@ -165,6 +169,7 @@ ANTHROPIC_SMALL_FAST_MODEL={model}",
         notes: &[
             "Use either of the two. The file holds for each session; the environment for this shell.",
             "Its small requests go to the same tier, since a 16 GB Mac holds one model at a time.",
+            "With the tier's context, it summarizes a long conversation in time; change both numbers with it.",
             "Its first prompt has some 20,000 tokens; `claude --tools Bash,Read,Edit,Write` needs about 3,400.",
         ],
     },
@@ -247,7 +252,7 @@ env_key = "TIERBAR_API_KEY""#,
       "name": "Tierbar",
       "options": { "baseURL": "{v1}", "apiKey": "{key}" },
       "models": {
-        "{model}": { "name": "{model}", "limit": { "context": {context}, "output": 4096 } }
+        "{model}": { "name": "{model}", "limit": { "context": {context}, "output": {answer} } }
       }
     }
   },

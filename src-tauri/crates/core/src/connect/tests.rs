@@ -38,7 +38,9 @@ fn each_client_has_an_id_settings_and_known_placeholders() {
             assert!(!settings.settings.is_empty(), "{}", client.id);
             let all: String = settings.settings.iter().map(|s| s.text.as_str()).collect();
             assert!(all.contains("heavy") || all.contains("export "), "{all}");
-            for name in ["base", "v1", "key", "model", "context", "tools", "embedder"] {
+            for name in [
+                "base", "v1", "key", "model", "context", "answer", "tools", "embedder",
+            ] {
                 assert!(
                     !all.contains(&format!("{{{name}}}")),
                     "{}: {all}",
@@ -129,13 +131,13 @@ fn an_agent_gets_the_tier_that_has_what_it_needs() {
             vec![toolless],
             "heavy",
             "heavy has a context",
-            Some("takes no tools, so it will refuse Claude Code's"),
+            Some("has no place for tools, so Tierbar tells the model of them in words"),
         ),
         (
             vec![tier("cloud", None, None)],
             "cloud",
             "cloud has a model",
-            Some("whether cloud takes tools"),
+            Some("whether cloud takes tools is not known"),
         ),
         (
             Vec::new(),
@@ -153,6 +155,10 @@ fn an_agent_gets_the_tier_that_has_what_it_needs() {
             Some(warning) => assert!(told.unwrap().contains(warning), "{told:?}"),
         }
     }
+    // A context that is too short is the worse of two.
+    let tiers = vec![fast.clone(), tier("heavy", Some(32_768), Some(false))];
+    let chosen = settings("claude-code", &server(tiers));
+    assert_eq!((chosen.model.as_str(), chosen.warnings.len()), ("heavy", 1));
     // A chat gets the middle tier, tools or not.
     let chat = settings("curl", &server(vec![fast, primary]));
     assert_eq!((chat.model.as_str(), chat.warnings.len()), ("primary", 0));
@@ -195,4 +201,44 @@ fn a_named_tier_and_a_key_are_used() {
             .iter()
             .any(|note| note.contains("tierbar key add claude-code"))
     );
+}
+
+#[test]
+fn agents_are_told_the_context_and_leave_room_in_it() {
+    let text = |id: &str, context: u32| {
+        let server = server(vec![tier("heavy", Some(context), Some(true))]);
+        settings(id, &server).settings.remove(0).text
+    };
+    let claude = text("claude-code", 32_768);
+    assert!(claude.contains(
+        "CLAUDE_CODE_MAX_CONTEXT_TOKENS=32768\nexport CLAUDE_CODE_MAX_OUTPUT_TOKENS=4096"
+    ));
+    let limits = |context: u32| {
+        let settings: serde_json::Value = serde_json::from_str(&text("opencode", context)).unwrap();
+        settings["provider"]["tierbar"]["models"]["heavy"]["limit"].clone()
+    };
+    assert_eq!(
+        limits(2048),
+        serde_json::json!({"context": 2048, "output": 512})
+    );
+    assert_eq!(
+        limits(65_536),
+        serde_json::json!({"context": 65_536, "output": 4096})
+    );
+}
+
+#[test]
+fn what_goes_to_one_place_stands_under_one_heading() {
+    let mut server = server(Vec::new());
+    server.embedder = TierId::new(TierId::EMBEDDER).ok();
+    server.key_required = true;
+    let webui = settings("open-webui", &server).settings;
+    assert_eq!(webui.len(), 1);
+    assert!(
+        webui[0]
+            .text
+            .contains("export ENABLE_OLLAMA_API=false\nexport RAG_EMBEDDING_ENGINE=openai\n")
+    );
+    // Files are written one by one.
+    assert_eq!(settings("codex", &server).settings.len(), 2);
 }

@@ -1,11 +1,13 @@
 //! Anthropic's fields, its beta's included.
 
-use super::{NOTHING, Table, harmless, honored, openai::WHO, refused};
+use super::{Field, NOTHING, TEMPERATURE, TOP_P, Table, harmless, honored, openai::WHO, refused};
+
+const SOURCE: &str = "Anthropic, by its Python package 2.14.0";
 
 /// `POST /v1/messages`.
 pub const MESSAGES: Table = Table {
     title: "`/v1/messages`",
-    source: "Anthropic, by its Python package 0.121.0 (2026-08-07)",
+    source: SOURCE,
     fields: &[
         honored("max_tokens", "9", ""),
         honored(
@@ -14,10 +16,13 @@ pub const MESSAGES: Table = Table {
             "",
         ),
         honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
-        harmless(
-            "cache_control",
-            r#"{"type": "ephemeral"}"#,
-            "prompts are cached by what they begin with",
+        BILLING,
+        CACHE_CONTROL,
+        refused(
+            "compaction",
+            r#"{"type": "enabled"}"#,
+            NOTHING,
+            "summarize the conversation in the client, or with POST /v1/responses/compact",
         ),
         refused(
             "container",
@@ -25,11 +30,7 @@ pub const MESSAGES: Table = Table {
             NOTHING,
             "leave it out: no tool runs on the server",
         ),
-        harmless(
-            "context_management",
-            r#"{"edits": [{"type": "clear_thinking_20251015"}]}"#,
-            "a conversation is read whole, and one that is too long is refused",
-        ),
+        CONTEXT_MANAGEMENT,
         harmless(
             "diagnostics",
             r#"{"a": 1}"#,
@@ -46,12 +47,7 @@ pub const MESSAGES: Table = Table {
             r#""us""#,
             "it says where Anthropic's servers compute",
         ),
-        refused(
-            "mcp_servers",
-            r#"[{"type": "url", "url": "http://a", "name": "a"}]"#,
-            NOTHING,
-            "connect to them in the client, and send their tools in `tools`",
-        ),
+        MCP_SERVERS,
         harmless("metadata", r#"{"user_id": "me"}"#, WHO),
         honored(
             "output_config",
@@ -68,11 +64,11 @@ pub const MESSAGES: Table = Table {
         honored("stop_sequences", r#"["end"]"#, ""),
         honored("stream", "true", ""),
         honored("system", r#""Be brief.""#, ""),
-        honored("temperature", "0.5", ""),
+        TEMPERATURE,
         honored(
             "thinking",
             r#"{"type": "enabled", "budget_tokens": 1024}"#,
-            "`type` and `budget_tokens`",
+            "`type` (`between_tools` as `adaptive`) and `budget_tokens`",
         ),
         honored("tool_choice", r#"{"type": "any"}"#, ""),
         honored(
@@ -81,7 +77,7 @@ pub const MESSAGES: Table = Table {
             "those with an `input_schema`; those that Anthropic's servers run are left out, others are `400`",
         ),
         honored("top_k", "3", ""),
-        honored("top_p", "0.5", ""),
+        TOP_P,
         refused(
             "thread",
             r#"{"id": "a"}"#,
@@ -90,3 +86,67 @@ pub const MESSAGES: Table = Table {
         ),
     ],
 };
+
+/// `POST /v1/messages/count_tokens`.
+pub const COUNT_TOKENS: Table = Table {
+    title: "`/v1/messages/count_tokens`",
+    source: SOURCE,
+    fields: &[
+        honored(
+            "messages",
+            r#"[{"role": "user", "content": "Hello, you"}]"#,
+            "",
+        ),
+        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        BILLING,
+        CACHE_CONTROL,
+        harmless(
+            "compaction",
+            r#"{"type": "enabled"}"#,
+            "what is counted is the conversation as it is sent",
+        ),
+        CONTEXT_MANAGEMENT,
+        MCP_SERVERS,
+        honored(
+            "output_config",
+            r#"{"effort": "high"}"#,
+            "`effort`, which some chat templates write down",
+        ),
+        honored(
+            "output_format",
+            r#"{"type": "json_schema", "schema": {"type": "object"}}"#,
+            "the older `output_config.format`",
+        ),
+        harmless("speed", r#""fast""#, "it only speeds up an answer"),
+        honored("system", r#""Be brief.""#, ""),
+        honored(
+            "thinking",
+            r#"{"type": "enabled", "budget_tokens": 1024}"#,
+            "`type`, which some chat templates write down",
+        ),
+        honored("tool_choice", r#"{"type": "any"}"#, ""),
+        honored(
+            "tools",
+            r#"[{"name": "look", "input_schema": {"type": "object"}}]"#,
+            "those with an `input_schema`",
+        ),
+    ],
+};
+
+const BILLING: Field = harmless("billing_policy", r#"{"a": 1}"#, "nothing is charged");
+const CACHE_CONTROL: Field = harmless(
+    "cache_control",
+    r#"{"type": "ephemeral"}"#,
+    "prompts are cached by what they begin with",
+);
+const CONTEXT_MANAGEMENT: Field = harmless(
+    "context_management",
+    r#"{"edits": [{"type": "clear_thinking_20251015"}]}"#,
+    "a conversation is read whole, and one that is too long is refused",
+);
+const MCP_SERVERS: Field = refused(
+    "mcp_servers",
+    r#"[{"type": "url", "url": "http://a", "name": "a"}]"#,
+    NOTHING,
+    "connect to them in the client, and send their tools in `tools`",
+);

@@ -1,6 +1,9 @@
 //! Ollama's fields.
 
-use super::{Field, NOTHING, Table, harmless, honored, refused};
+use super::{
+    EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, NOTHING, PRESENCE_PENALTY, TEMPERATURE,
+    TOP_P, TYPICAL_P, Table, harmless, honored, number, refused, word,
+};
 
 const SOURCE: &str = "Ollama's `api/types.go` (2026-08-21)";
 
@@ -9,9 +12,9 @@ const STREAM: Field = honored("stream", "false", "");
 const FORMAT: Field = honored("format", r#""json""#, "`json` or a JSON schema");
 const KEEP_ALIVE: Field = honored("keep_alive", r#""5m""#, "");
 const OPTIONS: Field = honored("options", r#"{"temperature": 0.5}"#, "as below");
-const THINK: Field = honored("think", "true", "a flag, or an effort");
+const THINK: Field = word(honored("think", "true", "or a flag"), EFFORTS);
 const LOGPROBS: Field = honored("logprobs", "true", "");
-const TOP_LOGPROBS: Field = honored("top_logprobs", "2", "with `logprobs`");
+const TOP_LOGPROBS: Field = number("top_logprobs", "2", 0.0, 100.0, "with `logprobs`");
 const TRUNCATE: Field = harmless(
     "truncate",
     "true",
@@ -111,15 +114,15 @@ pub const OLLAMA_OPTIONS: Table = Table {
     source: SOURCE,
     fields: &[
         honored("num_predict", "9", ""),
-        honored("temperature", "0.5", ""),
+        TEMPERATURE,
         honored("top_k", "3", ""),
-        honored("top_p", "0.5", ""),
-        honored("min_p", "0.2", ""),
-        honored("typical_p", "0.5", ""),
+        TOP_P,
+        MIN_P,
+        TYPICAL_P,
         honored("repeat_penalty", "1.1", ""),
         honored("repeat_last_n", "32", ""),
-        honored("presence_penalty", "0.5", ""),
-        honored("frequency_penalty", "0.5", ""),
+        PRESENCE_PENALTY,
+        FREQUENCY_PENALTY,
         honored("seed", "7", ""),
         honored("stop", r#"["end"]"#, ""),
         honored("mirostat", "2", "older"),
@@ -137,6 +140,38 @@ pub const OLLAMA_OPTIONS: Table = Table {
         harmless("main_gpu", "0", AT_LOAD),
         harmless("use_mmap", "true", AT_LOAD),
         harmless("num_thread", "2", AT_LOAD),
+    ],
+};
+
+const AS_OPTION: &str = "as in `options`";
+
+/// What clients of OpenAI's send to chats and completions of Ollama's, too.
+pub const OLLAMA_ADDITIONS: Table = Table {
+    title: "Additions to `/api/chat` and `/api/generate`",
+    source: "OpenAI's names, which some clients send here",
+    fields: &[
+        honored("tool_choice", r#""none""#, "of `/api/chat`"),
+        honored("parallel_tool_calls", "false", "of `/api/chat`"),
+        honored("max_tokens", "9", "as `num_predict` in `options`"),
+        Field {
+            effect: Effect::Honored(AS_OPTION),
+            ..TEMPERATURE
+        },
+        honored("top_k", "3", AS_OPTION),
+        Field {
+            effect: Effect::Honored(AS_OPTION),
+            ..TOP_P
+        },
+        Field {
+            effect: Effect::Honored(AS_OPTION),
+            ..PRESENCE_PENALTY
+        },
+        Field {
+            effect: Effect::Honored(AS_OPTION),
+            ..FREQUENCY_PENALTY
+        },
+        honored("seed", "7", AS_OPTION),
+        honored("stop", r#"["end"]"#, AS_OPTION),
     ],
 };
 

@@ -1,8 +1,11 @@
 //! OpenAI's fields.
 
-use super::{NOTHING, Table, harmless, honored, refused};
+use super::{
+    EFFORTS, FREQUENCY_PENALTY, Field, NOTHING, PRESENCE_PENALTY, TEMPERATURE, TOP_P, Table,
+    harmless, honored, number, refused, word,
+};
 
-const SOURCE: &str = "OpenAI, by its Python package 3.3.1 (2026-08-21)";
+const SOURCE: &str = "OpenAI, by its Python package 3.57.0";
 
 /// `POST /v1/chat/completions`.
 pub const CHAT: Table = Table {
@@ -17,7 +20,7 @@ pub const CHAT: Table = Table {
             NOTHING,
             ONLY_TEXT,
         ),
-        honored("frequency_penalty", "0.5", ""),
+        FREQUENCY_PENALTY,
         honored("function_call", r#"{"name": "look"}"#, "as `tool_choice`"),
         honored("functions", r#"[{"name": "look"}]"#, "as `tools`"),
         honored("logit_bias", r#"{"7": 1}"#, "also as pairs, `[[7, 1]]`"),
@@ -39,14 +42,17 @@ pub const CHAT: Table = Table {
             r#"{"type": "content", "content": "Hello"}"#,
             "it only speeds up an answer",
         ),
-        honored("presence_penalty", "0.5", ""),
+        PRESENCE_PENALTY,
         harmless("prompt_cache_key", r#""a""#, CACHED),
         harmless("prompt_cache_options", r#"{"mode": "explicit"}"#, CACHED),
         harmless("prompt_cache_retention", r#""24h""#, CACHED),
-        honored(
-            "reasoning_effort",
-            r#""high""#,
-            "turns thinking on, and is passed to the chat template",
+        word(
+            honored(
+                "reasoning_effort",
+                r#""high""#,
+                "turns thinking on, and is passed to the chat template",
+            ),
+            EFFORTS,
         ),
         honored("response_format", r#"{"type": "json_object"}"#, ""),
         harmless("safety_identifier", r#""me""#, WHO),
@@ -60,20 +66,29 @@ pub const CHAT: Table = Table {
             r#"{"include_usage": true}"#,
             "`include_usage`; `include_obfuscation` only pads a stream",
         ),
-        honored("temperature", "0.5", ""),
+        TEMPERATURE,
         honored("tool_choice", r#""none""#, ""),
         honored(
             "tools",
             r#"[{"type": "function", "function": {"name": "look"}}]"#,
             "functions; told in words where the chat template has no place for them",
         ),
-        honored("top_logprobs", "3", "up to 100"),
-        honored("top_p", "0.5", ""),
+        number(
+            "top_logprobs",
+            "3",
+            0.0,
+            100.0,
+            "only with `logprobs`; otherwise `400`",
+        ),
+        TOP_P,
         harmless("user", r#""me""#, WHO),
-        honored(
-            "verbosity",
-            r#""low""#,
-            "passed to the chat template, since models know it by that",
+        word(
+            honored(
+                "verbosity",
+                r#""low""#,
+                "passed to the chat template, since models know it by that",
+            ),
+            &["low", "medium", "high"],
         ),
         refused(
             "web_search_options",
@@ -101,12 +116,12 @@ pub const COMPLETIONS: Table = Table {
             "true",
             "with `logprobs`, also the prompt's log probabilities",
         ),
-        honored("frequency_penalty", "0.5", ""),
+        FREQUENCY_PENALTY,
         honored("logit_bias", r#"{"7": 1}"#, "also as pairs, `[[7, 1]]`"),
         honored("logprobs", "1", "up to 100"),
         honored("max_tokens", "9", ""),
         honored("n", "2", "up to 16"),
-        honored("presence_penalty", "0.5", ""),
+        PRESENCE_PENALTY,
         honored("seed", "7", ""),
         honored("stop", r#"["end"]"#, "up to 64 strings"),
         honored("stream", "true", ""),
@@ -121,8 +136,8 @@ pub const COMPLETIONS: Table = Table {
             NOTHING,
             "write the model's own tokens for filling in into `prompt`",
         ),
-        honored("temperature", "0.5", ""),
-        honored("top_p", "0.5", ""),
+        TEMPERATURE,
+        TOP_P,
         harmless("user", r#""me""#, WHO),
     ],
 };
@@ -149,6 +164,11 @@ pub const RESPONSES: Table = Table {
     title: "`/v1/responses`",
     source: SOURCE,
     fields: &[
+        harmless(
+            "access_programs",
+            r#"{"a": 1}"#,
+            "it says what OpenAI grants an account",
+        ),
         refused(
             "background",
             "true",
@@ -156,20 +176,21 @@ pub const RESPONSES: Table = Table {
             "leave it out, and read the answer as a stream",
         ),
         harmless(
+            "background_options",
+            r#"{"a": 1}"#,
+            "it is for `background`, which is refused",
+        ),
+        harmless(
             "context_management",
             r#"[{"type": "compaction"}]"#,
             "a conversation is read whole, and one that is too long is refused",
         ),
-        refused(
-            "conversation",
-            r#""conv_1""#,
-            NOTHING,
-            "send the whole conversation in `input`",
-        ),
+        CONVERSATION,
+        IMAGE,
         honored(
             "include",
             r#"["message.output_text.logprobs"]"#,
-            "`message.output_text.logprobs`; the others are of tools that run elsewhere",
+            "`message.output_text.logprobs`; the other published ones are of tools that run elsewhere, and unpublished ones are `400`",
         ),
         honored("input", r#""Hello, you""#, ""),
         honored("instructions", r#""Be brief.""#, ""),
@@ -183,12 +204,7 @@ pub const RESPONSES: Table = Table {
         honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
         refused("moderation", r#"{"model": "omni"}"#, NOTHING, NO_MODERATION),
         honored("parallel_tool_calls", "false", ""),
-        refused(
-            "previous_response_id",
-            r#""resp_1""#,
-            NOTHING,
-            "send the whole conversation in `input`, with the `output` of the responses before",
-        ),
+        PREVIOUS,
         refused(
             "prompt",
             r#"{"id": "pmpt_1"}"#,
@@ -212,7 +228,7 @@ pub const RESPONSES: Table = Table {
             r#"{"include_obfuscation": true}"#,
             "it only pads a stream",
         ),
-        honored("temperature", "0.5", ""),
+        TEMPERATURE,
         honored(
             "text",
             r#"{"format": {"type": "json_object"}}"#,
@@ -224,17 +240,104 @@ pub const RESPONSES: Table = Table {
             r#"[{"type": "function", "name": "look", "parameters": {}}]"#,
             "functions; others, which nothing here runs, are listed in `tierbar.left_out`",
         ),
-        honored("top_logprobs", "3", ""),
-        honored("top_p", "0.5", ""),
-        harmless(
-            "truncation",
-            r#""auto""#,
-            "a prompt that is too long is refused, and never cut",
+        number("top_logprobs", "3", 0.0, 100.0, ""),
+        TOP_P,
+        word(
+            harmless(
+                "truncation",
+                r#""auto""#,
+                "a prompt that is too long is refused, and never cut",
+            ),
+            TRUNCATIONS,
         ),
         harmless("user", r#""me""#, WHO),
     ],
 };
 
+/// `POST /v1/responses/input_tokens`.
+pub const INPUT_TOKENS: Table = Table {
+    title: "`/v1/responses/input_tokens`",
+    source: SOURCE,
+    fields: &[
+        CONVERSATION,
+        honored("input", r#""Hello, you""#, ""),
+        honored("instructions", r#""Be brief.""#, ""),
+        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        harmless("parallel_tool_calls", "false", IN_NO_PROMPT),
+        refused(
+            "personality",
+            r#""friendly""#,
+            NOTHING,
+            "describe it in `instructions`",
+        ),
+        PREVIOUS,
+        honored(
+            "reasoning",
+            r#"{"effort": "high"}"#,
+            "`effort`, which some chat templates write down",
+        ),
+        honored(
+            "text",
+            r#"{"format": {"type": "json_object"}}"#,
+            "`verbosity`, which some chat templates write down",
+        ),
+        honored("tool_choice", r#""none""#, ""),
+        honored(
+            "tools",
+            r#"[{"type": "function", "name": "look", "parameters": {}}]"#,
+            "functions; others are left out",
+        ),
+        word(
+            harmless("truncation", r#""auto""#, "nothing is cut"),
+            TRUNCATIONS,
+        ),
+    ],
+};
+
+/// `POST /v1/responses/compact`.
+pub const COMPACT: Table = Table {
+    title: "`/v1/responses/compact`",
+    source: SOURCE,
+    fields: &[
+        IMAGE,
+        honored("input", r#""Hello, you""#, ""),
+        honored(
+            "instructions",
+            r#""Be brief.""#,
+            "counted, and not summarized: send them again with the next request",
+        ),
+        honored(
+            "model",
+            r#""fast""#,
+            "what writes the summary: a tier, a chain, a model or `auto`",
+        ),
+        PREVIOUS,
+        harmless("prompt_cache_key", r#""a""#, CACHED),
+        harmless("prompt_cache_options", r#"{"mode": "explicit"}"#, CACHED),
+        harmless("prompt_cache_retention", r#""24h""#, CACHED),
+        harmless("service_tier", r#""flex""#, "there is one"),
+    ],
+};
+
+const CONVERSATION: Field = refused(
+    "conversation",
+    r#""conv_1""#,
+    NOTHING,
+    "send the whole conversation in `input`",
+);
+const PREVIOUS: Field = refused(
+    "previous_response_id",
+    r#""resp_1""#,
+    NOTHING,
+    "send the whole conversation in `input`, with the `output` of the responses before",
+);
+const IMAGE: Field = harmless(
+    "image",
+    r#"{"context_compression": "enabled"}"#,
+    "the projector says how images are read",
+);
+const TRUNCATIONS: &[&str] = &["auto", "disabled"];
+const IN_NO_PROMPT: &str = "no prompt has it";
 const ONLY_TEXT: &str = "leave it out: answers are text";
 const NO_MODERATION: &str = "moderate the text in the client, or with a request of its own";
 const CACHED: &str = "prompts are cached by what they begin with";

@@ -1,6 +1,6 @@
 //! What vLLM and llama-server add to OpenAI's fields.
 
-use super::{NOTHING, Table, harmless, honored, refused};
+use super::{EFFORTS, MIN_P, NOTHING, TYPICAL_P, Table, harmless, honored, number, refused, word};
 
 const SAMPLING: &str = "leave it out: sampling is by the fields that the documentation lists";
 const SOURCE: &str = "vLLM's protocol (2025-08) and llama-server's parameters (2026-02)";
@@ -12,11 +12,11 @@ pub const GENERATION_ADDITIONS: Table = Table {
     fields: &[
         // Sampling.
         honored("top_k", "3", ""),
-        honored("min_p", "0.2", ""),
-        honored("typical_p", "0.5", ""),
+        MIN_P,
+        TYPICAL_P,
         honored("top_n_sigma", "1", ""),
-        honored("xtc_probability", "0.5", ""),
-        honored("xtc_threshold", "0.2", ""),
+        number("xtc_probability", "0.5", 0.0, 1.0, ""),
+        number("xtc_threshold", "0.2", 0.0, 1.0, ""),
         honored("dynatemp_range", "0.5", ""),
         honored("dynatemp_exponent", "2", ""),
         honored("mirostat", "2", ""),
@@ -226,7 +226,7 @@ pub const CHAT_ADDITIONS: Table = Table {
     source: SOURCE,
     fields: &[
         honored("keep_alive", r#""5m""#, "Ollama's"),
-        honored("think", "true", "Ollama's"),
+        word(honored("think", "true", "or a flag, as Ollama's"), EFFORTS),
         honored(
             "reasoning",
             r#"{"effort": "high"}"#,
@@ -298,6 +298,23 @@ pub const CHAT_ADDITIONS: Table = Table {
     ],
 };
 
+/// `reasoning` of a chat.
+pub const REASONING: Table = Table {
+    title: "`reasoning` of `/v1/chat/completions`",
+    source: "OpenRouter's API reference (2026-11)",
+    fields: &[
+        word(honored("effort", r#""high""#, ""), EFFORTS),
+        honored("enabled", "true", ""),
+        honored("max_tokens", "9", ""),
+        refused(
+            "exclude",
+            "true",
+            NOTHING,
+            "leave it out, and leave `reasoning_content` unread",
+        ),
+    ],
+};
+
 /// Of completions.
 pub const COMPLETION_ADDITIONS: Table = Table {
     title: "Additions to completions",
@@ -322,5 +339,35 @@ pub const COMPLETION_ADDITIONS: Table = Table {
             NOTHING,
             "send the prompt as a text or as token ids",
         ),
+    ],
+};
+
+const UNCUT: &str = "nothing is cut: a document that is too long is refused";
+
+/// `POST /v1/rerank`.
+pub const RERANK: Table = Table {
+    title: "`/v1/rerank`",
+    source: "Jina's and Cohere's API references (2026-11)",
+    fields: &[
+        honored("model", r#""reranker""#, "a tier, a model or `auto`"),
+        honored("query", r#""Hello""#, ""),
+        honored(
+            "documents",
+            r#"["Hello", {"text": "you"}]"#,
+            "texts, and objects with a `text`; up to 2048",
+        ),
+        honored("top_n", "3", ""),
+        honored("return_documents", "true", ""),
+        honored("keep_alive", r#""5m""#, "Ollama's"),
+        refused(
+            "rank_fields",
+            r#"["title"]"#,
+            NOTHING,
+            "send what is to be ranked as the `text` of each document",
+        ),
+        harmless("max_tokens_per_doc", "512", UNCUT),
+        harmless("max_chunks_per_doc", "2", UNCUT),
+        harmless("truncation", "true", UNCUT),
+        harmless("priority", "1", "requests are answered in order"),
     ],
 };

@@ -4,6 +4,7 @@ mod call_ids;
 
 use super::{
     Token,
+    constraint::with_forms,
     model::Model,
     shim::{c_string, on_deep_stack, take, taken},
 };
@@ -191,11 +192,14 @@ impl ChatTemplate {
     }
 
     /// Renders a request: a JSON object with `messages` and, if given, `tools`, `tool_choice`, `parallel_tool_calls`,
-    /// `generic_tools` (the messages describe the tools), `json_schema`, `enable_thinking` and `chat_template_kwargs`.
+    /// `generic_tools` (the messages describe the tools), `held_tools` (the tools with the schemas that calls are held to),
+    /// `json_schema` (beside tools, only in the generic form), `forms` (parts of the grammar by the constants that stand for them in
+    /// these schemas), `enable_thinking` and `chat_template_kwargs`.
     ///
     /// # Errors
     /// `BadRequest` with the template's own message, or if it exceeds the shim's limits.
     pub(crate) fn apply(&self, request: &Value) -> Result<Prompt, Error> {
+        let forms = request["forms"].as_object();
         let request = if self.short_call_ids {
             let mut request = request.clone();
             call_ids::shorten(&mut request["messages"]);
@@ -206,6 +210,9 @@ impl ChatTemplate {
         let rendered = on_deep_stack(|| self.render(&request))?;
         let mut prompt: Prompt = serde_json::from_str(&rendered)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
+        if let Some(forms) = forms {
+            prompt.grammar = with_forms(prompt.grammar, forms);
+        }
         let markers = self.written_markers.iter().cloned();
         prompt.stops.extend(markers);
         Ok(prompt)

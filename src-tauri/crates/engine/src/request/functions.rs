@@ -20,6 +20,13 @@ pub(super) fn tools(
         None | Some(Value::Null) => None,
         Some(mode @ Value::String(_)) => Some(mode.clone()),
         Some(one) if one["name"].is_string() => {
+            let name = &one["name"];
+            if !functions.iter().any(|function| function["name"] == *name) {
+                return Err(bad(format!(
+                    "`function_call` names {name}, which is not among the `functions`"
+                ))
+                .hint("name one of the `functions`"));
+            }
             Some(json!({"type": "function", "function": {"name": one["name"]}}))
         }
         Some(_) => {
@@ -82,6 +89,11 @@ mod tests {
         for (functions, choice) in [(json!({}), Value::Null), (json!([]), json!(7))] {
             assert!(super::tools(&functions, Some(&choice)).is_err());
         }
+        let error = super::tools(&json!([look]), Some(&json!({"name": "gone"}))).unwrap_err();
+        assert!(
+            error.message.starts_with("`function_call` names \"gone\""),
+            "{error}"
+        );
 
         let call = json!({"name": "look", "arguments": "{}"});
         let mut conversation = [

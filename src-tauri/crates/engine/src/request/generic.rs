@@ -12,7 +12,8 @@ pub(super) fn has_calls(messages: &[Value]) -> bool {
 }
 
 /// Returns the messages with the functions, calls and results as text.
-pub(super) fn rewrite(messages: &[Value], tools: &Tools) -> Vec<Value> {
+/// `form`: the JSON schema of an answer that is no call.
+pub(super) fn rewrite(messages: &[Value], tools: &Tools, form: Option<&Value>) -> Vec<Value> {
     let mut rewritten: Vec<Value> = Vec::with_capacity(messages.len() + 1);
     let mut after_result = false;
     for message in messages {
@@ -31,7 +32,7 @@ pub(super) fn rewrite(messages: &[Value], tools: &Tools) -> Vec<Value> {
         }
     }
     if tools.may_be_called() {
-        let words = json!(instructions(tools));
+        let words = json!(instructions(tools, form));
         match rewritten.first_mut() {
             Some(first) if matches!(first["role"].as_str(), Some("system" | "developer")) => {
                 append(first, &words);
@@ -42,7 +43,7 @@ pub(super) fn rewrite(messages: &[Value], tools: &Tools) -> Vec<Value> {
     rewritten
 }
 
-fn instructions(tools: &Tools) -> String {
+fn instructions(tools: &Tools, form: Option<&Value>) -> String {
     let mut words = "You can call these functions:\n".to_owned();
     for tool in &tools.offered {
         let function = &tool["function"];
@@ -62,6 +63,10 @@ fn instructions(tools: &Tools) -> String {
         (_, false) => "To call a function, answer with one call in this form:",
     };
     words += "\n<tool_call>{\"name\": \"…\", \"arguments\": {…}}</tool_call>";
+    if let Some(form) = form {
+        words += "\nOtherwise, answer only with JSON that follows this schema:\n";
+        words += &shorter(form).to_string();
+    }
     words
 }
 
@@ -162,7 +167,11 @@ mod tests {
     fn functions_are_described_in_the_system_message() {
         let question = json!({"role": "user", "content": "Hi"});
         let line = r#"{"name":"look","parameters":{"type":"object","properties":{"title":{"type":"string"}}}}"#;
-        let alone = rewrite(std::slice::from_ref(&question), &tools("required", false));
+        let alone = rewrite(
+            std::slice::from_ref(&question),
+            &tools("required", false),
+            None,
+        );
         assert_eq!(
             (&alone[0]["role"], &alone[1]),
             (&json!("system"), &question)
@@ -175,7 +184,7 @@ mod tests {
             json!([{"type": "text", "text": "Be brief."}]),
         ] {
             let system = json!({"role": "developer", "content": system});
-            let both = rewrite(&[system, question.clone()], &tools("auto", true));
+            let both = rewrite(&[system, question.clone()], &tools("auto", true), None);
             assert_eq!(both.len(), 2);
             let words = both[0]["content"].to_string();
             assert!(
@@ -183,8 +192,15 @@ mod tests {
                 "{words}"
             );
         }
-        let none = rewrite(std::slice::from_ref(&question), &tools("none", true));
-        assert_eq!(none, [question]);
+        let none = rewrite(std::slice::from_ref(&question), &tools("none", true), None);
+        assert_eq!(none, std::slice::from_ref(&question));
+        let form = json!({"type": "object", "title": "Answer"});
+        let both = rewrite(&[question], &tools("auto", false), Some(&form));
+        let words = both[0]["content"].as_str().unwrap();
+        assert!(
+            words.ends_with("follows this schema:\n{\"type\":\"object\"}"),
+            "{words}"
+        );
     }
 
     #[test]
@@ -201,7 +217,7 @@ mod tests {
             json!({"role": "tool", "content": "a"}),
         ];
         assert!(has_calls(&messages) && !has_calls(&messages[..1]));
-        let rewritten = rewrite(&messages, &Tools::read(&[], None, None).unwrap());
+        let rewritten = rewrite(&messages, &Tools::read(&[], None, None).unwrap(), None);
         let roles: Vec<_> = rewritten.iter().map(|message| &message["role"]).collect();
         assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
         let called = |name: &str| {

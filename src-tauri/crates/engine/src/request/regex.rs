@@ -5,9 +5,10 @@ use regex_syntax::{
         Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet,
         ClassSetItem, parse::ParserBuilder,
     },
-    hir::{Class, ClassUnicode, Hir, HirKind, Look, translate::Translator},
+    hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look, translate::Translator},
 };
-use std::fmt::Write as _;
+use serde_json::Value;
+use std::{fmt::Write as _, slice};
 
 /// llama.cpp's limit.
 const MOST_REPEATS: u32 = 2000;
@@ -18,6 +19,52 @@ const MOST_RANGES: usize = 300;
 /// # Errors
 /// What of the pattern cannot be followed.
 pub(super) fn grammar(pattern: &str) -> Result<String, String> {
+    let mut grammar = "root ::= ".to_owned();
+    write(&parse(pattern)?, true, true, false, &mut grammar)?;
+    Ok(grammar)
+}
+
+/// Returns a grammar of the JSON strings that have a match of the pattern, as a schema's `pattern` means it, and at least `fewest`
+/// and at most `most` characters.
+///
+/// # Errors
+/// What of the pattern cannot be followed.
+pub(super) fn json_string(pattern: &str, fewest: u32, most: Option<u32>) -> Result<String, String> {
+    let parsed = limit(parse(pattern)?, fewest, most)?;
+    let mut grammar = format!("{QUOTE} ");
+    write_search(&parsed, &mut grammar)?;
+    append(&mut grammar, format_args!(" {QUOTE}"));
+    Ok(grammar)
+}
+
+const QUOTE: &str = "\"\\\"\"";
+/// A character of a JSON string.
+const CHARACTER: &str = r#"([^"\\\x7F\x00-\x1F] | [\\] ["\\bfnrt])"#;
+
+/// Returns a grammar of the JSON strings of at least `fewest` and at most `most` characters, which may be more than llama.cpp repeats.
+pub(super) fn json_text(fewest: u32, most: u32) -> String {
+    format!("{QUOTE} ({}) {QUOTE}", characters(fewest, most))
+}
+
+fn characters(fewest: u32, most: u32) -> String {
+    if most <= MOST_REPEATS {
+        return format!("{CHARACTER}{{{fewest},{most}}}");
+    }
+    let shorter = format!(
+        "{CHARACTER}{{{},{}}}",
+        fewest.min(MOST_REPEATS - 1),
+        MOST_REPEATS - 1
+    );
+    let rest = characters(fewest.saturating_sub(MOST_REPEATS), most - MOST_REPEATS);
+    let longer = format!("{CHARACTER}{{{MOST_REPEATS}}} ({rest})");
+    if fewest < MOST_REPEATS {
+        format!("{shorter} | {longer}")
+    } else {
+        longer
+    }
+}
+
+fn parse(pattern: &str) -> Result<Hir, String> {
     let tree = ParserBuilder::new()
         .nest_limit(DEEPEST)
         .build()
@@ -25,10 +72,141 @@ pub(super) fn grammar(pattern: &str) -> Result<String, String> {
     let mut tree = tree.map_err(|error| error.kind().to_string())?;
     narrow(&mut tree);
     let parsed = Translator::new().translate(pattern, &tree);
-    let parsed = parsed.map_err(|error| error.kind().to_string())?;
-    let mut grammar = "root ::= ".to_owned();
-    write(&parsed, true, true, &mut grammar)?;
-    Ok(grammar)
+    parsed.map_err(|error| error.kind().to_string())
+}
+
+/// Has what a pattern finds have so many characters.
+fn limit(parsed: Hir, fewest: u32, most: Option<u32>) -> Result<Hir, String> {
+    if fewest == 0 && most.is_none() {
+        return Ok(parsed);
+    }
+    let refused = || Err("it cannot be combined with a length".to_owned());
+    let parts = match parsed.kind() {
+        HirKind::Concat(parts) => parts,
+        _ => slice::from_ref(&parsed),
+    };
+    let (start, middle, end) = match parts {
+        [start, middle @ .., end] if is_look(start, Look::Start) && is_look(end, Look::End) => {
+            (start, middle, end)
+        }
+        _ => {
+            let (shortest, _) = length(&parsed);
+            return match most {
+                None if shortest >= fewest => Ok(parsed),
+                _ => refused(),
+            };
+        }
+    };
+    if let [one] = middle
+        && let HirKind::Repetition(repetition) = one.kind()
+        && length(&repetition.sub) == (1, Some(1))
+    {
+        let mut limited = repetition.clone();
+        limited.min = limited.min.max(fewest);
+        limited.max = [limited.max, most].into_iter().flatten().min();
+        if limited.max.is_some_and(|max| max < limited.min) {
+            return Err("no text has its form and its length".to_owned());
+        }
+        let parts = vec![start.clone(), Hir::repetition(limited), end.clone()];
+        return Ok(Hir::concat(parts));
+    }
+    let (shortest, longest) = length(&Hir::concat(middle.to_vec()));
+    let fits = most.is_none_or(|most| longest.is_some_and(|longest| longest <= most));
+    if shortest >= fewest && fits {
+        Ok(parsed)
+    } else {
+        refused()
+    }
+}
+
+/// The fewest and the most characters of a match; no most if there is none.
+fn length(hir: &Hir) -> (u32, Option<u32>) {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => (0, Some(0)),
+        HirKind::Literal(literal) => {
+            let count = String::from_utf8_lossy(&literal.0).chars().count();
+            let count = u32::try_from(count).ok();
+            (count.unwrap_or(0), count)
+        }
+        HirKind::Class(_) => (1, Some(1)),
+        HirKind::Repetition(repetition) => {
+            let (shortest, longest) = length(&repetition.sub);
+            let most = longest.zip(repetition.max);
+            (
+                shortest.saturating_mul(repetition.min),
+                most.and_then(|(longest, max)| longest.checked_mul(max)),
+            )
+        }
+        HirKind::Capture(capture) => length(&capture.sub),
+        HirKind::Concat(parts) => {
+            parts
+                .iter()
+                .map(length)
+                .fold((0, Some(0_u32)), |(shortest, longest), (least, most)| {
+                    let both = longest.zip(most);
+                    (
+                        shortest.saturating_add(least),
+                        both.and_then(|(longest, most)| longest.checked_add(most)),
+                    )
+                })
+        }
+        HirKind::Alternation(ways) => {
+            let lengths: Vec<_> = ways.iter().map(length).collect();
+            let shortest = lengths.iter().map(|(shortest, _)| *shortest).min();
+            let longest: Option<Vec<_>> = lengths.iter().map(|(_, longest)| *longest).collect();
+            (
+                shortest.unwrap_or(0),
+                longest.and_then(|all| all.into_iter().max()),
+            )
+        }
+    }
+}
+
+fn is_look(hir: &Hir, look: Look) -> bool {
+    matches!(hir.kind(), HirKind::Look(found) if *found == look)
+}
+
+/// Writes a match with any text around it, but where it is anchored.
+fn write_search(hir: &Hir, out: &mut String) -> Result<(), String> {
+    match hir.kind() {
+        HirKind::Alternation(ways) => {
+            out.push('(');
+            for (at, way) in ways.iter().enumerate() {
+                if at > 0 {
+                    out.push_str(" | ");
+                }
+                write_search(way, out)?;
+            }
+            out.push(')');
+            Ok(())
+        }
+        HirKind::Capture(capture) => write_search(&capture.sub, out),
+        HirKind::Concat(parts) => write_found(parts, out),
+        _ => write_found(slice::from_ref(hir), out),
+    }
+}
+
+fn write_found(parts: &[Hir], out: &mut String) -> Result<(), String> {
+    let starts = parts.iter().take_while(|part| is_look(part, Look::Start));
+    let rest = parts.get(starts.count()..).unwrap_or_default();
+    let ends = rest
+        .iter()
+        .rev()
+        .take_while(|part| is_look(part, Look::End));
+    let middle = &rest[..rest.len() - ends.count()];
+    if rest.len() == parts.len() {
+        append(out, format_args!("{CHARACTER}* "));
+    }
+    for part in middle {
+        write(part, false, false, true, out)?;
+        out.push(' ');
+    }
+    if middle.len() == rest.len() {
+        append(out, format_args!("{CHARACTER}*"));
+    } else {
+        out.push_str("\"\"");
+    }
+    Ok(())
 }
 
 /// Has `\w`, `\d` and `\s` mean ASCII: in all scripts, they have hundreds of ranges, and who writes `\d` means a digit from 0 to 9.
@@ -101,15 +279,25 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// `begins`, `ends`: whether it is at the start or at the end of the text, where an anchor says nothing.
-fn write(hir: &Hir, begins: bool, ends: bool, out: &mut String) -> Result<(), String> {
+/// `begins`, `ends`: whether it is at the start or at the end of the text, where an anchor says nothing. `json`: the text
+/// is within a JSON string.
+fn write(hir: &Hir, begins: bool, ends: bool, json: bool, out: &mut String) -> Result<(), String> {
     match hir.kind() {
         HirKind::Empty => out.push_str("\"\""),
         HirKind::Literal(literal) => {
             let text =
                 std::str::from_utf8(&literal.0).map_err(|_| "it has bytes that are not text")?;
-            out.push_str(&quoted(text));
+            if json {
+                let text = Value::from(text).to_string();
+                let inner = text
+                    .strip_prefix('"')
+                    .and_then(|text| text.strip_suffix('"'));
+                out.push_str(&quoted(inner.unwrap_or_default()));
+            } else {
+                out.push_str(&quoted(text));
+            }
         }
+        HirKind::Class(Class::Unicode(class)) if json => write_json_class(class, out)?,
         HirKind::Class(Class::Unicode(class)) => write_class(class, out)?,
         HirKind::Class(Class::Bytes(_)) => return Err("it has a class of bytes".to_owned()),
         HirKind::Look(Look::Start) if begins => out.push_str("\"\""),
@@ -127,7 +315,7 @@ fn write(hir: &Hir, begins: bool, ends: bool, out: &mut String) -> Result<(), St
                 ));
             }
             out.push('(');
-            write(&repetition.sub, false, false, out)?;
+            write(&repetition.sub, false, false, json, out)?;
             out.push(')');
             match (min, max) {
                 (0, None) => out.push('*'),
@@ -139,7 +327,7 @@ fn write(hir: &Hir, begins: bool, ends: bool, out: &mut String) -> Result<(), St
         }
         HirKind::Capture(capture) => {
             out.push('(');
-            write(&capture.sub, begins, ends, out)?;
+            write(&capture.sub, begins, ends, json, out)?;
             out.push(')');
         }
         HirKind::Concat(parts) => {
@@ -151,7 +339,7 @@ fn write(hir: &Hir, begins: bool, ends: bool, out: &mut String) -> Result<(), St
                 if at > 0 {
                     out.push(' ');
                 }
-                write(part, begins && at <= first, ends && at >= last, out)?;
+                write(part, begins && at <= first, ends && at >= last, json, out)?;
             }
         }
         HirKind::Alternation(parts) => {
@@ -160,11 +348,39 @@ fn write(hir: &Hir, begins: bool, ends: bool, out: &mut String) -> Result<(), St
                 if at > 0 {
                     out.push_str(" | ");
                 }
-                write(part, begins, ends, out)?;
+                write(part, begins, ends, json, out)?;
             }
             out.push(')');
         }
     }
+    Ok(())
+}
+
+/// What JSON escapes is a way of its own.
+fn write_json_class(class: &ClassUnicode, out: &mut String) -> Result<(), String> {
+    const ESCAPED: [(char, &str); 5] = [
+        ('"', "\\\""),
+        ('\\', "\\\\"),
+        ('\n', "\\n"),
+        ('\r', "\\r"),
+        ('\t', "\\t"),
+    ];
+    let has = |wanted: char| {
+        let mut ranges = class.iter();
+        ranges.any(|range| (range.start()..=range.end()).contains(&wanted))
+    };
+    let escaped = ESCAPED.into_iter().filter(|(character, _)| has(*character));
+    let mut ways: Vec<_> = escaped.map(|(_, escape)| quoted(escape)).collect();
+    let special = [('\0', '\x1F'), ('"', '"'), ('\\', '\\')];
+    let special = special.map(|(start, end)| ClassUnicodeRange::new(start, end));
+    let mut plain = class.clone();
+    plain.difference(&ClassUnicode::new(special));
+    if ways.is_empty() || !plain.ranges().is_empty() {
+        let mut way = String::new();
+        write_class(&plain, &mut way)?;
+        ways.insert(0, way);
+    }
+    append(out, format_args!("({})", ways.join(" | ")));
     Ok(())
 }
 
@@ -234,6 +450,50 @@ mod tests {
                 "{pattern}"
             );
         }
+    }
+
+    #[test]
+    fn a_pattern_is_found_in_a_json_string() {
+        let quote = "\"\\\"\"";
+        for (pattern, expected) in [
+            ("^[0-9]{3}$", r#"(([0-9])){3,3} """#.to_owned()),
+            ("[0-9]", format!("{CHARACTER}* ([0-9]) {CHARACTER}*")),
+            ("^a|b$", format!(r#"("a" {CHARACTER}* | {CHARACTER}* "b" "")"#)),
+            ("^a\"$", r#""a\\\"" """#.to_owned()),
+            (r"^[^a]$", r#"([\x20-\x21\x23-\x5B\x5D-\x60b-\U0010FFFF] | "\\\"" | "\\\\" | "\\n" | "\\r" | "\\t") """#.to_owned()),
+        ] {
+            let found = json_string(pattern, 0, None);
+            assert_eq!(found, Ok(format!("{quote} {expected} {quote}")), "{pattern}");
+        }
+        for pattern in ["(?=a)b", "(", "(^a)b", r"\bsea\b"] {
+            assert!(json_string(pattern, 0, None).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_and_lengths_hold_together() {
+        let limited = json_string("^[a-z]+$", 3, Some(5)).unwrap();
+        assert!(limited.contains("{3,5}"), "{limited}");
+        for (pattern, fewest, most, holds) in [
+            ("^[a-z]+$", 0, Some(0), false),
+            ("^ab?c$", 2, Some(3), true),
+            ("^ab?c$", 3, None, false),
+            ("^(ab|cde)$", 2, Some(3), true),
+            ("abc", 3, None, true),
+            ("abc", 0, Some(9), false),
+        ] {
+            let limited = json_string(pattern, fewest, most);
+            assert_eq!(limited.is_ok(), holds, "{pattern}: {limited:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_counted_in_parts() {
+        let text = json_text(3, 5000);
+        for part in ["{3,1999} | ", "{2000} (", "{0,1999} | ", "{0,1000})"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!json_text(2000, 2001).contains("1999"));
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! The functions that a chat offers, in OpenAI's forms, and whether one must be called.
 
-use super::{bad, schema::with_named_root, within};
+use super::{
+    bad,
+    held::{Forms, hold},
+    schema::with_named_root,
+    within,
+};
 use crate::llama::schema_grammar;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -50,7 +55,14 @@ impl Tools {
             offered.retain(|tool| names.iter().any(|name| name_of(tool) == name));
         }
         if offered.is_empty() && choice.mode == "required" {
-            return Err(bad("`tool_choice` requires a tool, but `tools` is empty"));
+            let names_none = choice.only.is_some();
+            return Err(if names_none {
+                bad("`tool_choice.allowed_tools` requires a call, but its `tools` is empty")
+                    .hint("name a function, or use the mode auto")
+            } else {
+                bad("`tool_choice` requires a call, but `tools` has no function")
+                    .hint("send a function in `tools`, or set `tool_choice` to auto")
+            });
         }
         Ok(Self {
             offered,
@@ -64,19 +76,64 @@ impl Tools {
     pub(super) fn may_be_called(&self) -> bool {
         !self.offered.is_empty() && self.choice != "none"
     }
+
+    /// Whether a function asks for calls that follow its schema to the letter.
+    pub(super) fn are_strict(&self) -> bool {
+        self.offered.iter().any(is_strict)
+    }
+
+    /// Returns the functions with the schemas that their calls are held to. What no grammar holds is a hint, unless the function is
+    /// `strict`.
+    ///
+    /// # Errors
+    /// `BadRequest` naming the function, for a schema that no call can follow where one must.
+    pub(super) fn held(&self, forms: &mut Forms) -> Result<Vec<Value>, Error> {
+        let hold_one = |tool: &Value| {
+            let mut held = tool.clone();
+            let Some(schema) = held["function"].get_mut("parameters") else {
+                return Ok(tool.clone());
+            };
+            let what = parameters_of(tool);
+            if let Some(fields) = schema.as_object_mut() {
+                if fields.is_empty() {
+                    // No arguments, as llama.cpp has it too.
+                    return Ok(tool.clone());
+                }
+                // A call's arguments are an object.
+                fields.entry("type").or_insert_with(|| "object".into());
+            }
+            match hold(schema, &what, is_strict(tool), forms) {
+                Ok(followed) => *schema = followed,
+                Err(error) if is_strict(tool) || self.choice == "required" => return Err(error),
+                Err(_) => return Ok(tool.clone()),
+            }
+            Ok(held)
+        };
+        self.offered.iter().map(hold_one).collect()
+    }
+}
+
+fn is_strict(tool: &Value) -> bool {
+    tool["function"]["strict"] == true
+}
+
+/// The name of a function's schema, in messages.
+fn parameters_of(tool: &Value) -> String {
+    format!(
+        "`parameters` of the function \"{}\" in `tools`",
+        name_of(tool)
+    )
 }
 
 /// Returns an error that names the first function whose schema is not supported.
 pub(super) fn refused_schema(tools: &[Value]) -> Option<Error> {
     tools.iter().find_map(|tool| {
         let schema = tool["function"].get("parameters")?;
-        let error = schema_grammar(&schema.to_string()).err()?;
-        let message = format!(
-            "`parameters` of the function \"{}\" in `tools`: {}",
-            name_of(tool),
-            error.message
-        );
-        Some(bad(message).hint("send a simpler schema"))
+        let text = schema.to_string();
+        let error = schema_grammar(&text).err()?;
+        let message = format!("{}: {}", parameters_of(tool), error.message);
+        let hint = format!("send a simpler schema: this one has {} bytes", text.len());
+        Some(bad(message).hint(hint))
     })
 }
 
@@ -297,6 +354,12 @@ mod tests {
             "{error}"
         );
         let none = Tools::read(&[], Some(&json!("required")), None).unwrap_err();
-        assert!(none.message.contains("`tools` is empty"), "{none}");
+        assert!(none.message.contains("`tools` has no function"), "{none}");
+        let none = json!({"type": "allowed_tools", "mode": "required", "tools": []});
+        let none = read(none, None).unwrap_err();
+        assert!(
+            none.message.contains("`tool_choice.allowed_tools`"),
+            "{none}"
+        );
     }
 }

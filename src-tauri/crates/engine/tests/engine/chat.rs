@@ -337,7 +337,10 @@ async fn tools_that_cannot_be_offered_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder).await;
     for (more, part) in [
-        (json!({"tool_choice": "required"}), "`tools` is empty"),
+        (
+            json!({"tool_choice": "required"}),
+            "`tools` has no function",
+        ),
         (
             json!({"tools": weather(), "tool_choice": "some"}),
             "`tool_choice`",

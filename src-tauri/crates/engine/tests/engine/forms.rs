@@ -71,6 +71,59 @@ async fn an_answer_has_the_form_that_is_asked_for() {
 }
 
 #[tokio::test]
+async fn an_answer_is_valid_by_each_keyword_of_its_schema() {
+    let worker = Worker::smollm().await;
+    let form = |schema: Value| json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
+    let share = json!({"type": "number", "exclusiveMinimum": 0, "maximum": 1});
+    for path in ["/v1/chat/completions", "/v1/completions"] {
+        let request = json!({"messages": [{"role": "user", "content": "A number."}], "prompt": "A number:",
+                             "max_tokens": 24, "seed": 7, "response_format": form(share.clone())});
+        let (_, answer) = worker.post(path, &request).await;
+        let choice = &answer["choices"][0];
+        let text = choice["text"]
+            .as_str()
+            .or(choice["message"]["content"].as_str());
+        let number: f64 = text.unwrap().trim().parse().unwrap();
+        assert!(number > 0.0 && number <= 1.0, "{path}: {answer}");
+    }
+    let code = form(json!({"type": "string", "pattern": "^[A-F]{2}[0-9]$"}));
+    let (_, answer) = chat(&worker, json!({"response_format": code})).await;
+    let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    let code: String = serde_json::from_str(text).unwrap();
+    assert!(
+        code.len() == 3 && code.ends_with(|last: char| last.is_ascii_digit()),
+        "{text}"
+    );
+    for (schema, place) in [
+        (
+            json!({"properties": {"a": {"not": {}}}}),
+            "`not` at `#/properties/a`",
+        ),
+        (
+            json!({"type": "integer", "minimum": 5, "maximum": 3}),
+            "`#`",
+        ),
+        (json!({"type": "strng"}), "`#`"),
+        (json!(false), "`#`"),
+    ] {
+        let (status, body) = chat(&worker, json!({"response_format": form(schema)})).await;
+        let message = body["error"]["message"].as_str().unwrap();
+        assert_eq!(status, 400, "{body}");
+        assert!(message.starts_with(place), "{message}");
+    }
+    let look = json!({"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}});
+    let seven = json!({"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"]});
+    let both = json!({"tools": [look], "response_format": form(seven), "max_tokens": 60});
+    let (status, answer) = chat(&worker, both).await;
+    assert_eq!(status, 200, "{answer}");
+    let message = &answer["choices"][0]["message"];
+    let called = message["tool_calls"][0]["function"]["name"] == "look";
+    let text = message["content"].as_str().unwrap_or_default();
+    let formed = serde_json::from_str::<Value>(text).is_ok_and(|read| read == json!({"n": 7}));
+    assert!(called != formed, "{answer}");
+}
+
+#[tokio::test]
 async fn an_answer_has_at_least_so_many_tokens() {
     let worker = Worker::smollm().await;
     // Its own choice would be to end at once.

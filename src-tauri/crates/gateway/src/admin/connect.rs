@@ -13,10 +13,10 @@ use axum::{
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::{
-    ModelKind, TierId,
+    ModelKind,
     connect::{CLIENTS, ClientServer, ClientSettings, ClientTier, render},
     fit::LibraryModel,
-    status::TierStatus,
+    status::{EngineKind, TierStatus},
 };
 use utoipa::ToSchema;
 
@@ -75,14 +75,16 @@ fn server(
         let has_model = move |tier: &&TierStatus| tier.model.is_some() && tier.kind == kind;
         tiers.iter().filter(has_model)
     };
-    let tools = |tier: &TierId| {
-        let model = models.iter().find(|model| model.tiers.contains(tier))?;
-        Some(model.account.as_ref()?.tools)
+    let tools = |tier: &TierStatus| {
+        let model = models.iter().find(|model| model.tiers.contains(&tier.id));
+        let known = model.and_then(|model| Some(model.account.as_ref()?.tools));
+        // Of a file outside the folder nothing is known but that our engine lets each model call tools.
+        known.or((tier.engine == EngineKind::Embedded).then_some(true))
     };
     let chat = of_kind(ModelKind::Chat).map(|tier| ClientTier {
         id: tier.id.clone(),
         context_tokens: Some(tier.context_tokens),
-        tools: tools(&tier.id),
+        tools: tools(tier),
     });
     ClientServer {
         url,

@@ -59,14 +59,16 @@ pub(crate) const ERRORS: ErrorForm = ErrorForm {
     body: failure::error_body,
 };
 
-/// Also of what it shares with OpenAI's, for its clients.
+/// Also with a wrong base URL, and of what it shares with OpenAI's, for its clients.
 fn is_path(path: &str, headers: &HeaderMap) -> bool {
-    if path.starts_with("/v1/models") && headers.contains_key(VERSION) {
+    if headers.contains_key(VERSION) {
         return true;
     }
     // Also what this API does not have, such as batches.
-    path.strip_prefix(MESSAGES)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.match_indices(MESSAGES).any(|(at, found)| {
+        let rest = &path[at + found.len()..];
+        rest.is_empty() || rest.starts_with('/')
+    })
 }
 
 /// Answers with a message in Anthropic's form, whole or as its events.
@@ -93,7 +95,7 @@ async fn messages(
     body: Body,
 ) -> Result<Response, Failure> {
     let request: MessageFields = body::request(body).await?;
-    let writer = AnswerWriter::new(request.model());
+    let writer = AnswerWriter::new(request.model()).without(request.left_out());
     let chat = Request::of(CHAT, hints, request.into_chat()?.into())?;
     Ok(respond(&inference, chat, |_| writer).await)
 }
@@ -118,7 +120,7 @@ async fn count(
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let request: MessageFields = body::request(body).await?;
-    let chat = request.into_chat()?;
+    let chat = request.into_counted()?;
     let counted = dispatch::count(inference, hints, chat.into()).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }

@@ -67,7 +67,8 @@ async fn one(
     let tiers = inference.tiers.snapshot();
     let config = inference.services.config();
     let mut entries = entries(&tiers, &config.chains).into_iter();
-    let found = entries.find(|entry| entry["id"] == *id);
+    let name = route::plain(&id, &tiers);
+    let found = entries.find(|entry| entry["id"] == *name);
     let found = found.ok_or_else(|| route::unknown(&id, &tiers))?;
     Ok(Json(match headers.contains_key(anthropic::VERSION) {
         true => anthropic::models::one(&found),
@@ -150,8 +151,10 @@ mod tests {
             .map(|entry| &entry["id"])
             .collect();
         assert_eq!(ids, ["auto", "fast", "small"]);
-        let one = json(bench.get("/v1/models/fast").await).await;
-        assert_eq!(one, list["data"][1]);
+        for name in ["fast", "fast:latest"] {
+            let one = json(bench.get(&format!("/v1/models/{name}")).await).await;
+            assert_eq!(one, list["data"][1], "{name}");
+        }
         let anthropic = |path: &str| {
             let request = Request::get(path).header("host", "localhost");
             let request = request.header(anthropic::VERSION, "2023-06-01");

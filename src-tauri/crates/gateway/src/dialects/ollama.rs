@@ -54,8 +54,9 @@ pub(crate) const ERRORS: ErrorForm = ErrorForm {
     body: |error, _| failure::error_body(error),
 };
 
+/// Also with a base URL that ends in `/v1`, as OpenAI's.
 fn is_path(path: &str, _: &HeaderMap) -> bool {
-    path.starts_with("/api/")
+    path.trim_start_matches("/v1").starts_with("/api/")
 }
 
 #[derive(OpenApi)]

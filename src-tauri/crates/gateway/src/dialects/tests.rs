@@ -9,9 +9,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 use tierbar_core::fields::{
-    CHAT, CHAT_ADDITIONS, COMPLETION_ADDITIONS, COMPLETIONS, EMBEDDINGS, Effect, Field,
-    GENERATION_ADDITIONS, MESSAGES, OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE,
-    OLLAMA_OPTIONS, RESPONSES, TABLES, Table,
+    CHAT, CHAT_ADDITIONS, COMPLETION_ADDITIONS, COMPLETIONS, EMBEDDINGS, Effect, FOREIGN_TO_CHATS,
+    FOREIGN_TO_COMPLETIONS, FOREIGN_TO_MESSAGES, FOREIGN_TO_OLLAMA, FOREIGN_TO_OPTIONS,
+    FOREIGN_TO_RESPONSES, Field, GENERATION_ADDITIONS, MESSAGES, OLLAMA_ADDITIONS, OLLAMA_CHAT,
+    OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OLLAMA_OPTIONS, RESPONSES, TABLES, Table,
 };
 
 /// A dialect's request, and what the worker gets of it.
@@ -66,7 +67,7 @@ impl Probe {
 fn companion(name: &str) -> Option<(&'static str, Value)> {
     match name {
         "top_logprobs" => Some(("logprobs", json!(true))),
-        "tool_choice" => Some((
+        "tool_choice" | "parallel_tool_calls" => Some((
             "tools",
             json!([{"name": "look", "type": "function", "input_schema": {"type": "object"}, "parameters": {}}]),
         )),
@@ -88,11 +89,15 @@ async fn check(table: &Table, path: &'static str, base: Value, place: Option<&st
             }
         };
         let sample = table.field(name).unwrap().sample();
+        let shown = match place {
+            Some(place) => format!("`{place}.{name}`"),
+            None => format!("`{name}`"),
+        };
         let plain = probe.ask(with(None)).await.unwrap();
         let asked = probe.ask(with(Some(sample))).await;
         match (effect, asked) {
             (Effect::Refused { .. }, Err(why)) => {
-                assert!(why.contains(&format!("`{name}`")), "{path}: {why}");
+                assert!(why.contains(&shown), "{path}: {why}");
             }
             (Effect::Refused { .. }, Ok(got)) => panic!("{path}: {name} passed as {got}"),
             (Effect::Honored(_), asked) => assert_ne!(asked, Ok(plain), "{path}: {name}"),
@@ -113,13 +118,17 @@ async fn check(table: &Table, path: &'static str, base: Value, place: Option<&st
 
 #[tokio::test]
 async fn responses_fields_do_what_the_table_says() {
-    check(&RESPONSES, "/v1/responses", json!({"input": "Hello"}), None).await;
+    for table in [&RESPONSES, &FOREIGN_TO_RESPONSES] {
+        check(table, "/v1/responses", json!({"input": "Hello"}), None).await;
+    }
 }
 
 #[tokio::test]
 async fn anthropics_fields_do_what_the_table_says() {
     let base = json!({"max_tokens": 5, "messages": [{"role": "user", "content": "Hello"}]});
-    check(&MESSAGES, "/v1/messages", base, None).await;
+    for table in [&MESSAGES, &FOREIGN_TO_MESSAGES] {
+        check(table, "/v1/messages", base.clone(), None).await;
+    }
 }
 
 #[tokio::test]
@@ -127,7 +136,13 @@ async fn ollamas_fields_do_what_the_tables_say() {
     let chat = json!({"messages": [{"role": "user", "content": "Hello"}]});
     let prompt = json!({"prompt": "Hello"});
     check(&OLLAMA_CHAT, "/api/chat", chat.clone(), None).await;
-    check(&OLLAMA_OPTIONS, "/api/chat", chat, Some("options")).await;
+    for table in [&OLLAMA_ADDITIONS, &FOREIGN_TO_OLLAMA] {
+        check(table, "/api/chat", chat.clone(), None).await;
+    }
+    check(&FOREIGN_TO_OLLAMA, "/api/generate", prompt.clone(), None).await;
+    for table in [&OLLAMA_OPTIONS, &FOREIGN_TO_OPTIONS] {
+        check(table, "/api/chat", chat.clone(), Some("options")).await;
+    }
     check(&OLLAMA_GENERATE, "/api/generate", prompt.clone(), None).await;
     check(&OLLAMA_EMBED, "/api/embed", json!({"input": "Hello"}), None).await;
     check(&OLLAMA_EMBEDDINGS, "/api/embeddings", prompt, None).await;
@@ -138,12 +153,22 @@ async fn ollamas_fields_do_what_the_tables_say() {
 async fn openais_refused_fields_are_refused_by_name() {
     for (tables, path, base) in [
         (
-            &[&CHAT, &GENERATION_ADDITIONS, &CHAT_ADDITIONS][..],
+            &[
+                &CHAT,
+                &GENERATION_ADDITIONS,
+                &CHAT_ADDITIONS,
+                &FOREIGN_TO_CHATS,
+            ][..],
             "/v1/chat/completions",
             json!({"messages": [{"role": "user", "content": "Hello"}]}),
         ),
         (
-            &[&COMPLETIONS, &GENERATION_ADDITIONS, &COMPLETION_ADDITIONS],
+            &[
+                &COMPLETIONS,
+                &GENERATION_ADDITIONS,
+                &COMPLETION_ADDITIONS,
+                &FOREIGN_TO_COMPLETIONS,
+            ],
             "/v1/completions",
             json!({"prompt": "Hello"}),
         ),
@@ -152,9 +177,9 @@ async fn openais_refused_fields_are_refused_by_name() {
         let probe = Probe::new(path, base).await;
         for field in tables.iter().flat_map(|table| table.fields) {
             let name = field.name;
-            let asked = probe
-                .ask(Map::from_iter([(name.to_owned(), field.sample())]))
-                .await;
+            let beside = companion(name).map(|(name, value)| (name.to_owned(), value));
+            let own = (name.to_owned(), field.sample());
+            let asked = probe.ask(beside.into_iter().chain([own]).collect()).await;
             match (field.effect, asked) {
                 (Effect::Refused { .. }, Err(why)) => {
                     assert!(why.contains(&format!("`{name}`")), "{why}")
@@ -217,6 +242,11 @@ fn rendered() -> String {
                     };
                     (format!("refused{accepts}"), instead.to_owned())
                 }
+            };
+            let note = match field.values.in_words() {
+                Some(values) if note.is_empty() => values,
+                Some(values) => format!("{values}; {note}"),
+                None => note,
             };
             let _ = writeln!(
                 text,

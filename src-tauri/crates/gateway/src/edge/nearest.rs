@@ -6,8 +6,8 @@ use serde::{Deserialize, de::IgnoredAny};
 use std::{collections::BTreeMap, sync::LazyLock};
 use tierbar_core::{Code, Error};
 
-/// Of two paths (Jaro-Winkler).
-const SIMILAR: f64 = 0.9;
+/// Of a part of a path (Damerau-Levenshtein).
+const SIMILAR: f64 = 0.7;
 /// Longer paths are not compared.
 const LONGEST: usize = 200;
 
@@ -43,9 +43,7 @@ pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Failure {
         Code::MethodNotAllowed,
         format!("{path} does not accept {method}"),
     );
-    let filled = ROUTES
-        .iter()
-        .find(|(route, _)| fill(route, path).as_deref() == Some(path));
+    let filled = ROUTES.iter().find(|(route, _)| is_filled(route, path));
     Failure(match filled {
         Some((_, methods)) => error.hint(format!("send {}", methods.join(" or "))),
         None => error,
@@ -74,13 +72,34 @@ fn hint(path: &str) -> String {
     if let Some(route) = route(&format!("/v1{whole}")) {
         return format!("the client's base URL must end in /v1; the route is {route}");
     }
-    let filled = ROUTES.keys().filter_map(|route| fill(route, &whole));
-    let nearest = filled
-        .map(|filled| (strsim::jaro_winkler(&whole.to_lowercase(), &filled), filled))
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .filter(|(similarity, _)| *similarity >= SIMILAR)
-        .and_then(|(_, filled)| route(&filled));
-    match nearest {
+    match whole.as_str() {
+        "/v1" => {
+            return "it is the base URL of OpenAI clients, which add the route, such as POST /v1/chat/completions".to_owned();
+        }
+        "/api" => {
+            return "the base URL of Ollama clients is without /api; they add the route, such as POST /api/chat".to_owned();
+        }
+        _ => {}
+    }
+    // `/api/chat/completions`, or a base URL that has a route already.
+    for extra in 1..parts.len() {
+        if let Some(route) = fixed(&format!("/v1{}", clean(&parts[extra..]))) {
+            let extra = clean(&parts[..extra]);
+            return format!(
+                "the client's base URL must end in /v1, not in {extra}; the route is {route}"
+            );
+        }
+    }
+    for extra in 0..parts.len() {
+        let begun = begun(&clean(&parts[extra..]));
+        if !begun.is_empty() {
+            return format!("did you mean {}? {LIST}", begun.join(" or "));
+        }
+    }
+    let lower = whole.to_lowercase();
+    let likely = ROUTES.keys().filter_map(|route| likeness(route, &lower));
+    let nearest = likely.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    match nearest.and_then(|(_, path)| route(&path)) {
         Some(route) => format!("did you mean {route}? {LIST}"),
         None => LIST.to_owned(),
     }
@@ -88,25 +107,75 @@ fn hint(path: &str) -> String {
 
 /// Returns a path with the methods of its route, such as `POST /v1/messages`.
 fn route(path: &str) -> Option<String> {
-    let (_, methods) = ROUTES
-        .iter()
-        .find(|(route, _)| fill(route, path).as_deref() == Some(path))?;
-    Some(format!("{} {path}", methods.join(" or ")))
+    let (_, methods) = ROUTES.iter().find(|(route, _)| is_filled(route, path))?;
+    Some(named(path, methods))
 }
 
-/// Returns a route with the parts of a path where it takes any; `None` if they have not as many parts.
-fn fill(route: &str, path: &str) -> Option<String> {
-    let mut given = path.split('/');
-    let mut filled = Vec::new();
-    for part in route.split('/') {
-        let given = given.next()?;
-        filled.push(if part.starts_with('{') && !given.is_empty() {
-            given
-        } else {
-            part
+/// As [`route`], of a path without parts that may be any.
+fn fixed(path: &str) -> Option<String> {
+    let methods = ROUTES.get(path).filter(|_| !path.contains('{'))?;
+    Some(named(path, methods))
+}
+
+fn named(path: &str, methods: &[String]) -> String {
+    format!("{} {path}", methods.join(" or "))
+}
+
+/// Returns the clients' routes that are or begin with what is left of a path: `/chat` is of `/v1/chat/completions` and of `/api/chat`.
+fn begun(tail: &str) -> Vec<String> {
+    let bases = ["/v1", "/api"].map(|base| format!("{base}{tail}"));
+    let of_base = |base: &String| {
+        let routes = ROUTES.iter().filter(move |(route, _)| {
+            let rest = route.strip_prefix(base.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         });
+        let fixed = routes.filter(|(route, _)| !route.contains('{'));
+        let named = fixed.map(|(route, methods)| named(route, methods));
+        named.collect::<Vec<_>>()
+    };
+    bases.iter().flat_map(of_base).collect()
+}
+
+/// Whether a path is one of a route's: equal, but for the parts where the route takes any.
+fn is_filled(route: &str, path: &str) -> bool {
+    let mut given = path.split('/');
+    let fits = route.split('/').all(|part| {
+        let given = given.next();
+        given.is_some_and(|given| part == given || is_any(part) && !given.is_empty())
+    });
+    fits && given.next().is_none()
+}
+
+fn is_any(part: &str) -> bool {
+    part.starts_with('{')
+}
+
+/// Returns how well a path fits a route with misspelled parts, and the path without the mistakes; `None` if it does not. A part that may
+/// be any says nothing, so what stands before it must be as it is.
+fn likeness(route: &str, path: &str) -> Option<(f64, String)> {
+    let wanted: Vec<_> = route.split('/').collect();
+    let given: Vec<_> = path.split('/').collect();
+    if wanted.len() != given.len() {
+        return None;
     }
-    given.next().is_none().then(|| filled.join("/"))
+    let literal = wanted.iter().rposition(|part| is_any(part)).unwrap_or(0);
+    let mut likeness = 1.0;
+    let mut filled = Vec::new();
+    for (at, (&part, &given)) in wanted.iter().zip(&given).enumerate() {
+        if is_any(part) && !given.is_empty() {
+            filled.push(given);
+            continue;
+        }
+        if part != given {
+            let alike = strsim::normalized_damerau_levenshtein(part, given);
+            if at < literal || alike < SIMILAR {
+                return None;
+            }
+            likeness *= alike;
+        }
+        filled.push(part);
+    }
+    Some((likeness, filled.join("/")))
 }
 
 #[cfg(test)]
@@ -166,6 +235,46 @@ mod tests {
                 "/v1/responses/resp_1/cancels",
                 "did you mean POST /v1/responses/resp_1/cancel? GET /openapi.json lists the routes",
             ),
+            (
+                "/v1",
+                "it is the base URL of OpenAI clients, which add the route, such as POST /v1/chat/completions",
+            ),
+            (
+                "/v1/",
+                "it is the base URL of OpenAI clients, which add the route, such as POST /v1/chat/completions",
+            ),
+            (
+                "/api/chat/completions",
+                "the client's base URL must end in /v1, not in /api; the route is POST /v1/chat/completions",
+            ),
+            (
+                "/v1/chat/completions/chat/completions",
+                "the client's base URL must end in /v1, not in /v1/chat/completions; the route is POST /v1/chat/completions",
+            ),
+            (
+                "/v1/messages/v1/messages",
+                "the client's base URL has one /v1/messages too many; the route is POST /v1/messages",
+            ),
+            (
+                "/chat",
+                "did you mean POST /v1/chat/completions or POST /api/chat? GET /openapi.json lists the routes",
+            ),
+            (
+                "/api/v1/chat",
+                "did you mean POST /v1/chat/completions or POST /api/chat? GET /openapi.json lists the routes",
+            ),
+            (
+                "/api/chats",
+                "did you mean POST /api/chat? GET /openapi.json lists the routes",
+            ),
+            // Nothing here is like these.
+            ("/v1/messages/batches", "GET /openapi.json lists the routes"),
+            (
+                "/v1/images/generations",
+                "GET /openapi.json lists the routes",
+            ),
+            ("/v1/moderations", "GET /openapi.json lists the routes"),
+            ("/v1/files", "GET /openapi.json lists the routes"),
             ("/wp-login.php", "GET /openapi.json lists the routes"),
             ("/", "GET /openapi.json lists the routes"),
         ] {
@@ -188,6 +297,21 @@ mod tests {
             said.contains("no route matches /v1/messages/batches"),
             "{said}"
         );
+        for path in ["/v1/v1/messages", "/messages"] {
+            let request = Request::get(path)
+                .header("host", "localhost")
+                .header("anthropic-version", "2023-06-01")
+                .body(Body::empty());
+            let refused = json(bench.send(request.unwrap()).await).await;
+            assert_eq!(refused["type"], "error", "{refused}");
+            assert!(refused["request_id"].is_string(), "{refused}");
+        }
+        let unversioned = json(bench.get("/v1/v1/messages").await).await;
+        assert_eq!(unversioned["type"], "error", "{unversioned}");
+        for path in ["/v1/api/tags", "/v1/v1/api/chat", "/api/nothing"] {
+            let refused = json(bench.get(path).await).await;
+            assert!(refused["error"].is_string(), "{refused}");
+        }
         let request = Request::get("/v1/chat/completions")
             .header("host", "localhost")
             .body(Body::empty());

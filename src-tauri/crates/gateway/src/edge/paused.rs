@@ -55,7 +55,9 @@ mod tests {
     use axum::http::Request;
     use tierbar_core::status::Status;
 
-    const ASK: &str = r#"{"model": "fast", "max_tokens": 5, "text": "x", "messages": [{"role": "user", "content": "x"}]}"#;
+    const ASK: &str =
+        r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}"#;
+    const TASK: &str = r#"{"model": "fast", "text": "x"}"#;
 
     async fn bench(left_ms: Option<i64>) -> Bench {
         let bench = Bench::new("127.0.0.1:11435").await;
@@ -72,14 +74,14 @@ mod tests {
     #[tokio::test]
     async fn a_pause_with_an_end_has_a_retry_after_in_each_dialect() {
         let bench = bench(Some(7_200_000)).await;
-        for (path, seconds) in [
-            ("/v1/chat/completions", "/error/retry_after_seconds"),
-            ("/v1/messages", "/error/retry_after_seconds"),
-            ("/api/chat", "/retry_after_seconds"),
-            ("/v1/triage", "/error/retry_after_seconds"),
-            ("/v1/context/save", "/error/retry_after_seconds"),
+        for (path, body, seconds) in [
+            ("/v1/chat/completions", ASK, "/error/retry_after_seconds"),
+            ("/v1/messages", ASK, "/error/retry_after_seconds"),
+            ("/api/chat", ASK, "/retry_after_seconds"),
+            ("/v1/triage", TASK, "/error/retry_after_seconds"),
+            ("/v1/context/save", ASK, "/error/retry_after_seconds"),
         ] {
-            let refused = bench.post(path, ASK).await;
+            let refused = bench.post(path, body).await;
             assert_eq!(refused.status(), 503, "{path}");
             let after = refused.headers()[header::RETRY_AFTER].clone();
             let after: u64 = after.to_str().unwrap().parse().unwrap();

@@ -135,7 +135,8 @@ async fn begin_traced(
         arrived,
         content,
     } = request;
-    let model = model.as_deref();
+    let tiers = inference.tiers.snapshot();
+    let model = model.as_deref().map(|name| route::plain(name, &tiers));
     caller.count(answers::asked(path, content.fields())?);
     // Counting tokens costs nothing.
     let prompt_bytes = match path == TOKENS {
@@ -160,7 +161,6 @@ async fn begin_traced(
             way: Way::Chain(steps),
         });
     }
-    let tiers = inference.tiers.snapshot();
     let routed = match auto::route(
         inference,
         path,

@@ -60,6 +60,19 @@ pub(crate) fn resolve(wanted: Option<&str>, tiers: &[TierStatus]) -> Result<Tier
     resolve_by(wanted, tiers, |_| ())
 }
 
+/// Returns the name without the tag that says nothing, as tiers, chains and models have it. Another server's model may be known by a
+/// name with that tag.
+pub(crate) fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
+    let is_known = |tier: &TierStatus| {
+        let model = tier.model.as_ref();
+        model.is_some_and(|model| model.as_str() == name)
+    };
+    match name.strip_suffix(LATEST) {
+        Some(plain) if !tiers.iter().any(is_known) => plain,
+        _ => name,
+    }
+}
+
 /// As [`resolve`]; where there is a choice, the tier of the least `drawback` comes first, whatever its state.
 ///
 /// # Errors
@@ -70,7 +83,7 @@ pub(crate) fn resolve_by<D: Ord>(
     drawback: impl Fn(&TierStatus) -> D,
 ) -> Result<TierId, Error> {
     let best = |among: &mut dyn Iterator<Item = &TierStatus>| best(among, &drawback);
-    let found = match wanted {
+    let found = match wanted.map(|name| plain(name, tiers)) {
         None | Some("" | TierId::AUTO) => {
             let mut chats = tiers.iter().filter(|tier| tier.kind == ModelKind::Chat);
             return best(&mut chats).ok_or_else(no_model);
@@ -81,7 +94,7 @@ pub(crate) fn resolve_by<D: Ord>(
             .map(|tier| tier.id.clone())
             .or_else(|| best(&mut tiers.iter().filter(|tier| is(tier, name)))),
     };
-    found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
+    found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers).param("model"))
 }
 
 /// The smaller tier that stands in for the one that was found, while memory is short: for who named the tier, not a model, and
@@ -277,6 +290,28 @@ mod tests {
         assert_eq!(resolved(Some("shared"), &tiers), Ok("shared".into()));
         assert_eq!(resolved(Some("shared"), &tiers[..2]), Ok("primary".into()));
         assert_eq!(resolved(Some("other.gguf"), &tiers), Ok("shared".into()));
+    }
+
+    #[test]
+    fn a_tag_that_says_nothing_is_no_part_of_a_name() {
+        let tiers = [
+            tier("fast", Some("small"), TierState::Ready),
+            tier("far", Some("llama3:latest"), TierState::Stopped),
+        ];
+        for (name, means) in [
+            ("fast:latest", "fast"),
+            ("auto:latest", "fast"),
+            ("small:latest", "fast"),
+            ("llama3:latest", "far"),
+        ] {
+            assert_eq!(resolved(Some(name), &tiers), Ok(means.into()), "{name}");
+        }
+        assert_eq!(plain("thorough:latest", &tiers), "thorough");
+        assert_eq!(plain("qwen:7b", &tiers), "qwen:7b");
+        for unknown in ["llama3", "fast:7b", "gone:latest"] {
+            let found = resolved(Some(unknown), &tiers);
+            assert_eq!(found, Err(Code::ModelUnknown), "{unknown}");
+        }
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub(super) struct Connection<S> {
     kept: Option<Kept>,
     /// Messages in their order, or why one is refused.
     waiting: VecDeque<Result<Utf8Bytes, Error>>,
+    /// The client has sent more than may wait: what came after is dropped, and the connection ends once the others are answered.
+    is_over: bool,
     pings: Interval,
     ends_at: Instant,
 }
@@ -97,6 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             closing,
             kept: None,
             waiting: VecDeque::new(),
+            is_over: false,
             pings,
             ends_at: now + LONGEST,
         }
@@ -132,6 +135,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             if let Some(next) = self.waiting.pop_front() {
                 return Ok(next);
+            }
+            if self.is_over {
+                return Err(End::Close(CloseCode::Policy, too_many()));
             }
             if let Some(Slot(slot)) = &self.slot {
                 slot.waits();
@@ -192,12 +198,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Err(Error::new(Code::BadRequest, message).hint("send JSON in a text message"))
             }
         };
-        if self.waiting.len() == MOST_WAITING {
-            let message =
-                format!("{MOST_WAITING} messages wait on this connection, which is the maximum");
-            let error = Error::new(Code::Overloaded, message)
-                .hint("wait for an answer before the next message, or open more connections");
-            return Err(End::Close(CloseCode::Policy, error));
+        self.is_over |= self.waiting.len() == MOST_WAITING;
+        if self.is_over {
+            drop(message);
+            self.settle();
+            return Ok(false);
         }
         self.waiting.push_back(message);
         self.settle();
@@ -346,6 +351,14 @@ async fn given_up(slot: Option<&Slot>) {
         Some(Slot(slot)) => slot.given_up().await,
         None => future::pending().await,
     }
+}
+
+fn too_many() -> Error {
+    let message = format!(
+        "more than {MOST_WAITING} messages waited on this connection: the later ones are not answered"
+    );
+    Error::new(Code::Overloaded, message)
+        .hint("wait for an answer before the next message, or open more connections")
 }
 
 fn too_old() -> Error {

@@ -21,6 +21,7 @@ use tierbar_core::{Code, Error};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Notify,
 };
 use tokio_tungstenite::{
     WebSocketStream, client_async,
@@ -34,7 +35,10 @@ use tokio_tungstenite::{
 type Requests = Arc<Mutex<Vec<Value>>>;
 type Client = WebSocketStream<TcpStream>;
 
-/// A worker that says what the last message says, fails at "fail" and never ends at "forever".
+/// Opened once, it lets the answer to "gated" pass.
+static GATE: Notify = Notify::const_new();
+
+/// A worker that says what the last message says, fails at "fail", waits at "gated" and never ends at "forever".
 fn worker(requests: &Requests) -> Router {
     let requests = Arc::clone(requests);
     let answer = move |body: String| {
@@ -58,6 +62,14 @@ fn respond(request: &Value) -> Response {
         "fail" => {
             let error = Error::new(Code::WorkerCrashed, "it ended");
             format!("data: {}\n\n", error.openai_body())
+        }
+        "gated" => {
+            let rest = chunk(json!({"delta": {}, "finish_reason": "stop"})) + "data: [DONE]\n\n";
+            let body = Body::from_stream(stream::once(async move {
+                GATE.notified().await;
+                Ok::<_, Infallible>(text + &rest)
+            }));
+            return ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response();
         }
         "forever" => {
             let first = stream::iter([Ok::<_, Infallible>(text)]);
@@ -433,17 +445,28 @@ async fn a_client_that_leaves_cancels_its_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_without_end_is_closed() {
+async fn a_client_that_sends_too_much_gets_what_waits() {
     let mut served = Served::new().await;
     let mut client = served.opened().await;
-    for _ in 0..20 {
-        send(&mut client, create(json!("forever"))).await;
+    send(&mut client, create(json!("gated"))).await;
+    for _ in 0..19 {
+        send(&mut client, create(json!("Hi"))).await;
     }
-    let mut events = turn(&mut client).await;
-    assert_eq!(events.pop().unwrap()["error"]["code"], "overloaded");
+    // Once it is answered, all before it have arrived.
+    let ping = Message::Ping(Default::default());
+    client.send(ping).await.unwrap();
+    while !matches!(client.next().await.unwrap().unwrap(), Message::Pong(_)) {}
+    GATE.notify_one();
+    // The first, and those that may wait.
+    for nth in 0..17 {
+        let last = turn(&mut client).await.pop().unwrap();
+        assert_eq!(last["type"], "response.completed", "{nth}: {last}");
+    }
+    let refused = turn(&mut client).await.pop().unwrap();
+    assert_eq!(refused["error"]["code"], "overloaded", "{refused}");
     assert_eq!(closed(client.next().await).code, CloseCode::Policy);
     served.bench.released().await;
-    assert_eq!(served.requests.lock().unwrap().len(), 1);
+    assert_eq!(served.requests.lock().unwrap().len(), 17);
 }
 
 #[tokio::test]

@@ -110,6 +110,25 @@ fn yaml_gains_lines_where_they_belong() {
 }
 
 #[test]
+fn yaml_takes_a_line_for_another_and_gives_it_back() {
+    let text = "# mine\nmodel: gpt # best\nweak-model: gpt\n\ndark-mode: true\n";
+    let edited = there_and_back(Yaml, text, AIDER);
+    assert_eq!(
+        edited,
+        "# mine\nmodel: openai/heavy # best\nweak-model: gpt\n\ndark-mode: true\n\
+         openai-api-base: http://127.0.0.1:11435/v1\n"
+    );
+    there_and_back(Yaml, "model: 'gpt # 4'\r\n", AIDER);
+    there_and_back(Yaml, "model: gpt", AIDER);
+    let edited = apply(Yaml, text, AIDER).unwrap();
+    let by_hand = edited.text.replace("openai/heavy", "openai/fast");
+    let reverted = revert(Yaml, &by_hand, &edited.changes).unwrap();
+    assert_eq!(reverted.left, ["model: openai/heavy # best"]);
+    assert!(reverted.text.contains("model: openai/fast # best\n"));
+    assert!(!reverted.text.contains("openai-api-base"));
+}
+
+#[test]
 fn what_cannot_be_changed_safely_is_refused() {
     for (form, text, fragment, why) in [
         (Json, "{ \"a\": }", CLAUDE, "line 1"),
@@ -130,7 +149,10 @@ fn what_cannot_be_changed_safely_is_refused() {
         (Toml, "a = 1\nb =", CODEX, "line 2"),
         (Toml, "model_providers = 7\n", CODEX, "no table"),
         (Yaml, "a: [", AIDER, ""),
-        (Yaml, "model: gpt\n", AIDER, "already sets model"),
+        (Yaml, "model:\n  - gpt\n", AIDER, "already sets model"),
+        (Yaml, "model: [gpt]\n", AIDER, "already sets model"),
+        (Yaml, "model:\n  gpt\n", AIDER, "already sets model"),
+        (Yaml, "model: >\n  gpt\n", AIDER, "already sets model"),
         (Yaml, "models: []\n", CONTINUE, "safely"),
         (Yaml, "models: none\n", CONTINUE, "in the place of the list"),
         (Yaml, "a: 1\n---\nb: 2\n", AIDER, "several documents"),

@@ -41,12 +41,17 @@ pub(super) fn revert(text: &str, changes: &[Change]) -> Result<Reverted, String>
     let mut reverted = text.to_owned();
     let mut left = Vec::new();
     for change in changes {
-        let Change::Lines(lines) = change else {
-            continue;
+        let put_back = match change {
+            Change::Lines(lines) => match reverted.matches(lines.as_str()).count() {
+                1 => Ok(reverted.replacen(lines.as_str(), "", 1)),
+                _ => Err(lines),
+            },
+            Change::Line { before, after } => exchanged(&reverted, after, before).ok_or(after),
+            Change::Value { .. } => continue,
         };
-        match reverted.matches(lines.as_str()).count() {
-            1 => reverted = reverted.replacen(lines.as_str(), "", 1),
-            _ => left.push(lines.lines().next().unwrap_or_default().trim().to_owned()),
+        match put_back {
+            Ok(text) => reverted = text,
+            Err(lines) => left.push(lines.lines().next().unwrap_or_default().trim().to_owned()),
         }
     }
     parse(&reverted)?;
@@ -81,9 +86,30 @@ impl Edit {
             match value {
                 Value::Array(items) => self.push_items(Some(key), &lines, items)?,
                 value if *value == there || has_list => {}
-                _ => return Err(format!("it already sets {key}, to {there}")),
+                _ => self.replace(key, &there, &lines, value)?,
             }
         }
+        Ok(())
+    }
+
+    /// Puts a line in the place of a key's, whose comment stays.
+    fn replace(
+        &mut self,
+        key: &str,
+        there: &Value,
+        line: &str,
+        value: &Value,
+    ) -> Result<(), String> {
+        let refused = || format!("it already sets {key}, to {there}");
+        let is_plain = |value: &Value| !value.is_array() && !value.is_object();
+        let before = line_of(&self.text, key).filter(|_| is_plain(there) && is_plain(value));
+        let before = before.ok_or_else(refused)?.to_owned();
+        let ending = &before[before.trim_end_matches(['\r', '\n']).len()..];
+        let comment = before.find(" #").map_or("", |at| before[at..].trim_end());
+        let after = format!("{line}{comment}{ending}");
+        self.text = exchanged(&self.text, &before, &after).ok_or_else(refused)?;
+        self.expected[key] = value.clone();
+        self.changes.push(Change::Line { before, after });
         Ok(())
     }
 
@@ -136,6 +162,31 @@ impl Edit {
         self.text = format!("{before}{gap}{lines}{after}");
         self.changes.push(Change::Lines(lines));
     }
+}
+
+/// Returns a text with one line for another; `None` unless it has the one exactly once.
+fn exchanged(text: &str, old: &str, new: &str) -> Option<String> {
+    let lines = text.split_inclusive('\n');
+    let is_old = |line: &str| line.trim_end() == old.trim_end();
+    if lines.clone().filter(|&line| is_old(line)).count() != 1 {
+        return None;
+    }
+    Some(
+        lines
+            .map(|line| if is_old(line) { new } else { line })
+            .collect(),
+    )
+}
+
+/// Returns the line of a top-level key, with its end; `None` if its value has more lines.
+fn line_of<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let mut lines = text.split_inclusive('\n');
+    let line = lines.find(|line| {
+        line.strip_prefix(key)
+            .is_some_and(|rest| rest.starts_with(':'))
+    })?;
+    let goes_on = |next: &str| next.starts_with([' ', '\t', '-']) && !next.trim().is_empty();
+    Some(line).filter(|_| !lines.next().is_some_and(goes_on))
 }
 
 /// Returns the lines of a top-level key.

@@ -225,6 +225,52 @@ fn a_call_in_the_generic_form_is_read_beside_text() {
 }
 
 #[test]
+fn an_answer_beside_tools_is_a_call_or_follows_its_schema() {
+    use crate::llama::AnswerParser;
+    let answer =
+        json!({"type": "object", "properties": {"n": {"const": "form"}}, "required": ["n"]});
+    let formed = |more: Value| {
+        let mut request = request("wait", &more);
+        request["generic_tools"] = json!(true);
+        request["json_schema"] = answer.clone();
+        request["forms"] = json!({"form": "[0-9]{2}"});
+        request
+    };
+    for name in [None, Some(QWEN_3), Some(GEMMA_4)] {
+        let template = match name {
+            Some(name) => template(name),
+            None => ChatTemplate::new(model(), None).unwrap(),
+        };
+        let one = call("look", "C");
+        for parallel in [false, true] {
+            let more = json!({"tool_choice": "auto", "parallel_tool_calls": parallel});
+            let prompt = template.apply(&formed(more)).unwrap();
+            let both = format!("{one}\n{}", call("wait", "F"));
+            for (text, fits) in [
+                (&*one, true),
+                (&*both, parallel),
+                (r#"{"n": 17}"#, true),
+                (r#"{"n": 7}"#, false),
+                (r#"{"n": "form"}"#, false),
+                (&*call("look", "K"), false),
+                ("Sure.", false),
+                ("", false),
+            ] {
+                assert_eq!(admits(&template, &prompt, text), fits, "{name:?}: {text}");
+            }
+            let parser = AnswerParser::of(&prompt).unwrap().unwrap();
+            let read = |text: &str| parser.read(text, false).unwrap();
+            let message = read(r#"{"n": 17}"#);
+            assert_eq!(message.content.trim(), r#"{"n": 17}"#);
+            assert!(message.tool_calls.is_empty());
+            let message = read(&one);
+            assert_eq!(message.content.trim(), "");
+            assert_eq!(message.tool_calls.len(), 1);
+        }
+    }
+}
+
+#[test]
 fn markers_are_words_in_angle_brackets() {
     let text = "<|im_end|>\n<|im_start|>user\n a < b > c <> <|im_end|>";
     assert_eq!(markers(text), ["<|im_end|>", "<|im_start|>"]);

@@ -24,6 +24,8 @@ pub(super) struct AnswerWriter {
     pub(super) usage: Usage,
     /// The chain's report.
     pub(super) chain: Option<Value>,
+    /// What of the request no model here could read.
+    left_out: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +78,13 @@ impl AnswerWriter {
             end: End::default(),
             usage: Usage::default(),
             chain: None,
+            left_out: Vec::new(),
         }
+    }
+
+    /// The same, of a request without what these places had.
+    pub(super) fn without(self, left_out: Vec<String>) -> Self {
+        Self { left_out, ..self }
     }
 
     pub(super) fn message(&self, content: Vec<Value>, ended: bool) -> Value {
@@ -92,6 +100,9 @@ impl AnswerWriter {
         });
         if let Some(chain) = &self.chain {
             message["tierbar"] = chain.clone();
+        }
+        if !self.left_out.is_empty() {
+            message["tierbar"]["left_out"] = json!(self.left_out);
         }
         message
     }
@@ -178,6 +189,16 @@ mod tests {
                 "usage": {"input_tokens": 3, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 7, "output_tokens": 4},
             })
         );
+    }
+
+    #[test]
+    fn what_was_left_out_of_the_request_is_named() {
+        let answer = json!({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]});
+        let left_out = vec!["tools[0]: web_search_20250305".to_owned()];
+        let writer = AnswerWriter::new("fast".to_owned()).without(left_out.clone());
+        let reply = writer.render(gathered(&answer));
+        assert_eq!(reply["tierbar"], json!({"left_out": left_out}));
+        assert_eq!(whole(answer).get("tierbar"), None);
     }
 
     #[test]

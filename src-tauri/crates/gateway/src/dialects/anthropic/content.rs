@@ -3,7 +3,7 @@
 use crate::dialects;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, chat::context::note};
 use utoipa::ToSchema;
 
 /// In place of a document that is no plain text.
@@ -19,7 +19,41 @@ pub(super) enum Content {
     Blocks(Vec<Value>),
 }
 
-/// A block. Kinds that are not named here are left out: what Anthropic's servers did for a tool of theirs, and what is newer than this.
+/// The kinds of blocks that are read.
+const READ: [&str; 8] = [
+    "text",
+    "image",
+    "document",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "search_result",
+    "compaction",
+];
+/// The kinds that are left out: thoughts that only Anthropic's servers can read, what they did for a tool of theirs, and what is for them.
+const LEFT_OUT_KINDS: [&str; 19] = [
+    "redacted_thinking",
+    "server_tool_use",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "advisor_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "tool_reference",
+    "tool_addition",
+    "tool_removal",
+    "mcp_tool_use",
+    "mcp_tool_result",
+    "mcp_tool_listing",
+    "container_upload",
+    "browser_state",
+    "connector_text",
+    "fallback",
+];
+
+/// A block of one of these kinds.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block {
@@ -55,7 +89,13 @@ enum Block {
         title: String,
         content: Content,
     },
-    /// Thoughts that only Anthropic's servers can read are one of these, too.
+    /// A summary in the place of what was said; without one, nothing.
+    Compaction {
+        #[serde(default)]
+        content: Option<String>,
+        #[serde(default)]
+        encrypted_content: Option<String>,
+    },
     #[serde(other)]
     Other,
 }
@@ -82,6 +122,24 @@ enum Source {
 }
 
 impl Content {
+    /// `place`: where it is in the request.
+    ///
+    /// # Errors
+    /// `BadRequest` for a block of a kind that is not known, with its place: what it says would be lost without a sign.
+    pub(super) fn check_kinds(&self, place: &str) -> Result<(), Error> {
+        match self {
+            Self::Text(_) => Ok(()),
+            Self::Blocks(blocks) => check_kinds(place, blocks),
+        }
+    }
+
+    /// Adds the places of blocks whose content no model here gets, each with its type.
+    pub(super) fn left_out(&self, place: &str, left_out: &mut Vec<String>) {
+        if let Self::Blocks(blocks) = self {
+            add_left_out(place, blocks, left_out);
+        }
+    }
+
     /// # Errors
     /// `BadRequest` for what is not text.
     pub(super) fn text(self) -> Result<String, Error> {
@@ -168,6 +226,10 @@ fn assistant_message(blocks: Vec<Value>) -> Result<Value, Error> {
         match read(block)? {
             Block::Text { text: more } => text.push_str(&more),
             Block::Thinking { thinking } => thoughts.push_str(&thinking),
+            Block::Compaction {
+                content,
+                encrypted_content,
+            } => text.extend(summary(content, encrypted_content.as_deref())?),
             Block::Other => {}
             Block::ToolUse { id, name, input } => {
                 let function = json!({"name": name, "arguments": input.to_string()});
@@ -246,6 +308,10 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
             title,
             content,
         } => text(format!("{title}\n{source}\n\n{}", content.text()?)),
+        Block::Compaction {
+            content,
+            encrypted_content,
+        } => summary(content, encrypted_content.as_deref())?.and_then(text),
         Block::Thinking { .. } | Block::Other => None,
         Block::ToolUse { .. } | Block::ToolResult { .. } => {
             return Err(bad("a tool block is not allowed in this message"));
@@ -267,6 +333,58 @@ fn plain(mut parts: Vec<Value>) -> Value {
         [only] if only["type"] == "text" => only["text"].take(),
         _ => parts.into(),
     }
+}
+
+fn summary(content: Option<String>, sealed: Option<&str>) -> Result<Option<String>, Error> {
+    match (content, sealed) {
+        (Some(content), _) => Ok(Some(note(&content))),
+        (None, Some(_)) => Err(bad(
+            "a compaction block has a summary that only Anthropic's servers can read",
+        )
+        .hint("send the conversation itself")),
+        (None, None) => Ok(None),
+    }
+}
+
+fn add_left_out(place: &str, blocks: &[Value], left_out: &mut Vec<String>) {
+    for (at, block) in blocks.iter().enumerate() {
+        let kind = block.get("type").and_then(Value::as_str);
+        let is_read = match kind {
+            // Thoughts are the model's own, and no part of what it is asked.
+            Some("redacted_thinking") => true,
+            Some("document") => {
+                let source = block.get("source").and_then(|source| source.get("type"));
+                source.is_none_or(|source| *source == "text" || *source == "content")
+            }
+            kind => !kind.is_some_and(|kind| LEFT_OUT_KINDS.contains(&kind)),
+        };
+        match (kind, block.get("content")) {
+            (Some(kind), _) if !is_read => left_out.push(format!("{place}[{at}]: {kind}")),
+            (Some("tool_result"), Some(Value::Array(inner))) => {
+                add_left_out(&format!("{place}[{at}].content"), inner, left_out);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn check_kinds(place: &str, blocks: &[Value]) -> Result<(), Error> {
+    for (at, block) in blocks.iter().enumerate() {
+        // What has no kind is refused where it is read.
+        let kind = block.get("type").and_then(Value::as_str);
+        let known = |kind: &str| READ.contains(&kind) || LEFT_OUT_KINDS.contains(&kind);
+        if let Some(unknown) = kind.filter(|kind| !known(kind)) {
+            let shown: String = unknown.chars().take(40).collect();
+            return Err(bad(format!("`{place}[{at}]` has the type \"{shown}\""))
+                .hint(format!("send one of {}", READ.join(", "))));
+        }
+        if let Some(Value::Array(inner)) =
+            block.get("content").filter(|_| kind == Some("tool_result"))
+        {
+            check_kinds(&format!("{place}[{at}].content"), inner)?;
+        }
+    }
+    Ok(())
 }
 
 fn read(block: Value) -> Result<Block, Error> {

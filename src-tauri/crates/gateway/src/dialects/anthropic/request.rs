@@ -6,7 +6,10 @@ use super::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, fields};
+use tierbar_core::{
+    Code, Error,
+    fields::{self, Table},
+};
 use utoipa::ToSchema;
 
 /// The fields of a request that are translated.
@@ -60,7 +63,7 @@ pub(super) struct Message {
 /// Whether the model thinks before it answers.
 #[derive(Debug, Deserialize, ToSchema)]
 struct Thinking {
-    /// `enabled`, `adaptive` or `disabled`.
+    /// `enabled`, `adaptive`, `between_tools` (as `adaptive`) or `disabled`.
     #[serde(rename = "type")]
     kind: String,
     /// The most tokens of thoughts.
@@ -103,9 +106,32 @@ impl MessageFields {
         self.model.clone().unwrap_or_default()
     }
 
+    /// What no model here can read or call, each by its place and its type.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let mut left_out = tools::left_out(tools);
+        for (index, message) in self.messages.iter().enumerate() {
+            let place = format!("messages[{index}].content");
+            message.content.left_out(&place, &mut left_out);
+        }
+        left_out
+    }
+
     /// # Errors
     /// `BadRequest` for what has no place in a chat of OpenAI's.
     pub(super) fn into_chat(self) -> Result<Map<String, Value>, Error> {
+        self.into_checked(&[&fields::MESSAGES, &fields::FOREIGN_TO_MESSAGES])
+    }
+
+    /// The chat whose prompt is counted.
+    ///
+    /// # Errors
+    /// As [`Self::into_chat`].
+    pub(super) fn into_counted(self) -> Result<Map<String, Value>, Error> {
+        self.into_checked(&[&fields::COUNT_TOKENS, &fields::FOREIGN_TO_MESSAGES])
+    }
+
+    fn into_checked(self, tables: &[&Table]) -> Result<Map<String, Value>, Error> {
         // A thread continues what Anthropic's servers have stored. The package sends the whole conversation after this error.
         let thread = self.rest.get("thread");
         if thread.is_some_and(|thread| !thread.is_null() && *thread != Value::Bool(false)) {
@@ -117,7 +143,10 @@ impl MessageFields {
                     json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
                 ));
         }
-        fields::check(&[&fields::MESSAGES], &self.rest)?;
+        fields::check(tables, &self.rest)?;
+        if let Some(thinking) = &self.thinking {
+            thinking.check()?;
+        }
         let mut chat = self.rest;
         for key in DROPPED {
             chat.shift_remove(key);
@@ -136,7 +165,10 @@ impl MessageFields {
         };
         if let Some(choice) = &self.tool_choice {
             let made = choice.openai()?;
-            choice.check(functions.as_ref())?;
+            choice.check(
+                functions.as_ref(),
+                self.tools.as_deref().unwrap_or_default(),
+            )?;
             // OpenAI's servers refuse both without tools.
             if functions.is_some() {
                 put("tool_choice", Some(made));
@@ -179,6 +211,20 @@ impl MessageFields {
     }
 }
 
+impl Thinking {
+    /// # Errors
+    /// `BadRequest` for a type that no version of the API has.
+    fn check(&self) -> Result<(), Error> {
+        const KINDS: [&str; 4] = ["enabled", "adaptive", "between_tools", "disabled"];
+        if KINDS.contains(&self.kind.as_str()) {
+            return Ok(());
+        }
+        let shown: String = self.kind.chars().take(40).collect();
+        let message = format!("`thinking.type` is \"{shown}\"");
+        Err(Error::new(Code::BadRequest, message).hint(format!("send one of {}", KINDS.join(", "))))
+    }
+}
+
 fn openai_messages(system: Option<Content>, from: Vec<Message>) -> Result<Vec<Value>, Error> {
     let mut messages = Vec::new();
     if let Some(system) = system {
@@ -186,6 +232,9 @@ fn openai_messages(system: Option<Content>, from: Vec<Message>) -> Result<Vec<Va
     }
     let last = from.iter().rposition(|message| message.role == "user");
     for (index, message) in from.into_iter().enumerate() {
+        message
+            .content
+            .check_kinds(&format!("messages[{index}].content"))?;
         let rendered = messages.len();
         if message.role == "system" && !messages.is_empty() {
             content::remind(&message.content.text()?, &mut messages);

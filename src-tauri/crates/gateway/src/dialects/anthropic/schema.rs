@@ -46,7 +46,7 @@ pub(super) struct MessagesAnswer {
     /// The sequence that ended the answer.
     stop_sequence: Option<String>,
     usage: MessageUsage,
-    /// For chains: which tiers were tried, and why others did not answer.
+    /// For chains: which tiers were tried, and why others did not answer. `left_out` names what no model here could read or call.
     #[schema(value_type = Object, required = false)]
     tierbar: Value,
 }

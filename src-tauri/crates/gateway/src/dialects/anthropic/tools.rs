@@ -32,8 +32,9 @@ impl Choice {
     }
 
     /// # Errors
-    /// `BadRequest` for a choice of what is not among these, as [`functions`] gives them, or for a call where there are none.
-    pub(super) fn check(&self, offered: Option<&Value>) -> Result<(), Error> {
+    /// `BadRequest` for a choice of what is not among these, as [`functions`] gives them, or for a call where there are none. `sent`: the
+    /// tools as the client sent them.
+    pub(super) fn check(&self, offered: Option<&Value>, sent: &[Value]) -> Result<(), Error> {
         let mut tools = offered.and_then(Value::as_array).into_iter().flatten();
         let message = match (self.kind.as_str(), self.name.as_deref()) {
             ("tool", Some(name)) if !tools.any(|tool| tool["function"]["name"] == name) => {
@@ -47,8 +48,21 @@ impl Choice {
             }
             _ => return Ok(()),
         };
-        Err(Error::new(Code::BadRequest, message)
-            .hint("tools that Anthropic's servers run, such as web search, do not run here"))
+        let error = Error::new(Code::BadRequest, message);
+        let foreign = sent
+            .iter()
+            .filter(|tool| tool.get("input_schema").is_none())
+            .filter_map(|tool| tool.get("type")?.as_str());
+        let foreign: Vec<String> = foreign
+            .map(|kind| kind.chars().take(40).collect())
+            .collect();
+        Err(match foreign.is_empty() {
+            true => error.hint("name one of the `tools`, or send it with an `input_schema`"),
+            false => error.hint(format!(
+                "tools that Anthropic's servers run do not run here: {}",
+                foreign.join(", ")
+            )),
+        })
     }
 
     pub(super) fn parallel(&self) -> Option<bool> {
@@ -89,6 +103,18 @@ pub(super) fn functions(tools: &[Value]) -> Result<Option<Value>, Error> {
         })
         .collect();
     Ok((!offered.is_empty()).then(|| offered.into()))
+}
+
+/// The tools that [`functions`] leaves out, each by its place and its type.
+pub(super) fn left_out(tools: &[Value]) -> Vec<String> {
+    let numbered = tools.iter().enumerate();
+    let others = numbered.filter(|(_, tool)| tool.get("input_schema").is_none());
+    let named = others.map(|(at, tool)| {
+        let kind = tool.get("type").and_then(Value::as_str).unwrap_or_default();
+        let kind: String = kind.chars().take(100).collect();
+        format!("tools[{at}]: {kind}")
+    });
+    named.collect()
 }
 
 /// Whether the client runs this tool, by its type. Its own tools may have none.

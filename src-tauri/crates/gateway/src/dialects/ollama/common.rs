@@ -7,7 +7,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error, TierId,
-    fields::{self, Table},
+    fields::{self, Effect, Table},
     lease::KeepAlive,
     status::TierStatus,
 };
@@ -44,8 +44,19 @@ pub(super) struct CommonFields {
 /// # Errors
 /// Those of [`body::request`]; `BadRequest` naming the field.
 pub(super) async fn request<T: DeserializeOwned>(body: Body, table: &Table) -> Result<T, Error> {
-    let sent: Map<String, Value> = body::request(body).await?;
-    fields::check(&[table], &sent)?;
+    let mut sent: Map<String, Value> = body::request(body).await?;
+    let options = table.field("options").map(|options| options.effect);
+    if !matches!(options, Some(Effect::Honored(_))) {
+        fields::check(&[table], &sent)?;
+        return body::of_value(sent.into());
+    }
+    let tables = [table, &fields::OLLAMA_ADDITIONS, &fields::FOREIGN_TO_OLLAMA];
+    fields::check(&tables, &sent)?;
+    if let Some(Value::Object(options)) = sent.get("options") {
+        let tables = [&fields::OLLAMA_OPTIONS, &fields::FOREIGN_TO_OPTIONS];
+        fields::check_in("options.", &tables, options)?;
+    }
+    options::add_named(&mut sent);
     body::of_value(sent.into())
 }
 

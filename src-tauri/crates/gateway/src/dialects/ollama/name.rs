@@ -1,26 +1,16 @@
 //! Models' names, as Ollama's clients write them.
 
-use crate::inference::route::{self, LATEST};
+pub(super) use crate::inference::route::plain;
+
+use crate::inference::route;
 use serde::Deserialize;
 use tierbar_core::{Code, Error, ModelKind, TierId, status::TierStatus};
 use utoipa::ToSchema;
 
-/// The name as we know it. Another server's model may be known by a name with that tag.
-pub(super) fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
-    let is_known = |tier: &TierStatus| {
-        let model = tier.model.as_ref();
-        model.is_some_and(|model| model.as_str() == name)
-    };
-    match name.strip_suffix(LATEST) {
-        Some(plain) if !tiers.iter().any(is_known) => plain,
-        _ => name,
-    }
-}
-
 /// # Errors
 /// Those of [`route::resolve`].
 pub(super) fn tier(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
-    route::resolve(Some(plain(name, tiers)), tiers)
+    route::resolve(Some(name), tiers)
 }
 
 /// As [`tier`], of a request for embeddings.

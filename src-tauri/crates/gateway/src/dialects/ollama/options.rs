@@ -25,6 +25,38 @@ const NUMBERS: [(&str, &str); 14] = [
 /// Of these a number below 0 means as many as there is room for, which is what leaving them out means.
 const COUNTS: [&str; 2] = ["num_predict", "repeat_last_n"];
 
+/// What some clients send beside `options`, by OpenAI's names, and as which option.
+const NAMED: [(&str, &str); 8] = [
+    ("max_tokens", "num_predict"),
+    ("temperature", "temperature"),
+    ("top_k", "top_k"),
+    ("top_p", "top_p"),
+    ("presence_penalty", "presence_penalty"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("seed", "seed"),
+    ("stop", "stop"),
+];
+
+/// Adds these to the options of a request that do not say otherwise.
+pub(super) fn add_named(request: &mut Map<String, Value>) {
+    for (theirs, option) in NAMED {
+        let Some(value) = request
+            .shift_remove(theirs)
+            .filter(|value| !value.is_null())
+        else {
+            continue;
+        };
+        let options = request.entry("options").or_insert(Value::Null);
+        if options.is_null() {
+            *options = Value::Object(Map::new());
+        }
+        // What is no object is refused by whoever reads it.
+        if let Value::Object(options) = options {
+            options.entry(option).or_insert(value);
+        }
+    }
+}
+
 /// # Errors
 /// `BadRequest` naming the option that is of the wrong type.
 pub(super) fn put(
@@ -85,6 +117,29 @@ mod tests {
             converted(&options).unwrap(),
             json!({"max_tokens": 9, "temperature": 0.5, "top_k": 3, "seed": 7, "mirostat_tau": 5, "stop": ["a", "b"]})
         );
+    }
+
+    #[test]
+    fn what_stands_beside_the_options_is_one_of_them() {
+        for (request, options) in [
+            (json!({}), Value::Null),
+            (json!({"temperature": null}), Value::Null),
+            (
+                json!({"max_tokens": 9, "stop": ["a"]}),
+                json!({"num_predict": 9, "stop": ["a"]}),
+            ),
+            (
+                json!({"temperature": 1, "seed": 7, "options": {"temperature": 0}}),
+                json!({"temperature": 0, "seed": 7}),
+            ),
+            (json!({"top_p": 1, "options": 7}), json!(7)),
+        ] {
+            let mut read = request.as_object().unwrap().clone();
+            add_named(&mut read);
+            let found = read.shift_remove("options").unwrap_or_default();
+            assert_eq!(found, options, "{request}");
+            assert!(read.is_empty(), "{request}");
+        }
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub(crate) fn no_previous_response(id: &Value) -> Error {
 /// Those of a response.
 pub(crate) async fn count_tokens(inference: &Arc<Inference>, request: Value) -> Result<u64, Error> {
     let request: ResponseFields = body::of_value(request)?;
-    let (chat, _) = request.into_chat(None)?;
+    let chat = request.into_counted()?;
     let counted = dispatch::count(Arc::clone(inference), Hints::default(), chat).await;
     counted.map_err(|Failure(error)| error)
 }
@@ -121,8 +121,7 @@ async fn count(
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let request: ResponseFields = body::request(body).await?;
-    let (chat, _) = request.into_chat(None)?;
-    let counted = dispatch::count(inference, hints, chat).await?;
+    let counted = dispatch::count(inference, hints, request.into_counted()?).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))
 }

@@ -136,8 +136,12 @@ async fn the_header_names_the_chosen_tier() {
     let bench = bench(Ready, Stopped, Stopped).await;
     bench.load(worker(|_| None).0);
     let heavy = [("x-tierbar-tier", "Heavy")];
-    for path in [CHAT, TEXT, "/v1/embeddings"] {
-        let response = sent(&bench, path, &heavy, json!({"input": "a"})).await;
+    for (path, body) in [
+        (CHAT, says("a")),
+        (TEXT, json!({"prompt": "a"})),
+        ("/v1/embeddings", json!({"input": "a"})),
+    ] {
+        let response = sent(&bench, path, &heavy, body).await;
         assert_eq!(response.headers()["x-tierbar-tier"], "heavy", "{path}");
         assert_eq!(
             response.headers()["x-tierbar-why"],

@@ -666,8 +666,9 @@ async fn unanswered_requests_of_any_dialect_are_queued() {
         cloud.does(Does::Refuse(500));
     }
     let said = json!([{"role": "user", "content": "Hi"}]);
-    let ask = json!({"model": "night", "max_tokens": 5, "messages": said, "input": said, "stream": false});
-    for path in ["/v1/messages", "/v1/responses"] {
+    let ask = json!({"model": "night", "max_tokens": 5, "messages": said, "stream": false});
+    let respond = json!({"model": "night", "input": said, "stream": false});
+    for (path, ask) in [("/v1/messages", &ask), ("/v1/responses", &respond)] {
         let kept = night.bench.post(path, ask.to_string()).await;
         assert_eq!(kept.status(), 202, "{path}");
     }

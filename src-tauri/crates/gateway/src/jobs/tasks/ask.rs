@@ -21,6 +21,9 @@ use tierbar_core::{
 /// The assumed context of a tier that is not on this machine, in tokens.
 const USUAL_CONTEXT: u32 = 4096;
 
+/// Tokens of an answer that may come a second time in a row.
+const REPEATED: u32 = 8;
+
 /// A question. `system` has only our text; the user's text is in `user`, as data.
 pub(super) struct Question {
     pub(super) system: Cow<'static, str>,
@@ -224,6 +227,10 @@ impl Session {
         });
         if held {
             request["think"] = false.into();
+            // A small model may go on with one sentence until its bound. Phrases and names may come again.
+            request["dry_multiplier"] = 1.into();
+            request["dry_allowed_length"] = REPEATED.into();
+            request["dry_penalty_last_n"] = question.max_tokens.into();
             request["response_format"] = json!({
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "strict": true, "schema": question.schema},

@@ -21,12 +21,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, fields};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -42,8 +42,8 @@ pub(super) struct Wanted {
     instructions: Option<String>,
     /// Refused, because responses are not stored.
     #[schema(value_type = Option<String>)]
-    #[serde(default)]
-    previous_response_id: Value,
+    #[serde(default, rename = "previous_response_id")]
+    _previous_response_id: Value,
     /// No effect: what a prompt shares with an earlier one is found without it.
     #[serde(default, rename = "prompt_cache_key")]
     #[schema(value_type = Option<String>)]
@@ -69,7 +69,7 @@ pub(super) async fn compact(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let wanted: Wanted = body::request(body).await?;
+    let wanted = read(body::request(body).await?)?;
     let trail = Trail::default();
     let compacted = answer(&jobs.inference, wanted, &hints, trail.clone()).await;
     let mut response = compacted.map_or_else(
@@ -80,15 +80,22 @@ pub(super) async fn compact(
     Ok(response)
 }
 
+/// # Errors
+/// `BadRequest` naming the field that cannot be followed, or that is of the wrong type.
+fn read(sent: Map<String, Value>) -> Result<Wanted, Error> {
+    if let Some(id) = sent.get("previous_response_id").filter(|id| !id.is_null()) {
+        return Err(no_previous_response(id));
+    }
+    fields::check(&[&fields::COMPACT, &fields::FOREIGN_TO_RESPONSES], &sent)?;
+    body::of_value(sent.into())
+}
+
 async fn answer(
     inference: &Arc<Inference>,
     wanted: Wanted,
     hints: &Hints,
     trail: Trail,
 ) -> Result<Value, Error> {
-    if !wanted.previous_response_id.is_null() {
-        return Err(no_previous_response(&wanted.previous_response_id));
-    }
     let mut window = Window::read(wanted.input)?;
     let message = Message::of_text(&std::mem::take(&mut window.text));
     let summarized =

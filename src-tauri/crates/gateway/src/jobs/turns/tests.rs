@@ -222,13 +222,13 @@ async fn an_answer_is_stored_with_where_its_time_went() {
     follower.text("<think>Hm").await;
     stage.say("</think>Yes");
     follower.text("</think>Yes").await;
-    let figures = json!({
-        "choices": [],
+    let end = json!({
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 9, "completion_tokens": 2},
         "timings": {"prompt_ms": 400.0, "predicted_ms": 250.0},
     });
-    stage.words.send(format!("data: {figures}\n\n")).unwrap();
-    stage.finish();
+    let end = format!("data: {end}\n\ndata: [DONE]\n\n");
+    stage.words.send(end).unwrap();
     follower.last().await;
     let answer = &stage.chat().await["messages"][1];
     let times = &answer["times"];

@@ -83,13 +83,17 @@ fn what_others_did_for_the_model_is_left_out_and_the_rest_stays() {
         messages("assistant", json!([used, found, text])).unwrap(),
         [json!({"role": "assistant", "content": "Found."})]
     );
-    let unknown = json!([{"type": "hologram", "data": 7}, {"type": "text", "text": "Hi"}]);
+    let unknown =
+        json!([{"type": "container_upload", "file_id": "f"}, {"type": "text", "text": "Hi"}]);
     let hi = [json!({"role": "user", "content": "Hi"})];
     assert_eq!(messages("user", unknown).unwrap(), hi);
     assert!(
-        messages("user", json!([{"type": "hologram"}]))
-            .unwrap()
-            .is_empty()
+        messages(
+            "user",
+            json!([{"type": "container_upload", "file_id": "f"}])
+        )
+        .unwrap()
+        .is_empty()
     );
 }
 
@@ -114,4 +118,69 @@ fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
         let said = messages("user", pdf).unwrap();
         assert_eq!(said[0]["content"], format!("T\n\n{LEFT_OUT}"));
     }
+}
+
+#[test]
+fn a_block_of_an_unknown_kind_is_refused_with_its_place() {
+    let refused = |blocks: Value| {
+        let content: Content = serde_json::from_value(blocks).unwrap();
+        content.check_kinds("messages[2].content").err()
+    };
+    let text = json!({"type": "text", "text": "Hi"});
+    let error = refused(json!([text, {"type": "bogus"}])).unwrap();
+    assert_eq!(error.code, Code::BadRequest);
+    assert_eq!(
+        error.message,
+        "`messages[2].content[1]` has the type \"bogus\""
+    );
+    assert!(error.hint.unwrap().starts_with("send one of text, image"));
+    let result =
+        json!({"type": "tool_result", "tool_use_id": "a", "content": [text, {"type": "bogus"}]});
+    let error = refused(json!([result])).unwrap();
+    assert!(
+        error
+            .message
+            .starts_with("`messages[2].content[0].content[1]`"),
+        "{error}"
+    );
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "web_search_result"}]});
+    for fine in [json!("Hi"), json!([text]), json!([found])] {
+        assert_eq!(refused(fine.clone()), None, "{fine}");
+    }
+}
+
+#[test]
+fn a_summary_is_read_and_a_sealed_one_refused() {
+    let summed = json!([{"type": "compaction", "content": "They met."}]);
+    for role in ["user", "assistant"] {
+        let said = messages(role, summed.clone()).unwrap();
+        let said = said[0]["content"].as_str().unwrap();
+        assert!(said.contains("They met."), "{said}");
+    }
+    let failed = json!([{"type": "compaction", "content": null}]);
+    assert!(messages("user", failed).unwrap().is_empty());
+    let sealed = json!([{"type": "compaction", "encrypted_content": "…"}]);
+    assert!(messages("user", sealed).is_err());
+}
+
+#[test]
+fn what_no_model_gets_is_named_by_its_place() {
+    let pdf = json!({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}});
+    let text = json!({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "D"}});
+    let blocks = json!([
+        text,
+        {"type": "redacted_thinking", "data": "…"},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "Hi"}, pdf]},
+    ]);
+    let content: Content = serde_json::from_value(blocks).unwrap();
+    let mut left_out = Vec::new();
+    content.left_out("messages[0].content", &mut left_out);
+    assert_eq!(
+        left_out,
+        [
+            "messages[0].content[2]: server_tool_use",
+            "messages[0].content[3].content[1]: document"
+        ]
+    );
 }

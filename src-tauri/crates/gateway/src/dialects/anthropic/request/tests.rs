@@ -149,7 +149,7 @@ fn a_choice_is_among_the_tools_that_are_offered() {
 #[test]
 fn only_the_last_message_must_not_become_empty() {
     let said = |content: Value| json!({"role": "user", "content": content});
-    let odd = said(json!([{"type": "hologram"}]));
+    let odd = said(json!([{"type": "container_upload", "file_id": "f"}]));
     let refused = chat(json!({"messages": [odd]})).unwrap_err();
     assert_eq!(refused.code, Code::BadRequest);
     let hi = said(json!("Hi"));
@@ -172,4 +172,35 @@ fn disabled_thinking_is_off_and_only_schemas_are_formats() {
     assert_eq!(other.unwrap_err().code, Code::BadRequest);
     let none = chat(json!({"model": "fast"})).unwrap_err();
     assert!(none.message.contains("messages"), "{none}");
+}
+
+#[test]
+fn an_unknown_kind_of_thinking_and_several_answers_are_refused() {
+    let refused = |more: Value| {
+        let mut request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        chat(request).err().map(|error| error.message)
+    };
+    for (more, named) in [
+        (json!({"thinking": {"type": "bogus"}}), "`thinking.type`"),
+        (json!({"n": 4}), "`n`"),
+        (json!({"compaction": {"type": "enabled"}}), "`compaction`"),
+    ] {
+        let message = refused(more).unwrap();
+        assert!(message.starts_with(named), "{message}");
+    }
+    for fine in [
+        json!({"thinking": {"type": "between_tools"}, "n": 1}),
+        json!({"compaction": null}),
+    ] {
+        assert_eq!(refused(fine.clone()), None, "{fine}");
+    }
+    // What is counted is the conversation as it is.
+    let request =
+        json!({"messages": [{"role": "user", "content": "Hi"}], "compaction": {"type": "enabled"}});
+    let request: MessageFields = crate::http::body::parse(request.to_string().as_bytes()).unwrap();
+    assert!(request.into_counted().is_ok());
 }

@@ -65,12 +65,19 @@ impl Messages {
         for message in &mut self.list {
             message.entry("content").or_insert_with(|| json!(""));
         }
-        if self.list.is_empty() {
+        if !self.list.is_empty() {
+            return Ok(());
+        }
+        if self.left_out.is_empty() {
             return Err(bad(
                 "`input` is empty: send a string or at least one message",
             ));
         }
-        Ok(())
+        let message = format!(
+            "`input` has nothing that a model can read here: {}",
+            self.left_out.join(", ")
+        );
+        Err(bad(message).hint("send a string or at least one message"))
     }
 
     fn items(&mut self, list: &str, items: &[Value]) -> Result<(), Error> {

@@ -3,7 +3,10 @@
 use super::{messages::Messages, schema, tools::Tools};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, fields};
+use tierbar_core::{
+    Code, Error,
+    fields::{self, Table},
+};
 use utoipa::ToSchema;
 
 /// The fields of a request that are translated.
@@ -72,8 +75,9 @@ struct Reasoning {
 }
 
 /// What a chat knows nothing of, or takes for something else.
-const DROPPED: [&str; 13] = [
+const DROPPED: [&str; 14] = [
     "access_programs",
+    "background_options",
     "client_metadata",
     "context_management",
     "image",
@@ -87,6 +91,19 @@ const DROPPED: [&str; 13] = [
     "store",
     "stream_options",
     "truncation",
+];
+
+/// What a response can be asked to hold beside its text. All but the log probabilities are of tools that run elsewhere, or of reasoning that
+/// is hidden there.
+const INCLUDABLE: [&str; 8] = [
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "file_search_call.results",
+    "message.input_image.image_url",
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",
+    "web_search_call.action.sources",
+    "web_search_call.results",
 ];
 
 /// What only a server that keeps responses could follow, and what to send instead.
@@ -138,9 +155,41 @@ impl ResponseFields {
     ///
     /// # Errors
     /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
-    pub(super) fn into_chat(mut self, continues: Option<&str>) -> Result<(Value, Echo), Error> {
+    pub(super) fn into_chat(self, continues: Option<&str>) -> Result<(Value, Echo), Error> {
+        let tables = [&fields::RESPONSES, &fields::FOREIGN_TO_RESPONSES];
+        self.into_checked(&tables, continues)
+    }
+
+    /// The chat whose prompt is counted.
+    ///
+    /// # Errors
+    /// As [`Self::into_chat`].
+    pub(super) fn into_counted(self) -> Result<Value, Error> {
+        let tables = [&fields::INPUT_TOKENS, &fields::FOREIGN_TO_RESPONSES];
+        Ok(self.into_checked(&tables, None)?.0)
+    }
+
+    /// # Errors
+    /// `BadRequest` for what no version of the API has.
+    fn check_included(&self) -> Result<(), Error> {
+        let asked = self.include.iter().flatten();
+        let mut unknown = asked.filter(|one| !INCLUDABLE.contains(&one.as_str()));
+        let Some(unknown) = unknown.next() else {
+            return Ok(());
+        };
+        let shown: String = unknown.chars().take(100).collect();
+        Err(bad(format!("`include` has \"{shown}\""))
+            .hint(format!("send some of {}", INCLUDABLE.join(", "))))
+    }
+
+    fn into_checked(
+        mut self,
+        tables: &[&Table],
+        continues: Option<&str>,
+    ) -> Result<(Value, Echo), Error> {
         self.refuse_stored()?;
-        fields::check(&[&fields::RESPONSES], &self.rest)?;
+        fields::check(tables, &self.rest)?;
+        self.check_included()?;
         let tools = Tools::read(self.tools.unwrap_or_default(), self.tool_choice)?;
         let mut messages = Messages::default();
         messages.instruct(&self.instructions)?;

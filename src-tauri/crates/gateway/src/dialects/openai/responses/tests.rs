@@ -62,7 +62,7 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
             "temperature": 0.5, "top_p": 0.9, "parallel_tool_calls": false, "store": true, "truncation": "auto",
             "client_metadata": {"session": "1"},
             "metadata": {"job": "7"}, "reasoning": {"effort": "low", "summary": "auto"},
-            "include": ["message.output_text.logprobs"], "top_logprobs": 2, "n": 3, "messages": [],
+            "include": ["message.output_text.logprobs"], "top_logprobs": 2, "n": 1, "messages": [],
             "text": {"format": {"type": "json_schema", "name": "city", "strict": true, "schema": {"type": "object"}}, "verbosity": "low"},
             "tools": [{"type": "function", "name": "look"}, {"type": "web_search"}], "tool_choice": "auto",
             "cache_prompt": false, "grammar": null, "user": "me", "frequency_penalty": 0.25, "max_tool_calls": 3,

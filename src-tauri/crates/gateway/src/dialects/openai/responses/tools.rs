@@ -54,13 +54,18 @@ impl Tools {
                 json!({"type": "function", "function": {"name": name}})
             }
             "allowed_tools" => {
+                let mode = choice["mode"].clone();
                 let allowed = choice["tools"].as_array().map_or(&[][..], Vec::as_slice);
                 let functions = allowed.iter().filter(|tool| kind(tool) == "function");
                 let names = functions.map(|tool| self.named(tool));
                 let names: Vec<_> = names.collect::<Result<_, _>>()?;
                 self.offered
                     .retain(|tool| names.iter().any(|name| tool["function"]["name"] == *name));
-                choice["mode"].clone()
+                if self.offered.is_empty() {
+                    return Err(bad("`tool_choice.tools` has no function of `tools`")
+                        .hint("name at least one, or set `tool_choice` to none"));
+                }
+                mode
             }
             other => {
                 return Err(bad(format!(
@@ -69,6 +74,18 @@ impl Tools {
                 .hint("use auto, none, required, or one of the functions in `tools`"));
             }
         };
+        if self.choice == "required" && self.offered.is_empty() {
+            let message = match self.left_out.is_empty() {
+                true => "`tool_choice` requires a call, and `tools` has no function".to_owned(),
+                false => format!(
+                    "`tool_choice` requires a call, and nothing here runs what `tools` has: {}",
+                    self.left_out.join(", ")
+                ),
+            };
+            return Err(
+                bad(message).hint("send a function in `tools`, or set `tool_choice` to auto")
+            );
+        }
         Ok(())
     }
 
@@ -184,9 +201,34 @@ mod tests {
             json!({"type": "function", "name": "gone"}),
             json!({"type": "web_search"}),
             json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "gone"}]}),
+            json!({"type": "allowed_tools", "mode": "required", "tools": []}),
             json!(7),
         ] {
             assert!(read(choice.clone()).is_err(), "{choice}");
         }
+    }
+
+    #[test]
+    fn a_required_call_needs_a_function() {
+        let refused = |tools: Vec<Value>, choice: Value| {
+            let error = Tools::read(tools, Some(choice)).unwrap_err();
+            error.message
+        };
+        let search = json!({"type": "web_search"});
+        assert_eq!(
+            refused(vec![search.clone()], json!("required")),
+            "`tool_choice` requires a call, and nothing here runs what `tools` has: tools[0]: web_search"
+        );
+        assert_eq!(
+            refused(Vec::new(), json!("required")),
+            "`tool_choice` requires a call, and `tools` has no function"
+        );
+        let none = json!({"type": "allowed_tools", "mode": "auto", "tools": []});
+        assert_eq!(
+            refused(vec![look()], none),
+            "`tool_choice.tools` has no function of `tools`"
+        );
+        let tools = Tools::read(vec![search], Some(json!("auto"))).unwrap();
+        assert_eq!(tools.left_out, ["tools[0]: web_search"]);
     }
 }

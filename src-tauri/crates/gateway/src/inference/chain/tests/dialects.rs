@@ -41,8 +41,12 @@ const PLACES: [Place; 4] = [
 
 async fn ask(night: &Night, path: &str, model: &str, stream: bool) -> Response {
     let said = json!([{"role": "user", "content": "Hi"}]);
-    let ask =
-        json!({"model": model, "max_tokens": 5, "messages": said, "input": said, "stream": stream});
+    let mut ask = json!({"model": model, "max_tokens": 5, "stream": stream});
+    let conversation = match path {
+        "/v1/responses" => "input",
+        _ => "messages",
+    };
+    ask[conversation] = said;
     let answer = night.bench.post(path, ask.to_string()).await;
     assert_eq!(answer.status(), 200, "{path}");
     answer

@@ -35,6 +35,7 @@ async fn triage_uses_a_schema_and_counts_savings() {
     assert_eq!(request["model"], "fast");
     assert_eq!(request["temperature"], 0);
     assert_eq!(request["think"], false);
+    assert_eq!(request["dry_allowed_length"], 8);
     assert_eq!(
         request["response_format"]["json_schema"]["schema"]["required"],
         json!(["type", "urgency", "needs_cloud"])
