@@ -1480,6 +1480,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/context/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Copies a context from the store and decrypts it. */
+        post: operations["downloadContext"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/context/load": {
         parameters: {
             query?: never;
@@ -1508,6 +1525,40 @@ export interface paths {
         put?: never;
         /** Saves a conversation's KV cache. */
         post: operations["saveContext"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/context/store": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the contexts in the store, newest first; none if no store is set. */
+        get: operations["listStoredContexts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/context/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Encrypts a saved context and copies it to the store. */
+        post: operations["uploadContext"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2814,6 +2865,15 @@ export interface components {
             };
             /**
              * @default {
+             *       "store": "",
+             *       "endpoint": "",
+             *       "region": "",
+             *       "access_key": ""
+             *     }
+             */
+            contexts: components["schemas"]["ContextsConfig"];
+            /**
+             * @default {
              *       "rate_limit": 0,
              *       "at_once": 1
              *     }
@@ -2914,11 +2974,47 @@ export interface components {
             clients: components["schemas"]["ClientSettings"][];
             server: components["schemas"]["ClientServer"];
         };
+        /** @description A saved context to copy to the store or from it. */
+        ContextCopy: {
+            name: string;
+            /** @description Whether to replace another context of this name at the destination; else that is a `conflict`. */
+            replace?: boolean;
+        };
+        /** @description A saved context to delete. */
+        ContextDelete: {
+            name: string;
+            /** @description Whether to delete the one in the store, rather than the one on this machine. */
+            store?: boolean;
+        };
         /** @description A saved context that is deleted. */
         ContextDeleted: {
             /** @description Always true. */
             deleted: boolean;
             name: string;
+        };
+        /** @description What is known of a saved context without loading it. */
+        ContextEntry: {
+            /**
+             * Format: int64
+             * @description Of the file.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description In seconds since 1970.
+             */
+            created: number;
+            /** @description The type of the KV cache, such as `q8_0`. */
+            kv_cache: string;
+            model: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description Of the state once it is in memory.
+             */
+            raw_bytes: number;
+            /** Format: int64 */
+            tokens: number;
         };
         /** @description A saved context. */
         ContextName: {
@@ -2952,23 +3048,32 @@ export interface components {
         };
         /** @description All saved contexts, newest first. */
         Contexts: {
-            data: {
-                /** Format: int64 */
-                bytes: number;
-                /**
-                 * Format: int64
-                 * @description In seconds since 1970.
-                 */
-                created: number;
-                /** @description The type of the KV cache, such as `q8_0`. */
-                kv_cache: string;
-                model: string;
-                name: string;
-                /** Format: int64 */
-                tokens: number;
-            }[];
+            data: components["schemas"]["ContextEntry"][];
             /** @enum {string} */
             object: "list";
+        };
+        /** @description Where saved contexts are uploaded to, encrypted with the secret `context-passphrase`. */
+        ContextsConfig: {
+            /**
+             * @description The ID of the access key for a bucket. Its secret is the secret `context-store`.
+             * @default
+             */
+            access_key: string;
+            /**
+             * @description The server of a bucket, such as `https://s3.example.com`; empty for Amazon's.
+             * @default
+             */
+            endpoint: string;
+            /**
+             * @description The region of a bucket, such as `eu-central-1` or `auto`; empty for `us-east-1`.
+             * @default
+             */
+            region: string;
+            /**
+             * @description A folder, such as `~/Dropbox/Tierbar`, or a bucket, such as `s3://bucket/folder`; empty for none.
+             * @default
+             */
+            store: string;
         };
         /** @description The answer of `GET /tierbar/v1/costs`. */
         Costs: {
@@ -5375,7 +5480,10 @@ export interface components {
         };
         /** @description A saved context that is now in memory. */
         SavedContext: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Of the file.
+             */
             bytes: number;
             /**
              * Format: int64
@@ -5386,6 +5494,11 @@ export interface components {
             key?: Record<string, never>;
             model: string;
             name: string;
+            /**
+             * Format: int64
+             * @description Of the state once it is in memory.
+             */
+            raw_bytes: number;
             /** @description What prefill took, as in a chat's answer. */
             timings?: Record<string, never>;
             /** Format: int64 */
@@ -6584,11 +6697,15 @@ export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
 export type ConfigAnswer = components['schemas']['ConfigAnswer'];
 export type Connections = components['schemas']['Connections'];
+export type ContextCopy = components['schemas']['ContextCopy'];
+export type ContextDelete = components['schemas']['ContextDelete'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
+export type ContextEntry = components['schemas']['ContextEntry'];
 export type ContextName = components['schemas']['ContextName'];
 export type ContextSave = components['schemas']['ContextSave'];
 export type ContextUse = components['schemas']['ContextUse'];
 export type Contexts = components['schemas']['Contexts'];
+export type ContextsConfig = components['schemas']['ContextsConfig'];
 export type Costs = components['schemas']['Costs'];
 export type Day = components['schemas']['Day'];
 export type Diagnosed = components['schemas']['Diagnosed'];
@@ -9576,7 +9693,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ContextName"];
+                "application/json": components["schemas"]["ContextDelete"];
             };
         };
         responses: {
@@ -9587,6 +9704,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ContextDeleted"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    downloadContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContextCopy"];
+            };
+        };
+        responses: {
+            /** @description The context that this machine has now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextEntry"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -9639,6 +9782,54 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SavedContext"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listStoredContexts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The list */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Contexts"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    uploadContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContextCopy"];
+            };
+        };
+        responses: {
+            /** @description The context that the store has now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextEntry"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

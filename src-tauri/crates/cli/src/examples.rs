@@ -234,13 +234,33 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("contexts", &["tierbar contexts"]),
-    ("contexts list", &["tierbar contexts list --json"]),
+    (
+        "contexts list",
+        &[
+            "tierbar contexts list --json",
+            "tierbar contexts list --store",
+        ],
+    ),
     (
         "contexts save",
         &["tierbar contexts save book --tier heavy"],
     ),
     ("contexts load", &["tierbar contexts load book"]),
-    ("contexts rm", &["tierbar contexts rm book"]),
+    (
+        "contexts push",
+        &[
+            "tierbar contexts push book",
+            "tierbar contexts push book --replace",
+        ],
+    ),
+    ("contexts pull", &["tierbar contexts pull book"]),
+    (
+        "contexts rm",
+        &[
+            "tierbar contexts rm book",
+            "tierbar contexts rm book --store",
+        ],
+    ),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
     ("schedule list", &["tierbar schedule list"]),
     (

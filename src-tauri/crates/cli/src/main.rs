@@ -116,7 +116,8 @@ enum Command {
     Brief(task::Brief),
     /// Show which tier would answer a question, and why
     Route(route::Args),
-    /// List, save, load and delete saved contexts
+    /// List, save, load, upload and download saved contexts
+    #[command(alias = "context")]
     Contexts(contexts::Args),
     /// Show the tokens that tasks used and saved
     Costs(costs::Args),

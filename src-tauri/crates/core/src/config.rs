@@ -2,6 +2,7 @@
 
 mod chain;
 mod choice;
+mod contexts;
 mod dialect;
 mod dollars;
 mod engine;
@@ -20,6 +21,7 @@ pub use crate::run::{Approximation, KvCache, Paging, Profile};
 use crate::{ModelId, run::MICRO_BATCH, sampling::Sampling, tier::TierId};
 pub use chain::{ChainConfig, Step};
 pub use choice::Choice;
+pub use contexts::{ContextStore, ContextsConfig};
 pub use dialect::Dialect;
 pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
@@ -59,6 +61,8 @@ pub struct Config {
     pub policy: PolicyConfig,
     #[schema(required = true)]
     pub queue: QueueConfig,
+    #[schema(required = true)]
+    pub contexts: ContextsConfig,
     #[schema(required = true)]
     pub menu_bar: MenuBarConfig,
     #[schema(required = true)]
@@ -102,6 +106,7 @@ impl Default for Config {
             allowed_origins: Vec::new(),
             policy: PolicyConfig::default(),
             queue: QueueConfig::default(),
+            contexts: ContextsConfig::default(),
             menu_bar: MenuBarConfig::default(),
             notifications: NotificationsConfig::default(),
             tiers: BTreeMap::new(),

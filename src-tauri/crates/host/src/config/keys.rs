@@ -8,8 +8,8 @@ use serde::{
 use tierbar_core::{
     Config,
     config::{
-        ChainConfig, DownloadsConfig, LibraryConfig, LogConfig, MenuBarConfig, NotificationsConfig,
-        PolicyConfig, QueueConfig, ScheduleConfig, ServerConfig, TierConfig,
+        ChainConfig, ContextsConfig, DownloadsConfig, LibraryConfig, LogConfig, MenuBarConfig,
+        NotificationsConfig, PolicyConfig, QueueConfig, ScheduleConfig, ServerConfig, TierConfig,
     },
     nearest::nearest,
     sampling::Sampling,
@@ -26,6 +26,7 @@ pub(super) fn nearest_key(unknown: &[String]) -> Option<&'static str> {
         ["library"] => fields::<LibraryConfig>(),
         ["downloads"] => fields::<DownloadsConfig>(),
         ["policy"] => fields::<PolicyConfig>(),
+        ["contexts"] => fields::<ContextsConfig>(),
         ["queue"] => fields::<QueueConfig>(),
         ["menu_bar"] => fields::<MenuBarConfig>(),
         ["notifications"] => fields::<NotificationsConfig>(),

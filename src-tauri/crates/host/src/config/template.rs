@@ -89,6 +89,17 @@ bytes = "256MiB"
 # Hosts that clients with an API key may name for webhooks, such as ["hooks.example.com"]. Clients on this machine may name any.
 webhook_hosts = []
 
+[contexts]
+# Where saved contexts are uploaded to: a folder, such as "~/Dropbox/Tierbar", or a bucket of an S3 server, such as
+# "s3://bucket/folder". Empty: nowhere. They are encrypted with `tierbar secret set context-passphrase`. See docs/contexts.md.
+store = ""
+# The server of a bucket, such as "https://s3.example.com". Empty: Amazon's.
+endpoint = ""
+# The region of a bucket, such as "eu-central-1" or "auto". Empty: "us-east-1".
+region = ""
+# The ID of a bucket's access key. Its secret: `tierbar secret set context-store`.
+access_key = ""
+
 # The app's icon in the menu bar, or in the system tray.
 [menu_bar]
 # The text beside it: "none", "speed" (the last answer's tokens per second) or "memory" (RAM in use).
