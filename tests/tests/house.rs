@@ -492,6 +492,7 @@ const ADMIN: &[&str] = &[
     "costs",
     "diagnosis",
     "downloads",
+    "grades",
     "history",
     "hub",
     "keys",

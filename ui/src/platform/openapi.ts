@@ -456,6 +456,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/chats/{id}/messages/{message}/grade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Grades an answer, in place of an earlier grade. */
+        put: operations["gradeAnswer"];
+        post?: never;
+        /** Removes the grade of an answer. */
+        delete: operations["removeGrade"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/chats/{id}/restore": {
         parameters: {
             query?: never;
@@ -660,6 +678,57 @@ export interface paths {
         put?: never;
         /** Announces a request for a model, which may load meanwhile. */
         post: operations["expect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the rates of graded answers, and what `auto` has learned from them. */
+        get: operations["grades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the graded answers as JSON Lines, for preference tuning. */
+        get: operations["exportGrades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has `auto` learn from none of the grades so far. They are kept. */
+        post: operations["resetLearnedRouting"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1792,6 +1861,7 @@ export interface components {
             experts: components["schemas"]["ExpertReads"] | null;
             /** @default null */
             finish: components["schemas"]["Finish"] | null;
+            grade?: components["schemas"]["Grade"] | null;
             /**
              * @description The chain's first step, if another one answered.
              * @default null
@@ -3231,6 +3301,43 @@ export interface components {
             /** @description The layers' experts, or a dense model's feed-forward matrices, stay with the CPU, because not all of them fit in memory. */
             without_experts: boolean;
         };
+        /** @description What the owner thinks of an answer. */
+        Grade: {
+            verdict: components["schemas"]["GradeVerdict"];
+            /** @description Why, in the owner's words. */
+            why?: string | null;
+        };
+        /** @description How many answers were graded, by verdict. */
+        GradeCounts: {
+            /** Format: int64 */
+            bad: number;
+            /** Format: int64 */
+            good: number;
+        };
+        /** @description The grades of one model's answers as one tier, to requests of one level. */
+        GradeGroup: {
+            counts: components["schemas"]["GradeCounts"];
+            /** @description Those of them that `auto` learns from: given since the last reset. */
+            learned: components["schemas"]["GradeCounts"];
+            /** @description How hard the question is, by the rules of `auto`. */
+            level: components["schemas"]["Level"];
+            model: string | null;
+            /** @description How the model is quantized, where that is known. */
+            quant: string | null;
+            share: components["schemas"]["Share"] | null;
+            tier: string | null;
+        };
+        /** @description The rates of graded answers, and what `auto` has learned from them. */
+        GradeReport: {
+            /** @description All grades. */
+            counts: components["schemas"]["GradeCounts"];
+            /** @description By model, tier and level; the most graded first. */
+            groups: components["schemas"]["GradeGroup"][];
+            routing: components["schemas"]["LearnedRouting"];
+            share: components["schemas"]["Share"] | null;
+        };
+        /** @enum {string} */
+        GradeVerdict: "good" | "bad";
         /** @description The memory guard's view of the machine, and of its user's settings. */
         GuardStatus: {
             alarm: components["schemas"]["Alarm"];
@@ -3466,6 +3573,35 @@ export interface components {
         /** @description The latest tuning. */
         LastTune: {
             report: components["schemas"]["TuneReport"] | null;
+        };
+        /** @description What grades have shown of the requests of one level. */
+        LearnedLevel: {
+            level: components["schemas"]["Level"];
+            /** @description Of answers by the tier that is made for the level. */
+            own_tier: components["schemas"]["GradeCounts"];
+            /** @description The level as which `auto` routes such requests. */
+            routed_as: components["schemas"]["Level"];
+            /** @description Of answers by the next smaller tier. */
+            smaller_tier: components["schemas"]["GradeCounts"];
+        };
+        /** @description What `auto` has learned from grades, and the bounds of it. */
+        LearnedRouting: {
+            /**
+             * Format: int64
+             * @description Grades of one level by one tier, before which nothing changes.
+             */
+            enough: number;
+            /**
+             * Format: double
+             * @description If the share of good answers of the next smaller tier is surely above this, that tier answers.
+             */
+            good: number;
+            levels: components["schemas"]["LearnedLevel"][];
+            /**
+             * Format: double
+             * @description If the share of good answers is surely below this, the next larger tier answers.
+             */
+            poor: number;
         };
         /** @description What a prompt was without. */
         LeftOut: {
@@ -5243,6 +5379,21 @@ export interface components {
         SetupQuestion: {
             tiers: string[];
         };
+        /** @description A share of good answers, from 0 to 1. */
+        Share: {
+            /** Format: double */
+            good: number;
+            /**
+             * Format: double
+             * @description Its upper end.
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description The lower end of the interval in which the true share lies, at a confidence of 95 %.
+             */
+            low: number;
+        };
         /** @description `"Alt+Space"`: one or more of Ctrl, Alt, Shift and Cmd, then a key; `""` for none. */
         Shortcut: string;
         /** @description A code that begins one session. */
@@ -6291,6 +6442,11 @@ export type Form = components['schemas']['Form'];
 export type Found = components['schemas']['Found'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
+export type Grade = components['schemas']['Grade'];
+export type GradeCounts = components['schemas']['GradeCounts'];
+export type GradeGroup = components['schemas']['GradeGroup'];
+export type GradeReport = components['schemas']['GradeReport'];
+export type GradeVerdict = components['schemas']['GradeVerdict'];
 export type GuardStatus = components['schemas']['GuardStatus'];
 export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
@@ -6318,6 +6474,8 @@ export type KvAccount = components['schemas']['KvAccount'];
 export type KvCache = components['schemas']['KvCache'];
 export type LastBench = components['schemas']['LastBench'];
 export type LastTune = components['schemas']['LastTune'];
+export type LearnedLevel = components['schemas']['LearnedLevel'];
+export type LearnedRouting = components['schemas']['LearnedRouting'];
 export type LeftOut = components['schemas']['LeftOut'];
 export type Level = components['schemas']['Level'];
 export type LibraryConfig = components['schemas']['LibraryConfig'];
@@ -6444,6 +6602,7 @@ export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
+export type Share = components['schemas']['Share'];
 export type Shortcut = components['schemas']['Shortcut'];
 export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
@@ -7299,6 +7458,62 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    gradeAnswer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of an answer */
+                message: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Grade"];
+            };
+        };
+        responses: {
+            /** @description The grade */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Grade"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeGrade: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of an answer */
+                message: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer has no grade */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     restoreChat: {
         parameters: {
             query?: never;
@@ -7672,6 +7887,72 @@ export interface operations {
         };
         responses: {
             /** @description The announcement is noted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    grades: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rates */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GradeReport"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    exportGrades: {
+        parameters: {
+            query?: {
+                form?: "all" | "pairs" | "labels";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    resetLearnedRouting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The router goes by its rules alone */
             204: {
                 headers: {
                     [name: string]: unknown;

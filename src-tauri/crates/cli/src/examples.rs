@@ -215,6 +215,16 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("contexts load", &["tierbar contexts load book"]),
     ("contexts rm", &["tierbar contexts rm book"]),
+    ("grades", &["tierbar grades"]),
+    ("grades list", &["tierbar grades list --json"]),
+    (
+        "grades export",
+        &[
+            "tierbar grades export --form pairs > pairs.jsonl",
+            "tierbar grades export --form labels > labels.jsonl",
+        ],
+    ),
+    ("grades reset", &["tierbar grades reset --yes"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
     ("schedule list", &["tierbar schedule list"]),
     (

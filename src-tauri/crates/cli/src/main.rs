@@ -16,6 +16,7 @@ mod downloads;
 mod examples;
 mod exit;
 mod experts;
+mod grades;
 mod key;
 mod link;
 mod log;
@@ -103,6 +104,8 @@ enum Command {
     Chat(chat::Args),
     /// List, search, export, import and delete saved chats
     Chats(chats::Args),
+    /// Show the rates of graded answers, or export them
+    Grades(grades::Args),
     /// Classify a message by type, urgency and the model it needs
     Triage(task::Triage),
     /// Shorten a text and list the names, numbers and dates it lost
@@ -186,6 +189,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Resume(args) => pause::resume(home, &args).await,
         Command::Chat(args) => chat::run(home, args).await,
         Command::Chats(args) => chats::run(home, args).await,
+        Command::Grades(args) => grades::run(home, args).await,
         Command::Triage(args) => task::triage(home, args).await,
         Command::Compress(args) => task::compress(home, args).await,
         Command::Summarize(args) => task::summarize(home, args).await,

@@ -16,6 +16,7 @@ pub mod diagnosis;
 pub mod download;
 pub mod fields;
 pub mod fit;
+pub mod grade;
 pub mod history;
 pub mod journal;
 pub mod keys;

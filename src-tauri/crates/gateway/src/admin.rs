@@ -9,6 +9,7 @@ mod costs;
 mod diagnosis;
 mod downloads;
 mod events;
+mod grades;
 mod history;
 mod hub;
 mod keys;
@@ -103,6 +104,10 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::update, chats::delete))
         .routes(routes!(chats::add_message))
+        .routes(routes!(grades::give, grades::remove))
+        .routes(routes!(grades::report))
+        .routes(routes!(grades::export))
+        .routes(routes!(grades::reset))
         .routes(routes!(presets::list))
         .routes(routes!(presets::put, presets::remove))
         .routes(routes!(chats::restore))

@@ -27,7 +27,7 @@ use crate::{
 use parking_lot::Mutex;
 use parts::{DataFolder, Fetching, Network, Readings, Workers};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, policy::Stance};
+use tierbar_core::{Error, policy::Stance, routing::learned::Learned};
 use tierbar_fetch::Remote;
 use tierbar_gateway::{Auto, EndpointStates, Gateway, Keys};
 use tierbar_library::hub;
@@ -77,6 +77,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         ),
         models,
         remote: Remote::new(Remote::SILENCE)?,
+        learned: Learned::of(&data.store.grade_groups().await?),
         keys: Arc::new(Keys::open(data.store.clone()).await?),
         closing: CancellationToken::new(),
         schedules,
@@ -217,6 +218,8 @@ struct Assembly {
     models: Arc<ModelService>,
     remote: Remote,
     keys: Arc<Keys>,
+    /// From the grades of answers, as the host began.
+    learned: Learned,
     closing: CancellationToken,
 }
 
@@ -270,7 +273,7 @@ impl Assembly {
             queue: tierbar_gateway::JobQueue::default(),
             contexts: self.workers.contexts.clone(),
             speed: self.workers.speed.clone(),
-            auto: Auto::default(),
+            auto: Auto::new(self.learned),
             endpoints: EndpointStates::default(),
             metrics: self.workers.metrics.clone(),
             token: self.data.token.clone(),

@@ -39,6 +39,7 @@ const MIGRATIONS: &[M<'static>] = &[
         include_str!("answer_times.sql"),
         include_str!("message_characters.sql")
     )),
+    M::up(include_str!("grades.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -1,4 +1,4 @@
-//! Chats, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the progress of
+//! Chats with the grades of their answers, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the progress of
 //! schedules, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod answer_pieces;
@@ -8,6 +8,7 @@ mod chats;
 mod copies;
 mod database;
 mod failure;
+mod grades;
 mod json;
 mod keys;
 mod log;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
 mod copies;
+mod grades;
 mod keys;
 mod log;
 mod queue;
