@@ -496,6 +496,7 @@ const ADMIN: &[&str] = &[
     "history",
     "hub",
     "keys",
+    "ledger",
     "log",
     "measures",
     "metrics",

@@ -597,6 +597,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/costs/break-even": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Returns after how many months a machine has paid for itself, by these figures alone. */
+        post: operations["breakEven"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/diagnosis": {
         parameters: {
             query?: never;
@@ -836,6 +853,23 @@ export interface paths {
         post?: never;
         /** Revokes an API key. */
         delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns what requests took, by day, tier and client, at the prices of the configuration. */
+        get: operations["ledger"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2257,6 +2291,91 @@ export interface components {
             /** @description Why there are no figures. */
             skipped: string | null;
         };
+        /** @description The sum, by month, in US dollars. */
+        BreakEven: {
+            /**
+             * Format: double
+             * @description The price of those that local models do instead.
+             */
+            avoided: number;
+            /**
+             * Format: double
+             * @description The price of all tokens at the cloud.
+             */
+            cloud: number;
+            /** Format: double */
+            electricity: number;
+            /**
+             * Format: double
+             * @description Kilowatt-hours of the machine.
+             */
+            kwh: number;
+            /**
+             * Format: double
+             * @description Months until the savings are the machine's price; `null` if they never are.
+             */
+            months: number | null;
+            /**
+             * Format: double
+             * @description What is left of the avoided price after the electricity; negative if it costs more.
+             */
+            saved: number;
+        };
+        /** @description All that the sum is made of. Money is in US dollars. */
+        BreakEvenInputs: {
+            /**
+             * Format: double
+             * @description Tokens of answers a day.
+             */
+            answer_tokens: number;
+            /**
+             * Format: double
+             * @description What it draws while it answers.
+             */
+            busy_watts: number;
+            /**
+             * Format: double
+             * @description The cloud's price of a million tokens of prompts.
+             */
+            cloud_input_price: number;
+            /**
+             * Format: double
+             * @description The cloud's price of a million tokens of answers.
+             */
+            cloud_output_price: number;
+            /**
+             * Format: double
+             * @description Hours a day, of these, that it answers.
+             */
+            hours_busy: number;
+            /**
+             * Format: double
+             * @description Hours a day that it is on because of this.
+             */
+            hours_on: number;
+            /**
+             * Format: double
+             * @description What it draws while it is on and idle.
+             */
+            idle_watts: number;
+            /** Format: double */
+            kwh_price: number;
+            /**
+             * Format: double
+             * @description The share of the tokens that local models can do, from 0 to 1. The rest goes to the cloud either way.
+             */
+            local_share: number;
+            /**
+             * Format: double
+             * @description What the machine costs, or costs more than one that you would have anyway.
+             */
+            machine_price: number;
+            /**
+             * Format: double
+             * @description Tokens of prompts a day.
+             */
+            prompt_tokens: number;
+        };
         /** @description A brief, and the counts that it is written from. */
         Brief: components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -2373,8 +2492,10 @@ export interface components {
             /** @description The models whose files, sizes and hashes are now the hub's. */
             updated: string[];
         };
+        ChainBudget: string;
         /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
         ChainConfig: {
+            budget?: components["schemas"]["ChainBudget"] | null;
             /**
              * @description The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
              *     limit.
@@ -2772,6 +2893,8 @@ export interface components {
             chains: {
                 [key: string]: components["schemas"]["ChainConfig"];
             };
+            /** @description Prices and watts for `tierbar costs`. */
+            costs: components["schemas"]["CostsConfig"];
             /**
              * @default {
              *       "rate_limit": 0,
@@ -2936,6 +3059,15 @@ export interface components {
             days: components["schemas"]["Day"][];
             /** @description The sum of these days. */
             total: components["schemas"]["Spent"];
+        };
+        /** @description Prices and watts. None has a default: without them, `tierbar costs` shows tokens and no money. */
+        CostsConfig: {
+            busy_watts?: components["schemas"]["Watts"] | null;
+            cloud_input_price?: components["schemas"]["Dollars"] | null;
+            cloud_output_price?: components["schemas"]["Dollars"] | null;
+            idle_watts?: components["schemas"]["Watts"] | null;
+            kwh_price?: components["schemas"]["Dollars"] | null;
+            machine_price?: components["schemas"]["Dollars"] | null;
         };
         /** @description A day of this machine's calendar. */
         Day: {
@@ -3602,6 +3734,30 @@ export interface components {
              * @description If the share of good answers is surely below this, the next larger tier answers.
              */
             poor: number;
+        };
+        /** @description What the requests of a day, a tier and a client took. */
+        LedgerEntry: components["schemas"]["RequestCosts"] & {
+            /** @description The chain that was asked. */
+            chain: string | null;
+            /** @description The name of the API key; `null` for the owner. */
+            client: string | null;
+            /** @description `2026-11-26`, by this machine's calendar. */
+            day: string;
+            /** @description The tier is an endpoint: nothing was computed here. */
+            elsewhere: boolean;
+            tier: string;
+        };
+        /** @description The answer of `GET /tierbar/v1/ledger`. */
+        LedgerReport: {
+            /**
+             * Format: int32
+             * @description Days from the first one with an entry to today, both included; 0 without entries.
+             */
+            days: number;
+            /** @description The newest day first. What took nothing is left out. */
+            entries: components["schemas"]["LedgerEntry"][];
+            /** @description The sum of all entries. */
+            total: components["schemas"]["RequestCosts"];
         };
         /** @description What a prompt was without. */
         LeftOut: {
@@ -4891,6 +5047,41 @@ export interface components {
         Removed: {
             /** @description To the Trash; otherwise it is deleted. */
             trashed: boolean;
+        };
+        /** @description Tokens, energy and money. Money is in US dollars. */
+        RequestCosts: {
+            /**
+             * Format: double
+             * @description What the tokens that were computed here would have cost at `costs.cloud_input_price` and `costs.cloud_output_price`; `null` if
+             *     these are not set.
+             */
+            cloud: number | null;
+            /** Format: int64 */
+            completion_tokens: number;
+            /**
+             * Format: double
+             * @description The price of both, with `costs.kwh_price`; `null` if that or the energy is unknown.
+             */
+            electricity: number | null;
+            /**
+             * Format: double
+             * @description The time that was not measured, with `costs.busy_watts`; `null` if that is not set.
+             */
+            estimated_joules: number | null;
+            /**
+             * Format: double
+             * @description Of the processors, as the machine measured it, with all that ran beside.
+             */
+            measured_joules: number;
+            /**
+             * Format: double
+             * @description What endpoints charge, by their prices.
+             */
+            paid: number;
+            /** Format: int64 */
+            prompt_tokens: number;
+            /** Format: int64 */
+            requests: number;
         };
         /**
          * @description How a request ended.
@@ -6280,6 +6471,11 @@ export interface components {
             matches: boolean | null;
             sha256: string;
         };
+        /**
+         * Format: double
+         * @description Electric power.
+         */
+        Watts: number;
         WebSource: {
             title: string;
             url: string;
@@ -6371,6 +6567,8 @@ export type BenchMemory = components['schemas']['BenchMemory'];
 export type BenchReport = components['schemas']['BenchReport'];
 export type BenchRequest = components['schemas']['BenchRequest'];
 export type BenchRow = components['schemas']['BenchRow'];
+export type BreakEven = components['schemas']['BreakEven'];
+export type BreakEvenInputs = components['schemas']['BreakEvenInputs'];
 export type Brief = components['schemas']['Brief'];
 export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
@@ -6380,6 +6578,7 @@ export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
 export type CatalogModel = components['schemas']['CatalogModel'];
 export type CatalogRefresh = components['schemas']['CatalogRefresh'];
+export type ChainBudget = components['schemas']['ChainBudget'];
 export type ChainConfig = components['schemas']['ChainConfig'];
 export type ChainList = components['schemas']['ChainList'];
 export type ChainStatus = components['schemas']['ChainStatus'];
@@ -6409,6 +6608,7 @@ export type ContextSave = components['schemas']['ContextSave'];
 export type ContextUse = components['schemas']['ContextUse'];
 export type Contexts = components['schemas']['Contexts'];
 export type Costs = components['schemas']['Costs'];
+export type CostsConfig = components['schemas']['CostsConfig'];
 export type Day = components['schemas']['Day'];
 export type Diagnosed = components['schemas']['Diagnosed'];
 export type Diagnosis = components['schemas']['Diagnosis'];
@@ -6476,6 +6676,8 @@ export type LastBench = components['schemas']['LastBench'];
 export type LastTune = components['schemas']['LastTune'];
 export type LearnedLevel = components['schemas']['LearnedLevel'];
 export type LearnedRouting = components['schemas']['LearnedRouting'];
+export type LedgerEntry = components['schemas']['LedgerEntry'];
+export type LedgerReport = components['schemas']['LedgerReport'];
 export type LeftOut = components['schemas']['LeftOut'];
 export type Level = components['schemas']['Level'];
 export type LibraryConfig = components['schemas']['LibraryConfig'];
@@ -6569,6 +6771,7 @@ export type Ram = components['schemas']['Ram'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type RefusedOrigin = components['schemas']['RefusedOrigin'];
 export type Removed = components['schemas']['Removed'];
+export type RequestCosts = components['schemas']['RequestCosts'];
 export type RequestOutcome = components['schemas']['RequestOutcome'];
 export type RequestRecord = components['schemas']['RequestRecord'];
 export type Requests = components['schemas']['Requests'];
@@ -6656,6 +6859,7 @@ export type TurnStage = components['schemas']['TurnStage'];
 export type Usage = components['schemas']['Usage'];
 export type Verdict = components['schemas']['Verdict'];
 export type Verified = components['schemas']['Verified'];
+export type Watts = components['schemas']['Watts'];
 export type WebSource = components['schemas']['WebSource'];
 export type WebhookSecret = components['schemas']['WebhookSecret'];
 export type WebhookState = components['schemas']['WebhookState'];
@@ -7720,6 +7924,32 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    breakEven: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BreakEvenInputs"];
+            };
+        };
+        responses: {
+            /** @description The sum */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakEven"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     diagnose: {
         parameters: {
             query?: never;
@@ -8127,6 +8357,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    ledger: {
+        parameters: {
+            query?: {
+                /** @description The last days, today included. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ledger */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerReport"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

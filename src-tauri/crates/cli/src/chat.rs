@@ -5,7 +5,7 @@ mod files;
 
 use crate::{
     client::{self, Client, admin},
-    grades, output,
+    costs, grades, output,
 };
 use commands::{COMMANDS, Completion, Input};
 use futures_util::StreamExt;
@@ -308,6 +308,7 @@ impl Conversation<'_> {
             "good" => return self.grade(GradeVerdict::Good, argument).await,
             "bad" => return self.grade(GradeVerdict::Bad, argument).await,
             "ungrade" => return self.ungrade().await,
+            "cost" => return costs::show(self.client).await,
             "improve" => return grades::show(self.client).await,
             "clear" => {
                 self.starts_over = true;

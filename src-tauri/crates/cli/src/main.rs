@@ -118,7 +118,7 @@ enum Command {
     Route(route::Args),
     /// List, save, load and delete saved contexts
     Contexts(contexts::Args),
-    /// Show the tokens that tasks used and saved
+    /// Show what requests took in tokens, energy and money, and when a machine pays for itself
     Costs(costs::Args),
     /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),

@@ -13,6 +13,7 @@ mod grades;
 mod history;
 mod hub;
 mod keys;
+mod ledger;
 mod log;
 mod measures;
 pub(crate) mod metrics;
@@ -99,6 +100,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(connect::list))
         .routes(routes!(chains::list))
         .routes(routes!(costs::costs))
+        .routes(routes!(costs::break_even))
+        .routes(routes!(ledger::ledger))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::run))
         .routes(routes!(chats::list, chats::create))

@@ -250,6 +250,8 @@ impl Assembly {
                 fingerprint: self.network.fingerprint,
                 token: self.data.token,
                 keys: self.keys,
+                metrics: self.workers.metrics,
+                store: self.data.store,
                 closing: self.closing,
                 running: AsyncMutex::new(Some((self.data.ownership, served))),
             },
@@ -348,6 +350,11 @@ impl Assembly {
         tokio::spawn({
             let (keys, closing) = (Arc::clone(&self.keys), closing.clone());
             async move { keys.keep(closing).await }
+        });
+        tokio::spawn({
+            let (metrics, closing) = (self.workers.metrics.clone(), closing.clone());
+            let store = self.data.store.clone();
+            async move { metrics.keep_ledger(store, closing).await }
         });
         let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
         tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));

@@ -6,7 +6,7 @@ use rustyline::{
 };
 
 /// Each command, what follows it, and what it does.
-pub(super) const COMMANDS: [(&str, &str, &str); 12] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 13] = [
     ("new", "", "Begin a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
@@ -30,6 +30,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 12] = [
     ("bad", "[WHY]", "Grade the last answer as bad"),
     ("ungrade", "", "Remove the grade of the last answer"),
     ("improve", "", "Show the rates of graded answers"),
+    ("cost", "", "Show what requests took in the last 30 days"),
     ("help", "", "Show the commands"),
 ];
 
