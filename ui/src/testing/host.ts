@@ -14,6 +14,7 @@ import type {
   GradeReport,
   History,
   JobStatus,
+  LedgerReport,
   LeftOut,
   NewPart,
   PagingStatus,
@@ -250,6 +251,20 @@ export class Network {
     days: [],
     total: { answers: 0, prompt_tokens: 0, completion_tokens: 0, saved_tokens: 0 },
   };
+  ledger: LedgerReport = {
+    entries: [],
+    total: {
+      requests: 0,
+      prompt_tokens: 0,
+      completion_tokens: 0,
+      measured_joules: 0,
+      estimated_joules: 0,
+      electricity: null,
+      paid: 0,
+      cloud: null,
+    },
+    days: 0,
+  };
   grades: GradeReport = {
     counts: { good: 0, bad: 0 },
     share: null,
@@ -302,6 +317,7 @@ export class Network {
     if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
     if (url.startsWith('/tierbar/v1/requests')) return Response.json({ requests: this.#recent(url) });
     if (url.startsWith('/tierbar/v1/costs')) return Response.json(this.costs);
+    if (url.startsWith('/tierbar/v1/ledger')) return Response.json(this.ledger);
     if (url.startsWith('/tierbar/v1/grades')) return this.#graded(request);
     if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);

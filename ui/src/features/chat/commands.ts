@@ -20,6 +20,7 @@ export const COMMANDS: Command[] = [
   { name: 'bad', argument: 'WHY', help: 'Grade the last answer as bad' },
   { name: 'ungrade', help: 'Remove the grade of the last answer' },
   { name: 'improve', help: 'Show the rates of graded answers' },
+  { name: 'cost', help: 'Show what requests took' },
   { name: 'help', help: 'Show the commands' },
 ];
 

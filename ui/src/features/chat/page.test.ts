@@ -120,7 +120,7 @@ describe('the chat page', () => {
     await fireEvent.input(why, { target: { value: 'Too short.' } });
     await fireEvent.submit(why.closest('form') as HTMLFormElement);
     await until(() => stored()?.why === 'Too short.');
-    expect((await screen.findByTestId('grade-reason')).textContent).toBe('Too short.');
+    expect((await screen.findByTestId('grade-reason')).textContent).toBe('“Too short.”');
     expect(bad.getAttribute('aria-pressed')).toBe('true');
     await fireEvent.click(bad);
     await until(() => stored() === undefined);
