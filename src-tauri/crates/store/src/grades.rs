@@ -180,7 +180,7 @@ fn groups(connection: &Connection) -> rusqlite::Result<Vec<GradeGroup>> {
              ORDER BY count(*) DESC, messages.model, tier, level",
         )?
         .query_map([], |row| {
-            let counts = |column| -> rusqlite::Result<GradeCounts> {
+            let counts = |column: usize| -> rusqlite::Result<GradeCounts> {
                 Ok(GradeCounts {
                     good: row.get(column)?,
                     bad: row.get(column + 1)?,
