@@ -5116,8 +5116,15 @@ export interface components {
              * @description Grows with each request of a host.
              */
             id: number;
+            /**
+             * Format: int64
+             * @description The energy of the processors in millijoules, less what requests that ran beside it have counted. Only where the machine
+             *     measures it.
+             */
+            millijoules?: number | null;
             model: components["schemas"]["ModelId"] | null;
             outcome: components["schemas"]["RequestOutcome"];
+            paid?: components["schemas"]["Dollars"] | null;
             /** @description The path that the client called, which names the dialect. */
             path: string;
             /** Format: int64 */

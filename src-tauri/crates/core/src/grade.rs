@@ -9,6 +9,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The most characters of a reason.
 pub const MOST_WHY: usize = 2000;
@@ -213,11 +214,13 @@ pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
     let mut lines = Vec::new();
     let mut paired = vec![false; answers.len()];
     if form != ExportForm::Labels {
-        for (place, good) in answers.iter().enumerate() {
-            for (other, bad) in answers.iter().enumerate() {
-                if is_pair(good, bad) {
+        let bad = places_of(answers, GradeVerdict::Bad);
+        for (question, places) in places_of(answers, GradeVerdict::Good) {
+            for (place, other) in pairs(&places, bad.get(&question)) {
+                // Under other instructions, the prompt was another one.
+                if answers[place].settings.instructions == answers[other].settings.instructions {
                     (paired[place], paired[other]) = (true, true);
-                    lines.push(pair(good, bad));
+                    lines.push(pair(&answers[place], &answers[other]));
                 }
             }
         }
@@ -229,14 +232,31 @@ pub fn export(answers: &[GradedAnswer], form: ExportForm) -> Vec<Value> {
     lines
 }
 
-/// Answers to one question, in the chat's words: what is a good answer to one prompt is not one to another.
-fn is_pair(good: &GradedAnswer, bad: &GradedAnswer) -> bool {
-    good.grade.verdict == GradeVerdict::Good
-        && bad.grade.verdict == GradeVerdict::Bad
-        && good.chat == bad.chat
-        && good.question.is_some()
-        && good.question == bad.question
-        && good.settings.instructions == bad.settings.instructions
+/// A chat, and a message in it.
+type Question<'a> = (&'a str, u64);
+
+/// The places of the answers with a verdict, by the question that they answer.
+fn places_of(
+    answers: &[GradedAnswer],
+    verdict: GradeVerdict,
+) -> BTreeMap<Question<'_>, Vec<usize>> {
+    let mut places: BTreeMap<Question<'_>, Vec<usize>> = BTreeMap::new();
+    for (place, answer) in answers.iter().enumerate() {
+        if let Some(question) = answer.question.filter(|_| answer.grade.verdict == verdict) {
+            let of_question = places.entry((answer.chat.as_str(), question)).or_default();
+            of_question.push(place);
+        }
+    }
+    places
+}
+
+/// Each of the first with each of the others.
+fn pairs(first: &[usize], others: Option<&Vec<usize>>) -> Vec<(usize, usize)> {
+    let others = others.map_or(&[][..], Vec::as_slice);
+    let pairs = first
+        .iter()
+        .flat_map(|one| others.iter().map(|other| (*one, *other)));
+    pairs.collect()
 }
 
 fn pair(good: &GradedAnswer, bad: &GradedAnswer) -> Value {

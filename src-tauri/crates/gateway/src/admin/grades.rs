@@ -2,6 +2,7 @@
 
 use crate::{
     admin::{Admin, models::read_query},
+    blocking::blocking,
     http::{body, error::Failure, path::Ids, schema::Errors},
 };
 use axum::{
@@ -108,10 +109,11 @@ pub(crate) async fn export(
 ) -> Result<Response, Failure> {
     let Export { form } = read_query(query)?;
     let answers = admin.store.graded_answers().await?;
-    let lines: String = grade::export(&answers, form)
-        .into_iter()
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let lines = blocking("the export", move || {
+        let lines = grade::export(&answers, form).into_iter();
+        Ok(lines.map(|line| format!("{line}\n")).collect::<String>())
+    })
+    .await?;
     let headers = [
         (header::CONTENT_TYPE, "application/jsonl"),
         (

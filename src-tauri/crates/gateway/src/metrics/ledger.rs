@@ -93,16 +93,17 @@ impl Ledger {
         self.energy.as_ref()?.millijoules()
     }
 
-    /// Adds a request that has ended. `reserved`: the most that its last attempt may have cost, if that was reserved.
+    /// Adds a request that has ended, and returns what it took. `reserved`: the most that its last attempt may have cost, if that was
+    /// reserved.
     pub(super) fn add(
         &self,
         record: &RequestRecord,
         attempt: Attempt,
         chain: &str,
         reserved: Option<Dollars>,
-    ) {
+    ) -> Taken {
         let Some(tier) = &record.tier else {
-            return;
+            return Taken::default();
         };
         let today = Zoned::now().date();
         let ended = self.millijoules().filter(|_| !attempt.elsewhere);
@@ -136,6 +137,7 @@ impl Ledger {
             chain: chain.to_owned(),
         };
         *state.pending.entry(key).or_default() += taken;
+        taken
     }
 }
 

@@ -11,6 +11,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, ModelId, TierId,
+    config::Dollars,
     requests::{RequestOutcome, RequestRecord},
 };
 
@@ -163,7 +164,7 @@ impl Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        let record = RequestRecord {
+        let mut record = RequestRecord {
             duration_ms: self.so_far_ms(),
             ..std::mem::take(self.record.get_mut())
         };
@@ -171,7 +172,9 @@ impl Drop for Traced {
         if let Some(attempt) = bill.attempt {
             let reserved = bill.reserved.last().map(Reserved::amount);
             let ledger = &self.metrics.0.ledger;
-            ledger.add(&record, attempt, &bill.chain, reserved);
+            let taken = ledger.add(&record, attempt, &bill.chain, reserved);
+            record.millijoules = Some(taken.millijoules).filter(|some| *some > 0);
+            record.paid = Some(taken.paid).filter(|paid| *paid != Dollars::default());
         }
         self.metrics.0.recent.lock().add(record);
     }
