@@ -456,6 +456,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/chats/{id}/messages/{message}/grade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Grades an answer, in place of an earlier grade. */
+        put: operations["gradeAnswer"];
+        post?: never;
+        /** Removes the grade of an answer. */
+        delete: operations["removeGrade"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/chats/{id}/restore": {
         parameters: {
             query?: never;
@@ -573,6 +591,23 @@ export interface paths {
         get: operations["costs"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/costs/break-even": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Returns after how many months a machine has paid for itself, by these figures alone. */
+        post: operations["breakEven"];
         delete?: never;
         options?: never;
         head?: never;
@@ -719,6 +754,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/grades": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the rates of graded answers, and what `auto` has learned from them. */
+        get: operations["grades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the graded answers as JSON Lines, for preference tuning. */
+        get: operations["exportGrades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has `auto` learn from none of the grades so far. They are kept. */
+        post: operations["resetLearnedRouting"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/history": {
         parameters: {
             query?: never;
@@ -820,6 +906,23 @@ export interface paths {
         post?: never;
         /** Revokes an API key. */
         delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns what requests took, by day, tier and client, at the prices of the configuration. */
+        get: operations["ledger"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1947,6 +2050,7 @@ export interface components {
             experts: components["schemas"]["ExpertReads"] | null;
             /** @default null */
             finish: components["schemas"]["Finish"] | null;
+            grade?: components["schemas"]["Grade"] | null;
             /**
              * @description The chain's first step, if another one answered.
              * @default null
@@ -2342,6 +2446,91 @@ export interface components {
             /** @description Why there are no figures. */
             skipped: string | null;
         };
+        /** @description The sum, by month, in US dollars. */
+        BreakEven: {
+            /**
+             * Format: double
+             * @description The price of those that local models do instead.
+             */
+            avoided: number;
+            /**
+             * Format: double
+             * @description The price of all tokens at the cloud.
+             */
+            cloud: number;
+            /** Format: double */
+            electricity: number;
+            /**
+             * Format: double
+             * @description Kilowatt-hours of the machine.
+             */
+            kwh: number;
+            /**
+             * Format: double
+             * @description Months until the savings are the machine's price; `null` if they never are.
+             */
+            months: number | null;
+            /**
+             * Format: double
+             * @description What is left of the avoided price after the electricity; negative if it costs more.
+             */
+            saved: number;
+        };
+        /** @description All that the sum is made of. Money is in US dollars. */
+        BreakEvenInputs: {
+            /**
+             * Format: double
+             * @description Tokens of answers a day.
+             */
+            answer_tokens: number;
+            /**
+             * Format: double
+             * @description What it draws while it answers.
+             */
+            busy_watts: number;
+            /**
+             * Format: double
+             * @description The cloud's price of a million tokens of prompts.
+             */
+            cloud_input_price: number;
+            /**
+             * Format: double
+             * @description The cloud's price of a million tokens of answers.
+             */
+            cloud_output_price: number;
+            /**
+             * Format: double
+             * @description Hours a day, of these, that it answers.
+             */
+            hours_busy: number;
+            /**
+             * Format: double
+             * @description Hours a day that it is on because of this.
+             */
+            hours_on: number;
+            /**
+             * Format: double
+             * @description What it draws while it is on and idle.
+             */
+            idle_watts: number;
+            /** Format: double */
+            kwh_price: number;
+            /**
+             * Format: double
+             * @description The share of the tokens that local models can do, from 0 to 1. The rest goes to the cloud either way.
+             */
+            local_share: number;
+            /**
+             * Format: double
+             * @description What the machine costs, or costs more than one that you would have anyway.
+             */
+            machine_price: number;
+            /**
+             * Format: double
+             * @description Tokens of prompts a day.
+             */
+            prompt_tokens: number;
+        };
         /** @description A brief, and the counts that it is written from. */
         Brief: components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -2458,8 +2647,10 @@ export interface components {
             /** @description The models whose files, sizes and hashes are now the hub's. */
             updated: string[];
         };
+        ChainBudget: string;
         /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
         ChainConfig: {
+            budget?: components["schemas"]["ChainBudget"] | null;
             /**
              * @description The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
              *     limit.
@@ -2863,6 +3054,8 @@ export interface components {
             chains: {
                 [key: string]: components["schemas"]["ChainConfig"];
             };
+            /** @description Prices and watts for `tierbar costs`. */
+            costs: components["schemas"]["CostsConfig"];
             /**
              * @default {
              *       "store": "",
@@ -3081,6 +3274,15 @@ export interface components {
             days: components["schemas"]["Day"][];
             /** @description The sum of these days. */
             total: components["schemas"]["Spent"];
+        };
+        /** @description Prices and watts. None has a default: without them, `tierbar costs` shows tokens and no money. */
+        CostsConfig: {
+            busy_watts?: components["schemas"]["Watts"] | null;
+            cloud_input_price?: components["schemas"]["Dollars"] | null;
+            cloud_output_price?: components["schemas"]["Dollars"] | null;
+            idle_watts?: components["schemas"]["Watts"] | null;
+            kwh_price?: components["schemas"]["Dollars"] | null;
+            machine_price?: components["schemas"]["Dollars"] | null;
         };
         /** @description A day of this machine's calendar. */
         Day: {
@@ -3591,6 +3793,43 @@ export interface components {
             /** @description The layers' experts, or a dense model's feed-forward matrices, stay with the CPU, because not all of them fit in memory. */
             without_experts: boolean;
         };
+        /** @description What the owner thinks of an answer. */
+        Grade: {
+            verdict: components["schemas"]["GradeVerdict"];
+            /** @description Why, in the owner's words. */
+            why?: string | null;
+        };
+        /** @description How many answers were graded, by verdict. */
+        GradeCounts: {
+            /** Format: int64 */
+            bad: number;
+            /** Format: int64 */
+            good: number;
+        };
+        /** @description The grades of one model's answers as one tier, to requests of one level. */
+        GradeGroup: {
+            counts: components["schemas"]["GradeCounts"];
+            /** @description Those of them that `auto` learns from: given since the last reset. */
+            learned: components["schemas"]["GradeCounts"];
+            /** @description How hard the question is, by the rules of `auto`. */
+            level: components["schemas"]["Level"];
+            model: string | null;
+            /** @description How the model is quantized, where that is known. */
+            quant: string | null;
+            share: components["schemas"]["Share"] | null;
+            tier: string | null;
+        };
+        /** @description The rates of graded answers, and what `auto` has learned from them. */
+        GradeReport: {
+            /** @description All grades. */
+            counts: components["schemas"]["GradeCounts"];
+            /** @description By model, tier and level; the most graded first. */
+            groups: components["schemas"]["GradeGroup"][];
+            routing: components["schemas"]["LearnedRouting"];
+            share: components["schemas"]["Share"] | null;
+        };
+        /** @enum {string} */
+        GradeVerdict: "good" | "bad";
         /** @description The memory guard's view of the machine, and of its user's settings. */
         GuardStatus: {
             alarm: components["schemas"]["Alarm"];
@@ -3850,6 +4089,59 @@ export interface components {
         /** @description The latest tuning. */
         LastTune: {
             report: components["schemas"]["TuneReport"] | null;
+        };
+        /** @description What grades have shown of the requests of one level. */
+        LearnedLevel: {
+            level: components["schemas"]["Level"];
+            /** @description Of answers by the tier that is made for the level. */
+            own_tier: components["schemas"]["GradeCounts"];
+            /** @description The level as which `auto` routes such requests. */
+            routed_as: components["schemas"]["Level"];
+            /** @description Of answers by the next smaller tier. */
+            smaller_tier: components["schemas"]["GradeCounts"];
+        };
+        /** @description What `auto` has learned from grades, and the bounds of it. */
+        LearnedRouting: {
+            /**
+             * Format: int64
+             * @description Grades of one level by one tier, before which nothing changes.
+             */
+            enough: number;
+            /**
+             * Format: double
+             * @description If the share of good answers of the next smaller tier is surely above this, that tier answers.
+             */
+            good: number;
+            levels: components["schemas"]["LearnedLevel"][];
+            /**
+             * Format: double
+             * @description If the share of good answers is surely below this, the next larger tier answers.
+             */
+            poor: number;
+        };
+        /** @description What the requests of a day, a tier and a client took. */
+        LedgerEntry: components["schemas"]["RequestCosts"] & {
+            /** @description The chain that was asked. */
+            chain: string | null;
+            /** @description The name of the API key; `null` for the owner. */
+            client: string | null;
+            /** @description `2026-11-26`, by this machine's calendar. */
+            day: string;
+            /** @description The tier is an endpoint: nothing was computed here. */
+            elsewhere: boolean;
+            tier: string;
+        };
+        /** @description The answer of `GET /tierbar/v1/ledger`. */
+        LedgerReport: {
+            /**
+             * Format: int32
+             * @description Days from the first one with an entry to today, both included; 0 without entries.
+             */
+            days: number;
+            /** @description The newest day first. What took nothing is left out. */
+            entries: components["schemas"]["LedgerEntry"][];
+            /** @description The sum of all entries. */
+            total: components["schemas"]["RequestCosts"];
         };
         /** @description What a prompt was without. */
         LeftOut: {
@@ -5189,6 +5481,41 @@ export interface components {
             /** @description To the Trash; otherwise it is deleted. */
             trashed: boolean;
         };
+        /** @description Tokens, energy and money. Money is in US dollars. */
+        RequestCosts: {
+            /**
+             * Format: double
+             * @description What the tokens that were computed here would have cost at `costs.cloud_input_price` and `costs.cloud_output_price`; `null` if
+             *     these are not set.
+             */
+            cloud: number | null;
+            /** Format: int64 */
+            completion_tokens: number;
+            /**
+             * Format: double
+             * @description The price of both, with `costs.kwh_price`; `null` if that or the energy is unknown.
+             */
+            electricity: number | null;
+            /**
+             * Format: double
+             * @description The time that was not measured, with `costs.busy_watts`; `null` if that is not set.
+             */
+            estimated_joules: number | null;
+            /**
+             * Format: double
+             * @description Of the processors, as the machine measured it, with all that ran beside.
+             */
+            measured_joules: number;
+            /**
+             * Format: double
+             * @description What endpoints charge, by their prices.
+             */
+            paid: number;
+            /** Format: int64 */
+            prompt_tokens: number;
+            /** Format: int64 */
+            requests: number;
+        };
         /**
          * @description How a request ended.
          * @enum {string}
@@ -5222,8 +5549,15 @@ export interface components {
              * @description Grows with each request of a host.
              */
             id: number;
+            /**
+             * Format: int64
+             * @description The energy of the processors in millijoules, less what requests that ran beside it have counted. Only where the machine
+             *     measures it.
+             */
+            millijoules?: number | null;
             model: components["schemas"]["ModelId"] | null;
             outcome: components["schemas"]["RequestOutcome"];
+            paid?: components["schemas"]["Dollars"] | null;
             /** @description The path that the client called, which names the dialect. */
             path: string;
             /** Format: int64 */
@@ -5686,6 +6020,21 @@ export interface components {
         /** @description The tiers to ask. */
         SetupQuestion: {
             tiers: string[];
+        };
+        /** @description A share of good answers, from 0 to 1. */
+        Share: {
+            /** Format: double */
+            good: number;
+            /**
+             * Format: double
+             * @description Its upper end.
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description The lower end of the interval in which the true share lies, at a confidence of 95 %.
+             */
+            low: number;
         };
         /** @description `"Alt+Space"`: one or more of Ctrl, Alt, Shift and Cmd, then a key; `""` for none. */
         Shortcut: string;
@@ -6573,6 +6922,11 @@ export interface components {
             matches: boolean | null;
             sha256: string;
         };
+        /**
+         * Format: double
+         * @description Electric power.
+         */
+        Watts: number;
         WebSource: {
             title: string;
             url: string;
@@ -6664,6 +7018,8 @@ export type BenchMemory = components['schemas']['BenchMemory'];
 export type BenchReport = components['schemas']['BenchReport'];
 export type BenchRequest = components['schemas']['BenchRequest'];
 export type BenchRow = components['schemas']['BenchRow'];
+export type BreakEven = components['schemas']['BreakEven'];
+export type BreakEvenInputs = components['schemas']['BreakEvenInputs'];
 export type Brief = components['schemas']['Brief'];
 export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
@@ -6673,6 +7029,7 @@ export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
 export type CatalogModel = components['schemas']['CatalogModel'];
 export type CatalogRefresh = components['schemas']['CatalogRefresh'];
+export type ChainBudget = components['schemas']['ChainBudget'];
 export type ChainConfig = components['schemas']['ChainConfig'];
 export type ChainList = components['schemas']['ChainList'];
 export type ChainStatus = components['schemas']['ChainStatus'];
@@ -6707,6 +7064,7 @@ export type ContextUse = components['schemas']['ContextUse'];
 export type Contexts = components['schemas']['Contexts'];
 export type ContextsConfig = components['schemas']['ContextsConfig'];
 export type Costs = components['schemas']['Costs'];
+export type CostsConfig = components['schemas']['CostsConfig'];
 export type Day = components['schemas']['Day'];
 export type Diagnosed = components['schemas']['Diagnosed'];
 export type Diagnosis = components['schemas']['Diagnosis'];
@@ -6751,6 +7109,11 @@ export type Found = components['schemas']['Found'];
 export type FoundPassages = components['schemas']['FoundPassages'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
+export type Grade = components['schemas']['Grade'];
+export type GradeCounts = components['schemas']['GradeCounts'];
+export type GradeGroup = components['schemas']['GradeGroup'];
+export type GradeReport = components['schemas']['GradeReport'];
+export type GradeVerdict = components['schemas']['GradeVerdict'];
 export type GuardStatus = components['schemas']['GuardStatus'];
 export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
@@ -6781,6 +7144,10 @@ export type KvAccount = components['schemas']['KvAccount'];
 export type KvCache = components['schemas']['KvCache'];
 export type LastBench = components['schemas']['LastBench'];
 export type LastTune = components['schemas']['LastTune'];
+export type LearnedLevel = components['schemas']['LearnedLevel'];
+export type LearnedRouting = components['schemas']['LearnedRouting'];
+export type LedgerEntry = components['schemas']['LedgerEntry'];
+export type LedgerReport = components['schemas']['LedgerReport'];
 export type LeftOut = components['schemas']['LeftOut'];
 export type Level = components['schemas']['Level'];
 export type LibraryConfig = components['schemas']['LibraryConfig'];
@@ -6878,6 +7245,7 @@ export type Reading = components['schemas']['Reading'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type RefusedOrigin = components['schemas']['RefusedOrigin'];
 export type Removed = components['schemas']['Removed'];
+export type RequestCosts = components['schemas']['RequestCosts'];
 export type RequestOutcome = components['schemas']['RequestOutcome'];
 export type RequestRecord = components['schemas']['RequestRecord'];
 export type Requests = components['schemas']['Requests'];
@@ -6911,6 +7279,7 @@ export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
+export type Share = components['schemas']['Share'];
 export type Shortcut = components['schemas']['Shortcut'];
 export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
@@ -6964,6 +7333,7 @@ export type TurnStage = components['schemas']['TurnStage'];
 export type Usage = components['schemas']['Usage'];
 export type Verdict = components['schemas']['Verdict'];
 export type Verified = components['schemas']['Verified'];
+export type Watts = components['schemas']['Watts'];
 export type WebSource = components['schemas']['WebSource'];
 export type WebhookSecret = components['schemas']['WebhookSecret'];
 export type WebhookState = components['schemas']['WebhookState'];
@@ -7766,6 +8136,62 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    gradeAnswer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of an answer */
+                message: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Grade"];
+            };
+        };
+        responses: {
+            /** @description The grade */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Grade"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeGrade: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of an answer */
+                message: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer has no grade */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     restoreChat: {
         parameters: {
             query?: never;
@@ -7966,6 +8392,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Costs"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    breakEven: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BreakEvenInputs"];
+            };
+        };
+        responses: {
+            /** @description The sum */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakEven"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -8274,6 +8726,72 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    grades: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rates */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GradeReport"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    exportGrades: {
+        parameters: {
+            query?: {
+                form?: "all" | "pairs" | "labels";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    resetLearnedRouting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The router goes by its rules alone */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     history: {
         parameters: {
             query?: {
@@ -8438,6 +8956,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    ledger: {
+        parameters: {
+            query?: {
+                /** @description The last days, today included. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ledger */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerReport"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

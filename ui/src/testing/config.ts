@@ -57,6 +57,7 @@ const UNCONFIGURED: Config = {
   queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
   menu_bar: { text: 'none', click: 'menu', shortcut: '' },
   chains: {},
+  costs: {},
   policy: POLICY,
   tiers: {},
 };

@@ -5,7 +5,7 @@ mod files;
 
 use crate::{
     client::{self, Client, admin},
-    output,
+    costs, grades, output,
 };
 use commands::{COMMANDS, Completion, Input};
 use futures_util::StreamExt;
@@ -24,6 +24,7 @@ use tierbar_core::{
         TurnEvent, branch,
         context::{CHOICES, ContextUse, LeftOut},
     },
+    grade::GradeVerdict,
     units::file_size,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -304,6 +305,11 @@ impl Conversation<'_> {
                 return self.begin(&json!({"model": self.tier}), 0).await;
             }
             "continue" => return self.go_on().await,
+            "good" => return self.grade(GradeVerdict::Good, argument).await,
+            "bad" => return self.grade(GradeVerdict::Bad, argument).await,
+            "ungrade" => return self.ungrade().await,
+            "cost" => return costs::show(self.client).await,
+            "improve" => return grades::show(self.client).await,
             "clear" => {
                 self.starts_over = true;
                 output::error_line("The next question starts over. Earlier messages are kept.");
@@ -367,6 +373,40 @@ impl Conversation<'_> {
         let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
         let printed = last.map_or(0, |last| last.text().len());
         self.begin(&json!({"continue": true}), printed).await
+    }
+
+    /// Grades the answer that was printed last.
+    async fn grade(&self, verdict: GradeVerdict, why: String) -> Result<(), Error> {
+        let path = self.path_of_grade().await?;
+        let grade = json!({"verdict": verdict, "why": why});
+        self.client.send(Method::PUT, &path, Some(&grade)).await?;
+        let word = match verdict {
+            GradeVerdict::Good => "good",
+            GradeVerdict::Bad => "bad",
+        };
+        output::error_line(&format!(
+            "The last answer is graded as {word}. Undo with /ungrade."
+        ));
+        Ok(())
+    }
+
+    async fn ungrade(&self) -> Result<(), Error> {
+        self.client.delete(&self.path_of_grade().await?).await?;
+        output::error_line("The last answer has no grade.");
+        Ok(())
+    }
+
+    /// Where the grade of the last answer is. It is the last message that is shown: none before it is meant.
+    async fn path_of_grade(&self) -> Result<String, Error> {
+        let chat = self.read().await?;
+        let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
+        let answer = last.filter(|last| last.role == Role::Assistant);
+        let answer = answer.filter(|_| !self.starts_over).ok_or_else(|| {
+            let error = Error::new(Code::BadRequest, "there is no answer to grade");
+            error.hint("ask a question first, or answer the last one with /retry")
+        })?;
+        let (id, message) = (&chat.summary.id, answer.id.to_string());
+        Ok(admin(&["chats", id, "messages", &message, "grade"], &[]))
     }
 
     /// The id of the chat, if it has begun.

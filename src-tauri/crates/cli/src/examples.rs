@@ -261,7 +261,26 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tierbar contexts rm book --store",
         ],
     ),
+    ("grades", &["tierbar grades"]),
+    ("grades list", &["tierbar grades list --json"]),
+    (
+        "grades export",
+        &[
+            "tierbar grades export --form pairs > pairs.jsonl",
+            "tierbar grades export --form labels > labels.jsonl",
+        ],
+    ),
+    ("grades reset", &["tierbar grades reset --yes"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
+    ("costs requests", &["tierbar costs requests --json"]),
+    ("costs tasks", &["tierbar costs tasks --days 7"]),
+    (
+        "costs break-even",
+        &[
+            "tierbar costs break-even --machine-price 600 --idle-watts 5 --busy-watts 35 --hours-on 24 --hours-busy 4 \
+             --kwh-price 0.3 --cloud-input-price 2.5 --cloud-output-price 10 --local-share 0.5",
+        ],
+    ),
     ("schedule list", &["tierbar schedule list"]),
     (
         "schedule add",

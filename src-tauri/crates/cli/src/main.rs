@@ -17,6 +17,7 @@ mod downloads;
 mod examples;
 mod exit;
 mod experts;
+mod grades;
 mod key;
 mod link;
 mod log;
@@ -106,6 +107,8 @@ enum Command {
     Chats(chats::Args),
     /// Add, search and ask your documents
     Documents(documents::Args),
+    /// Show the rates of graded answers, or export them
+    Grades(grades::Args),
     /// Classify a message by type, urgency and the model it needs
     Triage(task::Triage),
     /// Shorten a text and list the names, numbers and dates it lost
@@ -119,7 +122,7 @@ enum Command {
     /// List, save, load, upload and download saved contexts
     #[command(alias = "context")]
     Contexts(contexts::Args),
-    /// Show the tokens that tasks used and saved
+    /// Show what requests took in tokens, energy and money, and when a machine pays for itself
     Costs(costs::Args),
     /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),
@@ -191,6 +194,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Chat(args) => chat::run(home, args).await,
         Command::Chats(args) => chats::run(home, args).await,
         Command::Documents(args) => documents::run(home, args).await,
+        Command::Grades(args) => grades::run(home, args).await,
         Command::Triage(args) => task::triage(home, args).await,
         Command::Compress(args) => task::compress(home, args).await,
         Command::Summarize(args) => task::summarize(home, args).await,

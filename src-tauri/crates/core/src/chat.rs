@@ -7,6 +7,7 @@ pub mod repetition;
 pub mod settings;
 pub mod thinking;
 
+use crate::grade::Grade;
 use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};
 use settings::AnswerSettings;
@@ -114,6 +115,9 @@ pub struct AnswerFacts {
     /// The messages that its prompt was without.
     #[schema(required = true)]
     pub left_out: Option<LeftOut>,
+    /// What the owner thinks of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Grade>,
 }
 
 /// Where the time of an answer went, in milliseconds. What was not measured is `null`.

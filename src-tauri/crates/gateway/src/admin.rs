@@ -10,9 +10,11 @@ mod diagnosis;
 mod documents;
 mod downloads;
 mod events;
+mod grades;
 mod history;
 mod hub;
 mod keys;
+mod ledger;
 mod log;
 mod measures;
 pub(crate) mod metrics;
@@ -103,6 +105,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(connect::list))
         .routes(routes!(chains::list))
         .routes(routes!(costs::costs))
+        .routes(routes!(costs::break_even))
+        .routes(routes!(ledger::ledger))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::run))
         .routes(routes!(
@@ -118,6 +122,10 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::update, chats::delete))
         .routes(routes!(chats::add_message))
+        .routes(routes!(grades::give, grades::remove))
+        .routes(routes!(grades::report))
+        .routes(routes!(grades::export))
+        .routes(routes!(grades::reset))
         .routes(routes!(presets::list))
         .routes(routes!(presets::put, presets::remove))
         .routes(routes!(chats::restore))

@@ -28,7 +28,7 @@ use crate::{
 use parking_lot::Mutex;
 use parts::{DataFolder, Fetching, Network, Readings, Workers};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, policy::Stance};
+use tierbar_core::{Error, policy::Stance, routing::learned::Learned};
 use tierbar_fetch::Remote;
 use tierbar_gateway::{Auto, EndpointStates, Gateway, Keys};
 use tierbar_library::hub;
@@ -79,6 +79,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         ),
         models,
         remote: Remote::new(Remote::SILENCE)?,
+        learned: Learned::of(&data.store.grade_groups().await?),
         keys: Arc::new(Keys::open(data.store.clone()).await?),
         closing: CancellationToken::new(),
         schedules,
@@ -221,6 +222,8 @@ struct Assembly {
     models: Arc<ModelService>,
     remote: Remote,
     keys: Arc<Keys>,
+    /// From the grades of answers, as the host began.
+    learned: Learned,
     closing: CancellationToken,
 }
 
@@ -252,6 +255,8 @@ impl Assembly {
                 fingerprint: self.network.fingerprint,
                 token: self.data.token,
                 keys: self.keys,
+                metrics: self.workers.metrics,
+                store: self.data.store,
                 closing: self.closing,
                 running: AsyncMutex::new(Some((self.data.ownership, served))),
             },
@@ -276,7 +281,7 @@ impl Assembly {
             queue: tierbar_gateway::JobQueue::default(),
             contexts: self.workers.contexts.clone(),
             speed: self.workers.speed.clone(),
-            auto: Auto::default(),
+            auto: Auto::new(self.learned),
             endpoints: EndpointStates::default(),
             metrics: self.workers.metrics.clone(),
             token: self.data.token.clone(),
@@ -366,6 +371,11 @@ impl Assembly {
         tokio::spawn({
             let (keys, closing) = (Arc::clone(&self.keys), closing.clone());
             async move { keys.keep(closing).await }
+        });
+        tokio::spawn({
+            let (metrics, closing) = (self.workers.metrics.clone(), closing.clone());
+            let store = self.data.store.clone();
+            async move { metrics.keep_ledger(store, closing).await }
         });
         let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
         tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));

@@ -1,5 +1,6 @@
-//! Chats, documents, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the
-//! progress of schedules, in one SQLite file. One file per table; no other crate sees SQLite.
+//! Chats with the grades of their answers, documents, minutes of readings, the event log, queued requests, API keys, the tokens
+//! that tasks saved, what requests took, and the progress of schedules, in one SQLite file. One file per table; no other crate
+//! sees SQLite.
 
 mod answer_pieces;
 mod attachments;
@@ -9,8 +10,10 @@ mod copies;
 mod database;
 mod documents;
 mod failure;
+mod grades;
 mod json;
 mod keys;
+mod ledger;
 mod log;
 mod messages;
 mod minutes;

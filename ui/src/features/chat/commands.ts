@@ -16,6 +16,11 @@ export const COMMANDS: Command[] = [
   { name: 'continue', help: 'Continue the last answer' },
   { name: 'export', help: 'Save this chat as Markdown' },
   { name: 'clear', help: 'Start over in this chat; its messages are kept' },
+  { name: 'good', argument: 'WHY', help: 'Grade the last answer as good' },
+  { name: 'bad', argument: 'WHY', help: 'Grade the last answer as bad' },
+  { name: 'ungrade', help: 'Remove the grade of the last answer' },
+  { name: 'improve', help: 'Show the rates of graded answers' },
+  { name: 'cost', help: 'Show what requests took' },
   { name: 'help', help: 'Show the commands' },
 ];
 

@@ -4,6 +4,7 @@ import type {
   Chat,
   ChatMessage,
   ChatSummary,
+  Grade,
   LeftOut,
   TurnBegun,
   TurnEvent,
@@ -217,6 +218,34 @@ export class Conversation {
       return null;
     } catch (cause) {
       this.settings = before;
+      return asApiError(cause);
+    }
+  }
+
+  /** Grades an answer, or removes its grade. Returns why that was refused. */
+  async grade(answer: Message, grade: Grade | null): Promise<ApiError | null> {
+    if (this.id === null || answer.id === null) return null;
+    const path = { id: this.id, message: answer.id };
+    const show = (shown: Grade | null) => {
+      this.messages = this.messages.map((message) =>
+        message.id === answer.id ? { ...message, grade: shown } : message,
+      );
+    };
+    const before = answer.grade ?? null;
+    show(grade);
+    try {
+      if (grade === null)
+        await this.#around.api.delete('/tierbar/v1/chats/{id}/messages/{message}/grade', { path });
+      else
+        show(
+          await this.#around.api.put('/tierbar/v1/chats/{id}/messages/{message}/grade', {
+            path,
+            body: grade,
+          }),
+        );
+      return null;
+    } catch (cause) {
+      show(before);
       return asApiError(cause);
     }
   }

@@ -10,5 +10,10 @@ export const SECTIONS: { id: SettingsSection; label: string; icon: IconName; wor
   { id: 'servers', label: 'Cloud', icon: 'cloud', words: 'servers endpoints chains Anthropic OpenAI' },
   { id: 'connect', label: 'Connect', icon: 'plug', words: 'apps clients settings' },
   { id: 'access', label: 'Access', icon: 'key', words: 'API keys network other computers sign out' },
-  { id: 'monitor', label: 'Monitor', icon: 'gauge', words: 'memory event log queue' },
+  {
+    id: 'monitor',
+    label: 'Monitor',
+    icon: 'gauge',
+    words: 'memory event log queue grades costs prices break-even',
+  },
 ];

@@ -8,8 +8,9 @@ use serde::{
 use tierbar_core::{
     Config,
     config::{
-        ChainConfig, ContextsConfig, DownloadsConfig, LibraryConfig, LogConfig, MenuBarConfig,
-        NotificationsConfig, PolicyConfig, QueueConfig, ScheduleConfig, ServerConfig, TierConfig,
+        ChainConfig, ContextsConfig, CostsConfig, DownloadsConfig, LibraryConfig, LogConfig,
+        MenuBarConfig, NotificationsConfig, PolicyConfig, QueueConfig, ScheduleConfig,
+        ServerConfig, TierConfig,
     },
     nearest::nearest,
     sampling::Sampling,
@@ -30,6 +31,7 @@ pub(super) fn nearest_key(unknown: &[String]) -> Option<&'static str> {
         ["queue"] => fields::<QueueConfig>(),
         ["menu_bar"] => fields::<MenuBarConfig>(),
         ["notifications"] => fields::<NotificationsConfig>(),
+        ["costs"] => fields::<CostsConfig>(),
         ["tiers", _] => fields::<TierConfig>(),
         ["tiers", _, "sampling"] => fields::<Sampling>(),
         ["chains", _] => fields::<ChainConfig>(),
@@ -94,6 +96,7 @@ mod tests {
             ("menu_bar.clik", Some("click")),
             ("menu_bar.shortkut", Some("shortcut")),
             ("notifications.download", Some("downloads")),
+            ("costs.idle_wats", Some("idle_watts")),
             ("tiers.fast.modle", Some("model")),
             ("tiers.fast.sampling.temprature", Some("temperature")),
             ("chains.night.step", Some("steps")),

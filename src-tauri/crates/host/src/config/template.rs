@@ -117,6 +117,15 @@ queue = false
 memory = false
 unloads = false
 
+# Prices and watts for `tierbar costs`, which shows tokens and no money without them. Dollars are US dollars. See docs/costs.md.
+#   [costs]
+#   cloud_input_price = 2.5    # of a million tokens of prompts, at the cloud that local answers are compared with
+#   cloud_output_price = 10.0  # of a million tokens of answers there
+#   kwh_price = 0.3            # of a kilowatt-hour
+#   busy_watts = 30            # what the machine draws while it answers, where it does not measure that
+#   idle_watts = 5             # and while it is idle
+#   machine_price = 600        # of the machine, for `tierbar costs break-even`
+
 # The keys of a tier:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
 #   profile   what the tier is for, which decides the context: "balanced" (default): the longest for an eighth of the memory for

@@ -4,6 +4,7 @@
 
 mod copies;
 mod documents;
+mod grades;
 mod keys;
 mod log;
 mod queue;
