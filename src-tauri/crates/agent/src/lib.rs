@@ -1,6 +1,8 @@
 //! The lower half of the agent: what it may do, who has agreed to it, and where it is done.
 //!
+//! - [`consent`] decides what is allowed, what is asked, and what an answer covers.
 //! - [`sandbox`] runs one command that can write, reach and use only what it was given.
 
+pub mod consent;
 mod platform;
 pub mod sandbox;
