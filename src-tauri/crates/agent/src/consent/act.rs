@@ -3,7 +3,8 @@
 use super::{Question, SHOWN_CHARACTERS, Scope, acts_later, read_only, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{net::Ipv4Addr, path::PathBuf};
+use url::{Host, Url};
 
 /// One thing that the agent wants to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,10 +52,95 @@ pub struct Change {
     pub diff: String,
 }
 
-/// An address as it is requested and shown.
+/// An address of a public server, as it is requested and shown: a name in another script stands in its ASCII form, so that no letter
+/// looks like another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct WebAddress(pub String);
+#[serde(try_from = "String", into = "String")]
+pub struct WebAddress(Url);
+
+impl WebAddress {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// What is wrong, for the model: no http or https address, one with a password, or one inside this machine or network. A name may
+    /// still lead inside; whoever connects checks that.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let url = Url::parse(text).map_err(|error| format!("{text} is no address: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("{}: is no scheme of the web", url.scheme()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the address has a name or a password in it".to_owned());
+        }
+        let is_public = match url.host() {
+            Some(Host::Domain(name)) => is_public_name(name),
+            Some(Host::Ipv4(ip)) => is_public_v4(ip),
+            // What looks like an address of the Internet may be one of this network inside, so none is taken.
+            Some(Host::Ipv6(_)) | None => false,
+        };
+        if is_public {
+            Ok(Self(url))
+        } else {
+            Err(format!(
+                "{} is inside this machine or network, and pages there are not opened",
+                url.host_str().unwrap_or("the server")
+            ))
+        }
+    }
+
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for WebAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl From<WebAddress> for String {
+    fn from(address: WebAddress) -> Self {
+        address.0.into()
+    }
+}
+
+fn is_public_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let inside = [
+        "localhost",
+        "local",
+        "internal",
+        "lan",
+        "home.arpa",
+        "intranet",
+        "corp",
+    ];
+    // A name without a dot is one of this network.
+    name.contains('.')
+        && !inside
+            .iter()
+            .any(|last| name.ends_with(&format!(".{last}")))
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, ..] = ip.octets();
+    let shared = a == 100 && (64..128).contains(&b);
+    let benchmark = a == 198 && (b == 18 || b == 19);
+    !(ip.is_private()
+        || ip.is_loopback()
+        || ip.is_link_local()
+        || ip.is_documentation()
+        || shared
+        || benchmark
+        || a == 0
+        || (a, b) == (192, 0)
+        || a >= 224)
+}
 
 impl Act {
     /// Why this is not possible whoever agrees.
@@ -118,7 +204,7 @@ impl Act {
                 None,
                 None,
             ),
-            Self::Page { address, .. } => ("Open this page?", address.0.clone(), None, None),
+            Self::Page { address, .. } => ("Open this page?", address.0.to_string(), None, None),
             Self::Tool {
                 server,
                 name,

@@ -35,7 +35,7 @@ fn write(path: &str) -> Act {
 
 fn page(address: &str, known: bool) -> Act {
     Act::Page {
-        address: WebAddress(address.into()),
+        address: WebAddress::parse(address).unwrap(),
         known,
     }
 }
@@ -287,4 +287,52 @@ fn grants_are_stored_and_bounded() {
 fn hidden_paths_are_found_in_any_part() {
     assert!(acts_later(&PathBuf::from("a/.b/c")));
     assert!(!acts_later(&PathBuf::from("a.b/c.d")));
+}
+
+#[test]
+fn addresses_inside_are_not_opened() {
+    for address in [
+        "https://example.com",
+        "http://93.184.215.14/",
+        " https://Example.com:8443/a?b#c ",
+    ] {
+        assert!(WebAddress::parse(address).is_ok(), "{address}");
+    }
+    for address in [
+        "http://localhost:11435/",
+        "http://localhost.:80/",
+        "http://127.0.0.1/",
+        "http://127.1/",
+        "http://0x7f000001/",
+        "http://2130706433/",
+        "http://0177.0.0.1/",
+        "http://[::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://10.0.0.1/",
+        "http://192.168.1.1/",
+        "http://172.16.0.1/",
+        "http://169.254.169.254/latest/meta-data",
+        "http://100.64.0.1/",
+        "http://0.0.0.0/",
+        "http://224.0.0.1/",
+        "http://router/",
+        "http://printer.local/",
+        "http://metadata.google.internal/",
+        "http://a.localhost/",
+        "file:///etc/passwd",
+        "ftp://example.com/",
+        "data:text/html,x",
+        "javascript:alert(1)",
+        "https://user:secret@example.com/",
+        "https://user@example.com/",
+        "example.com",
+        "",
+    ] {
+        assert!(WebAddress::parse(address).is_err(), "{address}");
+    }
+    // A Cyrillic letter that looks like a Latin one.
+    let address = WebAddress::parse("https://ex\u{430}mple.com/").unwrap();
+    assert!(address.url().as_str().contains("xn--"), "{address:?}");
+    let read = serde_json::from_str::<WebAddress>("\"http://127.0.0.1/\"");
+    assert!(read.is_err());
 }
