@@ -75,26 +75,7 @@ impl Folder {
     /// # Errors
     /// [`Failure`] for one that leads out of it.
     pub fn relative(&self, path: &str) -> Result<PathBuf, Failure> {
-        if path.contains('\0') {
-            return Err(Failure::new("the path has a NUL byte"));
-        }
-        let path = Path::new(path.trim());
-        let inside = path.strip_prefix(&self.path).unwrap_or(path);
-        let mut relative = PathBuf::new();
-        for part in inside.components() {
-            match part {
-                Component::Normal(name) => relative.push(name),
-                Component::CurDir => {}
-                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                    return Err(Failure(format!(
-                        "{} is outside of {}",
-                        path.display(),
-                        self.path.display()
-                    )));
-                }
-            }
-        }
-        Ok(relative)
+        crate::calls::relative(&self.path, path).map_err(Failure)
     }
 
     /// Reads a text file from a line on.
