@@ -7,6 +7,7 @@
 mod prompts;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use crate::{
     calls::{Call, Surroundings, Wanted, addresses},

@@ -170,7 +170,12 @@ impl Surroundings {
         };
         match name {
             "run_command" => self.command(text("command")?, is_true(&arguments["network"])),
-            "read_file" | "list_files" => self.reading(&text("path")?),
+            "read_file" => {
+                let line = &arguments["from_line"];
+                let line = line.as_u64().and_then(|line| usize::try_from(line).ok());
+                self.reading(&text("path")?, line.unwrap_or(1))
+            }
+            "list_files" => self.reading(&text("path")?, 1),
             "write_file" => {
                 self.folder()?;
                 Ok(Wanted::Write {
@@ -243,8 +248,7 @@ impl Surroundings {
                 let (verb, path) = first.split_once(' ').unwrap_or((first, ""));
                 let path = path.trim().trim_matches(['"', '`', '\'']);
                 match verb.to_lowercase().as_str() {
-                    "read" | "cat" | "open" => self.reading(path),
-                    "list" | "ls" => self.reading(path),
+                    "read" | "cat" | "open" | "list" | "ls" => self.reading(path, 1),
                     "write" | "create" => {
                         self.folder()?;
                         let content = answer.split_once('\n').map_or("", |(_, content)| content);
@@ -274,11 +278,12 @@ impl Surroundings {
         }))
     }
 
-    fn reading(&self, path: &str) -> Result<Wanted, String> {
+    fn reading(&self, path: &str, from_line: usize) -> Result<Wanted, String> {
         let folder = self.folder()?;
         Ok(Wanted::Act(Act::Read {
             folder: folder.clone(),
             path: relative(folder, path)?,
+            from_line,
         }))
     }
 
@@ -423,6 +428,7 @@ mod tests {
         Wanted::Act(Act::Read {
             folder: "/work".into(),
             path: path.into(),
+            from_line: 1,
         })
     }
 

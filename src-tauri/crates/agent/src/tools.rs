@@ -3,6 +3,9 @@
 pub mod files;
 pub mod shell;
 pub mod web;
+mod workplace;
+
+pub use workplace::Workplace;
 
 /// Why a tool did not do it, for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -17,7 +17,12 @@ pub enum Act {
         network: bool,
     },
     /// Reading a file or listing a folder.
-    Read { folder: PathBuf, path: PathBuf },
+    Read {
+        folder: PathBuf,
+        path: PathBuf,
+        /// From 1.
+        from_line: usize,
+    },
     /// Creating or changing a file.
     Write { folder: PathBuf, change: Change },
     Search {
@@ -184,7 +189,7 @@ impl Act {
                 };
                 (title, line.clone(), None, Some(folder))
             }
-            Self::Read { folder, path } => (
+            Self::Read { folder, path, .. } => (
                 "Read this file?",
                 path.display().to_string(),
                 None,

@@ -84,6 +84,7 @@ fn without_general_permission_everything_asks() {
         Act::Read {
             folder: "/work".into(),
             path: "a".into(),
+            from_line: 1,
         },
         write("a"),
         Act::Search {

@@ -239,7 +239,7 @@ impl Folder {
 
     fn permitted_path<'a>(&self, permitted: &'a Permitted) -> Result<&'a Path, Failure> {
         match permitted.act() {
-            Act::Read { folder, path } if *folder == self.path => Ok(path),
+            Act::Read { folder, path, .. } if *folder == self.path => Ok(path),
             Act::Read { .. } => Err(Failure::new("the file is of another folder")),
             _ => Err(Failure::new("this does not read a file")),
         }
@@ -429,6 +429,7 @@ mod tests {
             let act = Act::Read {
                 folder: self.folder.path().to_owned(),
                 path: self.folder.relative(path)?,
+                from_line: 1,
             };
             self.folder.read(&permitted(act), from)
         }
@@ -437,6 +438,7 @@ mod tests {
             let act = Act::Read {
                 folder: self.folder.path().to_owned(),
                 path: self.folder.relative(path)?,
+                from_line: 1,
             };
             self.folder.list(&permitted(act))
         }
