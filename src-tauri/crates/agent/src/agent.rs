@@ -223,6 +223,8 @@ pub struct Agent {
     exhausted: Option<String>,
 }
 
+/// The longest answer of the model, in tokens.
+const ANSWER_TOKENS: u64 = 8_192;
 /// The longest routing answer, in tokens; a model that thinks has more.
 const ROUTE_TOKENS: u64 = 16;
 const ROUTE_TOKENS_WITHOUT_GRAMMAR: u64 = 256;
@@ -344,7 +346,8 @@ impl Agent {
     fn ask_for(&mut self, purpose: Purpose) -> Output {
         let surroundings = &self.task.surroundings;
         let routes = surroundings.routes();
-        let left = self.task.bounds.tokens.saturating_sub(self.tokens).max(256);
+        let left = self.task.bounds.tokens.saturating_sub(self.tokens);
+        let left = left.clamp(256, ANSWER_TOKENS);
         let mut ask = Ask {
             system: prompts::system(surroundings),
             messages: self.messages.clone(),

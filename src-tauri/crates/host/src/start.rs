@@ -74,6 +74,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             &board,
             &workers,
             Arc::clone(&models.local),
+            network.address.port(),
         ),
         models,
         remote: Remote::new(Remote::SILENCE)?,
@@ -151,6 +152,7 @@ fn admin(
     board: &Arc<StatusBoard>,
     workers: &Workers,
     local: Arc<LocalModels>,
+    port: u16,
 ) -> Arc<Admin> {
     Arc::new(Admin {
         config: Arc::clone(config),
@@ -167,6 +169,7 @@ fn admin(
             supervisor: workers.supervisor.clone(),
             board: Arc::clone(board),
         },
+        port,
     })
 }
 

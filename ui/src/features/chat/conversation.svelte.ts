@@ -528,6 +528,12 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       const thinking = thinkingOf(live, event, thinksAfter(live, text, event.text));
       return { ...live, text, thinking, loading: false, tokensPerSecond: rate(event), firstTokenMs };
     }
+    // The steps of an agent are shown by its message.
+    case 'tool_call':
+    case 'tool_result':
+    case 'consent':
+    case 'consent_answered':
+      return { ...live, loading: false };
   }
 }
 
