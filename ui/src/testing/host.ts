@@ -5,6 +5,7 @@ import type {
   ChatImport,
   ChatMessage,
   ChatSummary,
+  ConsentAnswer,
   ContextUse,
   Costs,
   Entry,
@@ -92,6 +93,8 @@ export class RunningTurn {
   experts: ExpertReads | null = null;
   context: ContextUse | null = null;
   leftOut: LeftOut | null = null;
+  /** What was answered to the agent's questions. */
+  consents: ConsentAnswer[] = [];
   #tokens = 0;
   #chat: Chat;
   #question: ChatMessage;
@@ -137,6 +140,12 @@ export class RunningTurn {
     if (this.ended) stream.end();
     else this.#followers.push(stream);
     return stream.response;
+  }
+
+  consent(answer: ConsentAnswer): Response {
+    this.consents.push(answer);
+    this.event({ type: 'consent_answered', ...answer });
+    return new Response(null, { status: 204 });
   }
 
   event(event: TurnEvent): void {
@@ -362,7 +371,7 @@ export class Network {
     if (pathname === '/tierbar/v1/chats/import') return Response.json(this.imported);
     const [, id, rest = '', turn, events] =
       pathname.match(
-        /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/events)?)?)?$/,
+        /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/(?:events|consent))?)?)?$/,
       ) ?? [];
     if (id === undefined) {
       if (method === 'GET' && words !== null) return Response.json({ chats: this.#found(words) });
@@ -404,6 +413,7 @@ export class Network {
     if (turn !== undefined) {
       const running = this.turns.find(({ id }) => id === turn);
       if (!running) return refusal(404, 'not_found', 'This turn is not running.');
+      if (events === '/consent') return running.consent(body);
       if (events) return running.follow(request);
       if (!running.ended) running.finish('stopped');
       return new Response(null, { status: 204 });

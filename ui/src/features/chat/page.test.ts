@@ -480,7 +480,7 @@ describe('the chat page', () => {
   it('completes and runs commands, and tells unknown ones', async () => {
     await open();
     await type('/');
-    expect(screen.getAllByRole('option')).toHaveLength(8);
+    expect(screen.getAllByRole('option')).toHaveLength(9);
     await type('/export');
     await fireEvent.keyDown(composer(), { key: 'Enter' });
     expect(screen.getByTestId('command-note').textContent).toBe('There is nothing to export yet.');
