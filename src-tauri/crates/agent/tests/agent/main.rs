@@ -4,3 +4,4 @@
 
 mod platform;
 mod sandbox;
+mod whole;
