@@ -98,6 +98,16 @@ impl Policy {
     /// [`PolicyError`], with the folder.
     pub fn check(&self, folder: &Path) -> Result<(), PolicyError> {
         let protected: Vec<_> = self.protected.iter().map(|path| real(path)).collect();
+        // What lies among the system's programs would be seen with them.
+        for system in crate::platform::system_folders() {
+            let Ok(system) = system.canonicalize() else {
+                continue;
+            };
+            let mut seen = protected.iter().flatten();
+            if let Some(other) = seen.find(|other| other.starts_with(&system)) {
+                return Err(PolicyError::Protected(system, other.clone()));
+            }
+        }
         let mut granted = Vec::new();
         for path in self.read.iter().chain(&self.write) {
             let real = real(path)?;
@@ -181,6 +191,21 @@ mod tests {
             check(&work.join("none"), &work),
             Err(PolicyError::Missing { .. })
         ));
+    }
+
+    #[test]
+    fn data_among_the_systems_programs_is_refused() {
+        let work = tempfile::tempdir().unwrap();
+        let policy = Policy {
+            write: vec![work.path().to_owned()],
+            protected: vec!["/usr/bin".into()],
+            ..Policy::default()
+        };
+        let refused = policy.check(work.path());
+        assert!(
+            matches!(refused, Err(PolicyError::Protected(..))),
+            "{refused:?}"
+        );
     }
 
     #[test]
