@@ -16,7 +16,7 @@ use linux as system;
 use macos as system;
 
 pub(crate) use system::{
-    adopt, die_with_parent, enforcement, memory_bytes, processes, restrict, system_folders,
+    adopt, die_with_parent, enforcement, memory_bytes, processes, restrict, serve, system_folders,
 };
 
 use crate::sandbox::Limits;

@@ -2,8 +2,10 @@
 
 mod files;
 mod filter;
+mod modes;
 mod tree;
 
+pub(crate) use modes::serve;
 pub(crate) use tree::{memory_bytes, processes};
 
 use super::{set_limit, set_limits};
@@ -72,7 +74,7 @@ pub(crate) fn enforcement() -> Result<String, String> {
     Ok(format!("Landlock {version} and seccomp"))
 }
 
-/// Restricts this process for good, and returns the command to become.
+/// Restricts this process for good, and returns the command to become. Stdin is the way to the launcher, until it is nothing.
 pub(crate) fn restrict(
     policy: &Policy,
     home: &Path,
@@ -82,6 +84,7 @@ pub(crate) fn restrict(
     if policy.network != Network::None && version < WITH_PORTS {
         return Err("commands can have the network from Linux 6.7 on".to_owned());
     }
+    let nothing = std::fs::File::open("/dev/null").map_err(|error| error.to_string())?;
     close_others()?;
     let failed = |what: &str, error: rustix::io::Errno| format!("{what}: {error}");
     setsid().map_err(|error| failed("no session of its own", error))?;
@@ -100,7 +103,10 @@ pub(crate) fn restrict(
         network: policy.network != Network::None,
         signals_stay_inside: version >= WITH_SIGNALS,
     };
-    filter::install(rules)?;
+    let listener = filter::install(rules)?;
+    let stdin = rustix::stdio::stdin();
+    modes::hand_over(&listener, stdin)?;
+    rustix::stdio::dup2_stdin(&nothing).map_err(|error| failed("no stdin", error))?;
     Ok(arguments.to_vec())
 }
 

@@ -2,11 +2,16 @@
 
 use super::{Process, set_limits};
 use crate::sandbox::{Places, Policy, profile};
-use rustix::process::{Pid, getpid, setsid};
+use rustix::{
+    process::{Pid, getpid, setsid},
+    stdio::dup2_stdin,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::c_void,
+    fs::File,
     mem,
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
 };
 
@@ -75,6 +80,8 @@ pub(crate) fn restrict(
     home: &Path,
     arguments: &[String],
 ) -> Result<Vec<String>, String> {
+    let nothing = File::open("/dev/null").map_err(|error| error.to_string())?;
+    dup2_stdin(&nothing).map_err(|error| format!("no stdin: {error}"))?;
     setsid().map_err(|error| format!("no session of its own: {error}"))?;
     set_limits(&policy.limits, all().len() as u64)?;
     // Seatbelt sees paths without symbolic links, such as /private/tmp.
@@ -97,6 +104,9 @@ pub(crate) fn restrict(
     command.extend_from_slice(arguments);
     Ok(command)
 }
+
+/// Seatbelt restricts modes and times itself.
+pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf]) {}
 
 /// The command's process group, and the descendants of the launcher and of the processes seen before.
 pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Vec<Process> {

@@ -13,7 +13,13 @@ use std::{
     env,
     ffi::OsString,
     io::{self, BufRead, Read, Write},
-    os::unix::process::{CommandExt, parent_id},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, parent_id},
+        },
+    },
     path::PathBuf,
     process::{Command, ExitCode, Stdio},
     sync::{
@@ -165,12 +171,16 @@ struct Launched {
 impl Launched {
     fn start(request: Request, home: PathBuf) -> io::Result<Self> {
         let kept = request.policy.limits.kept_output_bytes;
+        let places = request.policy.write.iter().chain([&home]);
+        let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
         let inside = Inside { request, home };
+        // The way to the command, until it is one.
+        let (ours, theirs) = UnixStream::pair()?;
         let text = serde_json::to_string(&inside)?;
         // Here, because it dies with the thread that started it.
         let mut child = Command::new(env::current_exe()?)
             .args([INSIDE, &std::process::id().to_string(), &text])
-            .stdin(Stdio::null())
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
@@ -188,6 +198,7 @@ impl Launched {
                 thread::spawn(move || read(reader, &stream, &written, &sender));
             }
         }
+        thread::spawn(move || platform::serve(&ours, &places));
         thread::spawn({
             let sender = sender.clone();
             move || watch_host(&sender)

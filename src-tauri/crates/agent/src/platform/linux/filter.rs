@@ -8,7 +8,10 @@ use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, c_long,
     sock_filter, sock_fprog,
 };
-use std::io;
+use std::{
+    io,
+    os::fd::{FromRawFd, OwnedFd},
+};
 
 /// What the filter depends on.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +31,6 @@ enum Is {
     NoneOf(&'static [u32]),
     /// None of these bits is set.
     Without(u32),
-    /// All 64 bits are zero.
-    Null,
 }
 
 /// When a call is refused.
@@ -38,8 +39,12 @@ enum Refused {
     Always,
     /// The C library has another way.
     Unknown,
+    /// Done by the launcher, if the file is one to write.
+    Served,
     /// Unless each of these arguments is as given.
     Unless(Vec<(u32, Is)>),
+    /// Done by the launcher unless this argument, of 64 bits, is zero.
+    ServedUnlessNull(u32),
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -55,7 +60,12 @@ const ARCH: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
 /// Calls with the same number on all architectures, newer than their names in the C library.
-const FCHMODAT2: c_long = 452;
+pub(super) const FCHMODAT2: c_long = 452;
+/// Not on all architectures.
+#[cfg(target_arch = "x86_64")]
+pub(super) const CHMOD: Option<c_long> = Some(libc::SYS_chmod);
+#[cfg(target_arch = "aarch64")]
+pub(super) const CHMOD: Option<c_long> = None;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
@@ -134,9 +144,7 @@ const NEVER: &[c_long] = &[
     // Files by handles, past their folders.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
-    // Owners, modes and attributes: Landlock does not restrict them, and the path may be any.
-    libc::SYS_fchmodat,
-    FCHMODAT2,
+    // Owners and attributes: Landlock does not restrict them, and the path may be any.
     libc::SYS_fchownat,
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -160,7 +168,6 @@ const NEVER: &[c_long] = &[
 /// The older calls, which this architecture still has.
 #[cfg(target_arch = "x86_64")]
 const NEVER_HERE: &[c_long] = &[
-    libc::SYS_chmod,
     libc::SYS_chown,
     libc::SYS_lchown,
     libc::SYS_utime,
@@ -203,8 +210,6 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     unless(libc::SYS_sched_setattr, &[(0, SELF)]);
     unless(libc::SYS_setpriority, &[(0, Is::OneOf(&[0])), (1, SELF)]);
     unless(libc::SYS_ioprio_set, &[(0, Is::OneOf(&[1])), (1, SELF)]);
-    // Only that of an open file.
-    unless(libc::SYS_utimensat, &[(1, Is::Null)]);
     unless(libc::SYS_personality, &[(0, Is::OneOf(&[0, u32::MAX]))]);
     unless(libc::SYS_clone, &[(0, Is::Without(NAMESPACES))]);
     unless(libc::SYS_socketpair, &[(0, Is::OneOf(&[1]))]);
@@ -226,6 +231,11 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
         calls.push((libc::SYS_fcntl, Refused::Unless(fcntl)));
         calls.extend(SIGNALS.map(|number| (number, Refused::Always)));
     }
+    // The times of an open file need no path.
+    calls.push((libc::SYS_utimensat, Refused::ServedUnlessNull(1)));
+    let modes = [Some(libc::SYS_fchmodat), Some(FCHMODAT2), CHMOD];
+    let modes = modes.into_iter().flatten();
+    calls.extend(modes.map(|number| (number, Refused::Served)));
     // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
     calls.push((libc::SYS_clone3, Refused::Unknown));
     calls
@@ -240,8 +250,9 @@ pub(super) fn is_available() -> bool {
     status == 0
 }
 
-/// Installs the filter for this process and all that it starts. `no_new_privs` must be set.
-pub(super) fn install(rules: Rules) -> Result<(), String> {
+/// Installs the filter for this process and all that it starts, and returns what hears of the calls that the launcher does.
+/// `no_new_privs` must be set.
+pub(super) fn install(rules: Rules) -> Result<OwnedFd, String> {
     const SET_FILTER: libc::c_uint = 1;
     let mut filter = program(rules);
     let length = u16::try_from(filter.len()).map_err(|_| "the filter is too long".to_owned())?;
@@ -250,11 +261,18 @@ pub(super) fn install(rules: Rules) -> Result<(), String> {
         filter: filter.as_mut_ptr(),
     };
     // SAFETY: the kernel copies the program, whose address and length are those of a vector that outlives the call.
-    let status = unsafe { libc::syscall(libc::SYS_seccomp, SET_FILTER, 0, &raw const program) };
-    if status == 0 {
-        Ok(())
-    } else {
-        Err(format!("seccomp: {}", io::Error::last_os_error()))
+    let listener = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            SET_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program,
+        )
+    };
+    match i32::try_from(listener) {
+        // SAFETY: the call has made this descriptor, and nobody else has it.
+        Ok(listener) if listener >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
+        _ => Err(format!("seccomp: {}", io::Error::last_os_error())),
     }
 }
 
@@ -284,6 +302,18 @@ fn body(refused: &Refused) -> Vec<sock_filter> {
     let arguments = match refused {
         Refused::Always => return vec![ret(error(libc::EPERM))],
         Refused::Unknown => return vec![ret(error(libc::ENOSYS))],
+        Refused::Served => return vec![ret(libc::SECCOMP_RET_USER_NOTIF)],
+        Refused::ServedUnlessNull(argument) => {
+            let low = ARGUMENTS + 8 * argument;
+            return vec![
+                load(low),
+                jump(BPF_JEQ, 0, 0, 2),
+                load(low + 4),
+                jump(BPF_JEQ, 0, 1, 0),
+                ret(libc::SECCOMP_RET_USER_NOTIF),
+                ret(libc::SECCOMP_RET_ALLOW),
+            ];
+        }
         Refused::Unless(arguments) => arguments,
     };
     let mut body = Vec::new();
@@ -311,13 +341,6 @@ fn body(refused: &Refused) -> Vec<sock_filter> {
                 body.push(statement(BPF_ALU | BPF_AND | BPF_K, *bits));
                 body.push(jump(BPF_JEQ, 0, 1, 0));
                 body.push(ret(error(libc::EPERM)));
-            }
-            Is::Null => {
-                for half in [low, low + 4] {
-                    body.push(load(half));
-                    body.push(jump(BPF_JEQ, 0, 1, 0));
-                    body.push(ret(error(libc::EPERM)));
-                }
             }
         }
     }
@@ -486,11 +509,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_times_of_open_files_can_be_set() {
+    fn modes_and_times_by_path_are_served() {
         let utimensat = |path| call(CLOSED, libc::SYS_utimensat, &[3, path]);
+        let served = libc::SECCOMP_RET_USER_NOTIF;
         assert_eq!(utimensat(0), ALLOWED);
-        assert_ne!(utimensat(0x7fff), ALLOWED);
-        assert_ne!(utimensat(0x7fff_0000_0000), ALLOWED);
+        assert_eq!(utimensat(0x7fff), served);
+        assert_eq!(utimensat(0x7fff_0000_0000), served);
+        for number in [libc::SYS_fchmodat, FCHMODAT2] {
+            assert_eq!(call(CLOSED, number, &[]), served, "{number}");
+        }
     }
 
     #[test]

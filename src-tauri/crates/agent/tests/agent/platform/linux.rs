@@ -130,6 +130,58 @@ fn nothing_outside_is_written() {
 }
 
 #[test]
+fn modes_and_times_are_set_where_a_command_may_write() {
+    let Some(place) = Place::new() else { return };
+    fs::create_dir(place.work.join("deep")).unwrap();
+    let work = place.work.display();
+    let lines = format!(
+        r#"
+        : > a; : > deep/b; : > c; ln -s deep/b link; ln -s {hidden}/token out; ln -s /usr/bin/env system
+        chmod 750 a && chmod 711 {work}/deep/../deep/b && (cd deep && chmod 700 ../c) && echo modes
+        chmod 640 link && touch -d 2001-02-03T04:05:06Z a && cp -p a d && echo times
+        chmod 4755 a; chmod 755 out; chmod 755 system; touch -d 2001-01-01 out; chmod 755 none; chmod 700 {hidden}
+        perl -e 'chmod 0755, "x" x 5000; chmod 0755, ""; utime 1, 1, "out"'
+        "#,
+        hidden = place.hidden.display()
+    );
+    let before = fs::metadata(place.hidden.join("token")).unwrap();
+    let finished = place.run(&lines);
+    assert_eq!(finished.stdout.text, "modes\ntimes\n", "{finished:?}");
+    let mode = |name: &str| fs::metadata(place.work.join(name)).unwrap().mode() & 0o7777;
+    let modes = ["a", "deep/b", "c", "d"].map(mode);
+    assert_eq!(modes, [0o750, 0o640, 0o700, 0o750], "{finished:?}");
+    let copied = fs::metadata(place.work.join("d")).unwrap();
+    assert_eq!(copied.mtime(), 981_173_106);
+    let after = fs::metadata(place.hidden.join("token")).unwrap();
+    assert_eq!(
+        (before.mode(), before.mtime()),
+        (after.mode(), after.mtime())
+    );
+    assert!(is_untouched(&place), "{finished:?}");
+}
+
+#[test]
+fn a_path_that_is_exchanged_changes_nothing_outside() {
+    let Some(place) = Place::new() else { return };
+    let token = place.hidden.join("token");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    // The link leads inside and outside by turns, as fast as it can.
+    let lines = format!(
+        r#"
+        : > mine; ln -s mine inner; ln -s {} outer; cp -P inner link
+        perl -e 'for (1..400) {{ symlink "outer", "t"; rename "t", "link"; symlink "inner", "t"; rename "t", "link" }}' &
+        perl -e 'for (1..400) {{ chmod 0777, "link" }}'; wait
+        "#,
+        token.display()
+    );
+    let finished = place.run(&lines);
+    let mode = fs::metadata(&token).unwrap().mode() & 0o777;
+    assert_eq!(mode, 0o600, "{finished:?}");
+    let mine = fs::metadata(place.work.join("mine")).unwrap().mode() & 0o777;
+    assert_eq!(mine, 0o777, "{finished:?}");
+}
+
+#[test]
 fn a_folder_that_becomes_a_link_leads_nowhere() {
     let Some(place) = Place::new() else { return };
     let hidden = place.hidden.display().to_string();
