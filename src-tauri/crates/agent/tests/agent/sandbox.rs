@@ -126,14 +126,9 @@ fn a_command_that_is_not_there_says_so() {
 }
 
 #[test]
-fn secrets_of_the_environment_are_not_seen() {
+fn a_command_sees_a_short_list_of_the_environment() {
     let Some(place) = Place::new() else { return };
-    // Cargo sets some for its tests.
-    let (name, _) = std::env::vars()
-        .find(|(name, _)| name.starts_with("CARGO"))
-        .unwrap();
     let seen = place.run("env").stdout.text;
-    assert!(!seen.contains(&name), "{seen}");
     let names = seen.lines().filter_map(|line| line.split_once('='));
     for (name, _) in names {
         let ours = [
