@@ -170,7 +170,7 @@ pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<Finished, 
         .spawn()
         .map_err(failed)?;
     let mut text = String::new();
-    let heard = (|| {
+    let sent = (|| {
         let mut stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         stdin.write_all(line.as_bytes())?;
         stop.keep(stdin);
@@ -180,7 +180,7 @@ pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<Finished, 
     // Its stdin is closed by now, or it has ended.
     stop.state().stdin = None;
     let status = child.wait().map_err(failed)?;
-    heard.map_err(failed)?;
+    sent.map_err(failed)?;
     match serde_json::from_str(&text) {
         Ok(Report::Finished(finished)) => Ok(finished),
         Ok(Report::Unenforceable(why)) => Err(NotRun::Unenforceable(why)),

@@ -15,7 +15,7 @@ use tierbar_core::{
 /// How much of a result is printed, in lines.
 const LINES: usize = 12;
 
-/// What an agent may use, as the options of the command say.
+// What an agent may use, as the options of the command say. No doc comment: it would be the summary of the command.
 #[derive(Debug, clap::Args)]
 pub(super) struct AgentArgs {
     /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
