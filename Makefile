@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check snapshots screenshots recording bench-downloads bench-engine bench-gateway bench-paging bench-idle bench-readings bench-cancel mutants mutations eval conformance stress stress-embeds stress-paged fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -33,9 +33,9 @@ build: ## Build tierbar, its worker, guard and sandbox, and tierbar-app into tar
 	@bundle/setup run
 	@$(MAKE) --no-print-directory binaries
 
-check: ## Check a change in minutes: lints, types, the page, unit tests of the crates it reaches
+check: ## Check a change in minutes: lints, types, the page and its pictures, unit tests of the crates it reaches
 	@bundle/setup test
-	@$(with) tests/run format page ui-build clippy ui changed
+	@$(with) tests/run format page ui-build clippy ui pictures changed
 
 lint: ## Check formatting, lints and types
 	@bundle/setup run
@@ -45,11 +45,24 @@ mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on
 	@bundle/setup run
 	@$(with) tests/run mac-check
 
+# Pictures are few colors small: they are compared with a tolerance far above what that takes away.
+snapshots: ## Accept how the windows look now, as the pictures in ui/pictures/states (ONLY=word)
+	@bundle/setup test
+	@$(MAKE) --no-print-directory ui
+	@cd ui && status=0 && { ../$(with) npm run --silent pictures -- --update-snapshots changed $(if $(ONLY),-g "$(ONLY)") || status=$$?; } && \
+		cd pictures/states && git ls-files -z --modified --others -- '*.png' | xargs -0r mogrify -strip +dither -colors 64 \
+		-define png:compression-level=9 -define png:compression-filter=0 -define png:color-type=3 && exit $$status
+
 screenshots: ## Make the pictures of docs/images
 	@bundle/setup screenshots
 	@$(MAKE) --no-print-directory binaries
 	@$(build) --bin screenshots
 	@$(with) target/release/screenshots
+
+recording: ## Record the demo of the README, docs/images/demo.webp
+	@bundle/setup screenshots
+	@$(MAKE) --no-print-directory binaries
+	@cd ui && ../$(with) npx --no-install playwright test -c recording
 
 bench-downloads: ## Measure our downloads beside curl and the hub's own client
 	@bundle/setup run
@@ -81,7 +94,7 @@ bench-paging: ## Measure a mixture larger than memory beside llama-server; as ro
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-mixture --example simulate_experts
 	@$(with) tests/bench/paging --dense --approximate --read-ahead 128 $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-idle: ## Measure the memory of the idle app and server (Linux)
+bench-idle: ## Measure the memory of the idle app and server, and how fast a window opens (Linux)
 	@bundle/setup test
 	@$(MAKE) --no-print-directory binaries
 	@$(build) --bin idle_memory
@@ -141,7 +154,7 @@ binaries: ui
 	@$(build) $(programs:%=--bin %)
 
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too.
-ui_sources := $(shell find ui \( -name node_modules -o -name dist -o -name journey \) -prune -o -type f -print)
+ui_sources := $(shell find ui \( -name node_modules -o -name dist -o -name journey -o -name pictures -o -name recording \) -prune -o -type f -print)
 
 ui: ui/dist/index.html
 

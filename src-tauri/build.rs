@@ -3,6 +3,7 @@
 
 fn main() {
     let commands = &[
+        "check_shortcut",
         "close_popover",
         "command_line",
         "connection",

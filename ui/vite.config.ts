@@ -1,12 +1,13 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { svelteTesting } from '@testing-library/svelte/vite';
 import { defineConfig } from 'vitest/config';
+import { strings } from './strings/plugin.ts';
 
 // One build for both homes: the host serves it at `/`, the app's windows load it from tauri://localhost.
 // Nothing is inlined, so that it runs under a content security policy of `'self'`.
 export default defineConfig({
   base: './',
-  plugins: [svelte(), svelteTesting()],
+  plugins: [strings(), svelte(), svelteTesting()],
   build: {
     target: 'safari16',
     assetsInlineLimit: 0,
@@ -16,7 +17,7 @@ export default defineConfig({
   worker: { format: 'es' },
   test: {
     environment: 'jsdom',
-    include: ['src/**/*.test.ts'],
+    include: ['{src,strings}/**/*.test.ts'],
     restoreMocks: true,
     // A guard against hanging, not a measure.
     testTimeout: 60_000,

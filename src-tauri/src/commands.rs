@@ -4,11 +4,12 @@ use crate::{
     command_line::{self, CommandLine},
     login_item, platform, popover,
     server::Server,
-    tray,
+    shortcut, tray,
     windows::{self, Page},
 };
 use serde::{Deserialize, Serialize};
 use tauri::{AppHandle, State, async_runtime::spawn_blocking};
+use tierbar_core::config::Shortcut;
 
 /// The API's address and the owner's token.
 #[derive(Serialize)]
@@ -90,6 +91,11 @@ pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
     let set = login_item::set(&app, on);
     tray::refresh(&app);
     set.map(|()| login_item::is_on(&app))
+}
+
+#[tauri::command]
+pub(crate) fn check_shortcut(app: AppHandle, keys: String) -> Result<(), String> {
+    shortcut::check(&app, Shortcut::try_from(keys)?)
 }
 
 #[tauri::command]

@@ -1,7 +1,7 @@
 //! The popover: a small window at the icon with memory, speed and tiers. It is destroyed as soon as it loses the focus: a
 //! hidden web view would keep its memory.
 
-use crate::windows;
+use crate::{windows, words::Word};
 use std::{
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -11,12 +11,29 @@ use tauri::{AppHandle, Manager, Rect, WebviewUrl, WebviewWindowBuilder};
 pub(crate) const LABEL: &str = "popover";
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 480.0;
-/// A click on the icon takes the focus away first, which closes the popover: it is not to open again by the same click.
+/// A click on the icon, or the shortcut, may take the focus away first, which closes the popover: it is not to open again by the
+/// same click.
 const SAME_CLICK: Duration = Duration::from_millis(300);
 
-/// When the popover was last closed.
+/// When the popover was last opened and closed.
 #[derive(Default)]
-pub(crate) struct Closed(Mutex<Option<Instant>>);
+pub(crate) struct Times(Mutex<Last>);
+
+#[derive(Default, Clone, Copy)]
+struct Last {
+    opened: Option<Instant>,
+    closed: Option<Instant>,
+}
+
+impl Times {
+    fn read(&self) -> Last {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Last)) {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
 
 /// A rectangle in logical pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,17 +44,16 @@ struct Area {
     height: f64,
 }
 
-/// Opens the popover at the icon, or closes it. Call it on the main thread.
-pub(crate) fn toggle(app: &AppHandle, icon: Rect) {
+/// Opens the popover at the icon, or in the middle of the screen if its place is unknown; or closes it. Call it on the main thread.
+pub(crate) fn toggle(app: &AppHandle, icon: Option<Rect>) {
     if app.get_webview_window(LABEL).is_some() {
         return close(app);
     }
-    let closed = app.state::<Closed>();
-    let closed = *closed.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let closed = app.state::<Times>().read().closed;
     if closed.is_some_and(|closed| closed.elapsed() < SAME_CLICK) {
         return;
     }
-    if let Err(error) = open(app, Some(icon)) {
+    if let Err(error) = open(app, icon) {
         tracing::error!(%error, "the popover could not be opened");
     }
 }
@@ -46,8 +62,8 @@ pub(crate) fn close(app: &AppHandle) {
     let Some(window) = app.get_webview_window(LABEL) else {
         return;
     };
-    let state = app.state::<Closed>();
-    *state.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    app.state::<Times>()
+        .change(|last| last.closed = Some(Instant::now()));
     if let Err(error) = window.destroy() {
         tracing::warn!(%error, "the popover could not be closed");
     }
@@ -60,21 +76,40 @@ pub(crate) fn open(app: &AppHandle, icon: Option<Rect>) -> tauri::Result<()> {
     }
     let url = WebviewUrl::App("popover.html".into());
     let window = WebviewWindowBuilder::new(app, LABEL, url)
-        .title("Tierbar Overview")
-        .inner_size(WIDTH, HEIGHT)
+        .title(Word::OverviewWindow.text())
         .resizable(false)
         .decorations(false)
         .always_on_top(true)
         .skip_taskbar(true);
     let window = match icon.and_then(|icon| place_at(app, icon)) {
-        Some((x, y)) => window.position(x, y),
-        None => window.center(),
+        Some(place) => window
+            .position(place.x, place.y)
+            .inner_size(place.width, place.height),
+        None => window.inner_size(WIDTH, HEIGHT).prevent_overflow().center(),
     };
-    windows::with_own_pages(window).build()?.set_focus()
+    let window = windows::with_own_pages(window).build()?;
+    app.state::<Times>()
+        .change(|last| last.opened = Some(Instant::now()));
+    window.set_focus()
+}
+
+/// Closes the popover that has lost the focus. One that has just opened takes it back: X11 moves the focus once more when the
+/// keys of the shortcut are released.
+pub(crate) fn lost_focus(app: &AppHandle) {
+    let opened = app.state::<Times>().read().opened;
+    let window = app.get_webview_window(LABEL);
+    match window.filter(|_| opened.is_some_and(|opened| opened.elapsed() < SAME_CLICK)) {
+        Some(window) => {
+            if let Err(error) = window.set_focus() {
+                tracing::warn!(%error, "the popover could not take the focus");
+            }
+        }
+        None => close(app),
+    }
 }
 
 /// Returns where the popover goes, in logical pixels; `None` if the screen is unknown.
-fn place_at(app: &AppHandle, icon: Rect) -> Option<(f64, f64)> {
+fn place_at(app: &AppHandle, icon: Rect) -> Option<Area> {
     let corner = icon.position.to_physical::<f64>(1.0);
     let there = app.monitor_from_point(corner.x, corner.y).ok().flatten();
     let monitor = there.or_else(|| app.primary_monitor().ok().flatten())?;
@@ -98,15 +133,22 @@ fn place_at(app: &AppHandle, icon: Rect) -> Option<(f64, f64)> {
     Some(place(icon, screen))
 }
 
-/// Below the icon and centered on it; above it where the icon is at the bottom. Never beyond the screen's edges.
-fn place(icon: Area, screen: Area) -> (f64, f64) {
+/// Below the icon and centered on it; above it where the icon is at the bottom. Never beyond the screen's edges: on a low screen it
+/// is lower.
+fn place(icon: Area, screen: Area) -> Area {
     let centered = icon.x + (icon.width - WIDTH) / 2.0;
     let rightmost = screen.x + screen.width - WIDTH;
-    let x = centered.min(rightmost).max(screen.x);
     let below = icon.y + icon.height;
-    let fits = below + HEIGHT <= screen.y + screen.height;
-    let y = if fits { below } else { icon.y - HEIGHT };
-    (x, y.max(screen.y))
+    let room_below = screen.y + screen.height - below;
+    let room_above = icon.y - screen.y;
+    let is_below = room_below >= room_above;
+    let height = HEIGHT.min(room_below.max(room_above));
+    Area {
+        x: centered.min(rightmost).max(screen.x),
+        y: if is_below { below } else { icon.y - height },
+        width: WIDTH,
+        height,
+    }
 }
 
 #[cfg(test)]
@@ -120,18 +162,21 @@ mod tests {
         height: 900.0,
     };
 
-    fn at(x: f64, y: f64) -> (f64, f64) {
-        let icon = Area {
+    fn icon(x: f64, y: f64) -> Area {
+        Area {
             x,
             y,
             width: 30.0,
             height: 24.0,
-        };
-        place(icon, SCREEN)
+        }
     }
 
-    fn is_at(placed: (f64, f64), x: f64, y: f64) -> bool {
-        (placed.0 - x).abs() < 0.1 && (placed.1 - y).abs() < 0.1
+    fn at(x: f64, y: f64) -> Area {
+        place(icon(x, y), SCREEN)
+    }
+
+    fn is_at(placed: Area, x: f64, y: f64) -> bool {
+        (placed.x - x).abs() < 0.1 && (placed.y - y).abs() < 0.1
     }
 
     #[test]
@@ -140,5 +185,14 @@ mod tests {
         assert!(is_at(at(1400.0, 0.0), 1100.0, 24.0), "at the right edge");
         assert!(is_at(at(5.0, 0.0), 0.0, 24.0), "at the left edge");
         assert!(is_at(at(700.0, 876.0), 545.0, 396.0), "above a bar below");
+        // 1280×720 at 200 %.
+        let small = Area {
+            width: 640.0,
+            height: 360.0,
+            ..SCREEN
+        };
+        let low = place(icon(600.0, 0.0), small);
+        assert!(is_at(low, 300.0, 24.0), "{low:?}");
+        assert!((low.height - 336.0).abs() < 0.1, "{low:?}");
     }
 }

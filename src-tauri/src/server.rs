@@ -3,7 +3,7 @@
 //! One task owns it ([`run`]): it starts or finds a host, follows it, and begins again when it ends.
 
 use crate::{
-    notifications, platform, tray,
+    notifications, platform, shortcut, tray,
     view::{Beside, View, command::TierCommand},
     windows::{self, Page},
 };
@@ -178,7 +178,7 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
             match event {
                 HostEvent::Status(status) => {
                     for new in seen.next(&status.notifications) {
-                        notifications::show(app, new);
+                        notifications::show(new);
                     }
                     if config.replace(status.config_revision) != Some(status.config_revision) {
                         spawn(read_beside(app.clone(), server.clone()));
@@ -223,7 +223,10 @@ async fn read_beside(app: AppHandle, server: Running) {
     {
         let mut shown = state.shown();
         match config {
-            Ok(config) => shown.beside.config = Some(Arc::new(config)),
+            Ok(config) => {
+                shortcut::apply(&app, config.menu_bar.shortcut);
+                shown.beside.config = Some(Arc::new(config));
+            }
             Err(error) => tracing::warn!("the menu cannot read the configuration: {error}"),
         }
         if let Ok(Some(entry)) = last {

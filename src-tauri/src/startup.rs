@@ -3,11 +3,12 @@
 use crate::{
     commands, login_item,
     platform::{self, Question},
-    popover::{self, Closed},
+    popover::{self, Times},
     server::{self, Server},
-    tray,
+    shortcut, tray,
     view::View,
     windows::{self, Page},
+    words::{self, Word},
 };
 use clap::{Parser, ValueEnum};
 use std::{
@@ -47,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if let Err(error) = tierbar_host::log_to_folder(None) {
         print_error(&error);
     }
+    words::start(&platform::languages());
     if let Err(reason) = platform::display() {
         return print_failure(&format!(
             "{reason}; to run without windows, use `tierbar serve`"
@@ -71,8 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .or_else(|| opens_a_window(arguments).then_some(Page::Chat));
     let heard = lock.clone();
     let app = platform::configure(tauri::Builder::default())
-        .plugin(tauri_plugin_notification::init())
         .invoke_handler(tauri::generate_handler![
+            commands::check_shortcut,
             commands::close_popover,
             commands::command_line,
             commands::connection,
@@ -86,7 +88,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .setup(move |app| {
             // Before anything that may quit.
             app.manage(Server::default());
-            app.manage(Closed::default());
+            app.manage(Times::default());
+            shortcut::listen(app.handle());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;
             tray::build(app.handle(), View::starting())?;
@@ -125,7 +128,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             label,
             event: WindowEvent::Focused(false),
             ..
-        } if label == popover::LABEL => popover::close(app),
+        } if label == popover::LABEL => popover::lost_focus(app),
         event if platform::is_reopen(&event) => windows::open(app, Page::Chat),
         _ => {}
     });
@@ -145,12 +148,10 @@ fn last_window_closed(app: &AppHandle) {
         return quit(app);
     }
     let question = Question {
-        title: "Quit Tierbar?".to_owned(),
-        detail: "This desktop has no system tray, so a running Tierbar cannot be seen. If you keep it running, open \
-                 Tierbar again to show its window."
-            .to_owned(),
-        confirm: "Quit",
-        cancel: "Keep Running",
+        title: Word::QuitQuestion.into(),
+        detail: Word::QuitUnseen.into(),
+        confirm: Word::Quit.text(),
+        cancel: Word::KeepRunning.text(),
     };
     let shell = app.clone();
     platform::ask(&question, move |yes| {
@@ -221,11 +222,10 @@ pub(crate) fn quit_from_menu(app: &AppHandle) {
         return quit(app);
     };
     let question = Question {
-        title: format!("Quit while {tier} answers?"),
-        detail: "The answer stops where it is. Downloads resume when you open Tierbar again."
-            .to_owned(),
-        confirm: "Quit",
-        cancel: "Cancel",
+        title: Word::QuitWhileAnswering.with(&[&words::tier(&tier)]),
+        detail: Word::QuitCutsOff.into(),
+        confirm: Word::Quit.text(),
+        cancel: Word::Cancel.text(),
     };
     let shell = app.clone();
     platform::ask(&question, move |yes| {

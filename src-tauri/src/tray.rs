@@ -11,7 +11,7 @@ use crate::{
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tauri::{
-    AppHandle, Manager,
+    AppHandle, Manager, Rect,
     image::Image,
     include_image,
     tray::{MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent},
@@ -62,8 +62,8 @@ pub(crate) fn show(app: &AppHandle, view: View) {
     });
 }
 
-/// Shows why a click failed, or removes the note. Callable from any thread.
-fn set_note(app: &AppHandle, reason: Option<String>) {
+/// Shows why a click or a shortcut failed, or removes the note. Callable from any thread.
+pub(crate) fn set_note(app: &AppHandle, reason: Option<String>) {
     update(app, move |app, shown| {
         shown.note = reason;
         shown.draw(app)
@@ -121,6 +121,13 @@ impl Shown {
     }
 }
 
+/// Returns where the icon is, if the system says so. Call it on the main thread.
+pub(crate) fn place(app: &AppHandle) -> Option<Rect> {
+    let tray = app.state::<Tray>();
+    let place = tray.lock().icon.rect();
+    place.ok().flatten()
+}
+
 fn image(mark: Mark) -> Image<'static> {
     match mark {
         Mark::Idle => include_image!("../icons/tray/idle.png"),
@@ -146,7 +153,7 @@ fn icon_clicked(app: &AppHandle, event: &TrayIconEvent) {
     };
     let opens = app.state::<Tray>().lock().view.click == MenuBarClick::Popover;
     if opens {
-        popover::toggle(app, rect);
+        popover::toggle(app, Some(rect));
     }
 }
 
@@ -159,7 +166,7 @@ fn clicked(app: &AppHandle, id: &str) {
     match command {
         Command::Chat => windows::open(app, Page::Chat),
         Command::Models | Command::Download(_) => windows::open(app, Page::Models),
-        Command::Monitor => windows::open(app, Page::Monitor),
+        Command::Monitor | Command::Why => windows::open(app, Page::Monitor),
         Command::Settings => windows::open(app, Page::Settings),
         Command::Retry => app.state::<Server>().retry(),
         Command::Folder => startup::open_folder(),

@@ -5,6 +5,10 @@ mod download;
 pub(crate) mod item;
 mod tier;
 
+use crate::{
+    host_text,
+    words::{self, Word},
+};
 use command::Command;
 use item::Item;
 use std::sync::Arc;
@@ -69,25 +73,25 @@ impl View {
         Self::of(
             Mark::Loading,
             vec![
-                Item::text("starting", "Starting…"),
+                Item::text("starting", Word::Starting),
                 Item::separator("quit"),
-                Item::action(Command::Quit, "Quit Tierbar"),
+                Item::action(Command::Quit, Word::QuitTierbar),
             ],
         )
     }
 
     fn of(mark: Mark, items: Vec<Item>) -> Self {
         let summary = match mark {
-            Mark::Idle => "Tierbar: no model loaded",
-            Mark::Loading | Mark::HalfLoaded => "Tierbar: loading",
-            Mark::Ready => "Tierbar: ready",
-            Mark::Busy => "Tierbar: answering",
-            Mark::Warning => "Tierbar: needs attention",
-            Mark::Failed => "Tierbar: not running",
+            Mark::Idle => Word::Idle,
+            Mark::Loading | Mark::HalfLoaded => Word::Loading,
+            Mark::Ready => Word::Ready,
+            Mark::Busy => Word::Answering,
+            Mark::Warning => Word::NeedsAttention,
+            Mark::Failed => Word::NotRunning,
         };
         Self {
             mark,
-            summary,
+            summary: summary.text(),
             title: None,
             click: MenuBarClick::Menu,
             items,
@@ -96,25 +100,22 @@ impl View {
 
     pub(crate) fn failed(error: &Error) -> Self {
         Self::broken(
-            &format!("Tierbar could not start: {}", error.message),
+            &Word::CouldNotStart.with(&[&error.message]),
             error.hint.as_deref(),
         )
     }
 
     /// While the server runs but cannot be followed.
     pub(crate) fn silent(error: &Error) -> Self {
-        let message = &error.message;
         Self::broken(
-            &format!("The menu cannot show Tierbar: {message}"),
+            &Word::CannotShow.with(&[&error.message]),
             error.hint.as_deref(),
         )
     }
 
     /// After a server that is not the app's own has ended.
     pub(crate) fn gone() -> Self {
-        let text = "Tierbar was stopped. The menu reconnects when Tierbar starts again. \
-                    Choose Try Again to start it in this app.";
-        Self::broken(text, None)
+        Self::broken(Word::Stopped.text(), None)
     }
 
     fn broken(text: &str, hint: Option<&str>) -> Self {
@@ -122,10 +123,10 @@ impl View {
         items.extend(hint.into_iter().flat_map(|hint| wrapped("hint", hint)));
         items.extend([
             Item::separator("retry"),
-            Item::action(Command::Retry, "Try Again"),
-            Item::action(Command::Folder, "Open Configuration Folder"),
+            Item::action(Command::Retry, Word::TryAgain),
+            Item::action(Command::Folder, Word::OpenFolder),
             Item::separator("quit"),
-            Item::action(Command::Quit, "Quit Tierbar"),
+            Item::action(Command::Quit, Word::QuitTierbar),
         ]);
         Self::of(Mark::Failed, items)
     }
@@ -137,22 +138,17 @@ impl View {
             Item::text("swap", swap_line(status)),
             Item::text("models", models_line(status)),
         ];
-        let texts = [
-            ("why", status.guard.why.as_deref()),
-            ("last", beside.last.as_deref()),
-            ("apart", beside.apart.as_deref()),
-        ];
-        for (key, text) in texts {
-            // The event log often says the same as the memory guard.
-            if key == "last" && text == status.guard.why.as_deref() {
-                continue;
-            }
-            items.extend(text.into_iter().flat_map(|text| wrapped(key, text)));
+        // What holds now, or else what happened last. The Monitor has the whole text.
+        if let Some(why) = status.guard.why.as_deref().or(beside.last.as_deref()) {
+            let line = host_text::line(why, &status.tiers);
+            items.push(Item::action(Command::Why, line));
         }
+        let apart = beside.apart.as_deref();
+        items.extend(apart.into_iter().flat_map(|text| wrapped("apart", text)));
         items.push(Item::separator("tiers"));
         items.extend(status.tiers.iter().map(|tier| tier::item(tier, config)));
         let paused = status.guard.stance == Stance::Paused;
-        let pause = if paused { "Resume" } else { "Pause All" };
+        let pause = if paused { Word::Resume } else { Word::PauseAll };
         items.push(Item::action(Command::Pause, pause));
         let downloads = download::items(&status.downloads);
         if !downloads.is_empty() {
@@ -161,15 +157,15 @@ impl View {
         }
         items.extend([
             Item::separator("windows"),
-            Item::action(Command::Chat, "Open Chat"),
-            Item::action(Command::Models, "Models…"),
-            Item::action(Command::Monitor, "Monitor…"),
-            Item::action(Command::Settings, "Settings…"),
+            Item::action(Command::Chat, Word::OpenChat),
+            Item::action(Command::Models, Word::Models),
+            Item::action(Command::Monitor, Word::Monitor),
+            Item::action(Command::Settings, Word::Settings),
             Item::separator("app"),
-            Item::action(Command::CopyAddress, "Copy API Address"),
-            Item::check(Command::Login, "Start at Login", false),
+            Item::action(Command::CopyAddress, Word::CopyAddress),
+            Item::check(Command::Login, Word::StartAtLogin, false),
             Item::separator("quit"),
-            Item::action(Command::Quit, "Quit Tierbar"),
+            Item::action(Command::Quit, Word::QuitTierbar),
         ]);
         Self {
             title: config.and_then(|config| title(status, config.menu_bar.text)),
@@ -244,16 +240,15 @@ fn ram_line(status: &Status) -> String {
     let bar: String = (0..SEGMENTS)
         .map(|segment| if segment < filled { '▰' } else { '▱' })
         .collect();
-    let pressure = match ram.pressure {
-        Pressure::Normal => "",
-        Pressure::Warning => ", high memory pressure",
-        Pressure::Critical => ", critical memory pressure",
+    let line = match ram.pressure {
+        Pressure::Normal => Word::Ram,
+        Pressure::Warning => Word::RamHigh,
+        Pressure::Critical => Word::RamCritical,
     };
-    format!(
-        "RAM {:.1} of {} GB, {percent} %{pressure} {bar}",
-        gigabytes(used),
-        whole_or_tenths(gigabytes(ram.total_bytes)),
-    )
+    let used = words::figure(&format!("{:.1}", gigabytes(used)));
+    let total = words::figure(&whole_or_tenths(gigabytes(ram.total_bytes)));
+    let figures = line.with(&[&used, &total, &percent.to_string()]);
+    format!("{figures} {bar}")
 }
 
 fn used_percent(status: &Status) -> u64 {
@@ -266,12 +261,12 @@ fn used_percent(status: &Status) -> u64 {
 /// Formats `Swap 0.2 GB, growing 120 MB/min`.
 fn swap_line(status: &Status) -> String {
     let swap = &status.swap;
-    let mut line = format!("Swap {}", memory(swap.used_bytes));
-    if swap.growth_bytes_per_minute >= GROWING {
-        let growth = memory(swap.growth_bytes_per_minute.unsigned_abs());
-        line.push_str(&format!(", growing {growth}/min"));
+    let used = memory(swap.used_bytes);
+    if swap.growth_bytes_per_minute < GROWING {
+        return Word::Swap.with(&[&used]);
     }
-    line
+    let growth = memory(swap.growth_bytes_per_minute.unsigned_abs());
+    Word::SwapGrowing.with(&[&used, &growth])
 }
 
 /// Formats `1 model loaded · 62 MB · 12.4 tok/s`: the models on this machine, their measured memory, and the last speed.
@@ -283,9 +278,9 @@ fn models_line(status: &Status) -> String {
         .filter(|tier| matches!(tier.state, TierState::Ready | TierState::Busy))
         .collect();
     let mut parts = vec![match loaded.len() {
-        0 => "No model loaded".to_owned(),
-        1 => "1 model loaded".to_owned(),
-        many => format!("{many} models loaded"),
+        0 => Word::NoModelLoaded.into(),
+        1 => Word::OneModelLoaded.into(),
+        many => Word::ModelsLoaded.with(&[&many.to_string()]),
     }];
     let bytes: u64 = loaded.iter().filter_map(|tier| tier.footprint_bytes).sum();
     if bytes > 0 {
@@ -297,19 +292,18 @@ fn models_line(status: &Status) -> String {
 
 /// Formats `12.4 tok/s`.
 fn speed(tokens_per_second: f64) -> String {
-    if tokens_per_second < 100.0 {
+    words::figure(&if tokens_per_second < 100.0 {
         format!("{tokens_per_second:.1} tok/s")
     } else {
         format!("{tokens_per_second:.0} tok/s")
-    }
+    })
 }
 
 /// Formats `62 MB` and `1.2 GB`, of 2²⁰ and 2³⁰ bytes.
 fn memory(bytes: u64) -> String {
     match bytes {
-        0 => "0 MB".to_owned(),
-        1..0x4000_0000 => format!("{} MB", bytes.div_ceil(1 << 20)),
-        _ => format!("{:.1} GB", gigabytes(bytes)),
+        0..0x4000_0000 => Word::Megabytes.with(&[&bytes.div_ceil(1 << 20).to_string()]),
+        _ => Word::Gigabytes.with(&[&words::figure(&format!("{:.1}", gigabytes(bytes)))]),
     }
 }
 
@@ -325,14 +319,6 @@ fn gigabytes(bytes: u64) -> f64 {
     bytes / GIB as f64
 }
 
-fn capitalize(name: &str) -> String {
-    let mut letters = name.chars();
-    letters
-        .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
-        .unwrap_or_default()
-}
-
 fn truncate(text: &str) -> String {
     if text.chars().count() <= WIDTH {
         return text.to_owned();
@@ -344,7 +330,8 @@ fn truncate(text: &str) -> String {
 /// Returns a text as items of the menu, one for each line.
 fn wrapped(key: &str, text: &str) -> Vec<Item> {
     let line = |(number, line)| Item::text(&format!("{key}:{number}"), line);
-    wrap(text).into_iter().enumerate().map(line).collect()
+    let lines = wrap(&host_text::with_units(text));
+    lines.into_iter().enumerate().map(line).collect()
 }
 
 /// Breaks a text into lines of at most [`WIDTH`] characters, between words where there are any.
@@ -363,11 +350,11 @@ fn wrap(text: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use tierbar_core::{Code, ModelId, TierId, config::TierConfig, status};
 
-    pub(super) fn tier_of(id: &str, state: TierState) -> TierStatus {
+    pub(crate) fn tier_of(id: &str, state: TierState) -> TierStatus {
         TierStatus {
             id: TierId::new(id).unwrap(),
             state,
@@ -486,21 +473,24 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_below_the_figures() {
-        let mut status = status_of(&[]);
+    fn one_line_says_why_below_the_figures() {
+        let mut status = status_of(&[("primary", TierState::Ready)]);
         let resume = Item::action(Command::Pause, "Resume");
         assert!(!running(&status).items.contains(&resume));
-        status.guard.stance = Stance::Paused;
-        status.guard.why = Some("it is paused".to_owned());
-        let beside = |last: &str| Beside {
-            last: Some(last.to_owned()),
+        let beside = Beside {
+            last: Some("primary was unloaded; freed 3.0 GiB".to_owned()),
             ..Beside::default()
         };
-        let view = View::running(&status, &beside("fast was unloaded"));
+        let why = |view: &View| view.items[3].clone();
+        let last = Item::action(Command::Why, "Everyday was unloaded; freed 3.0 GB");
+        assert_eq!(why(&View::running(&status, &beside)), last);
+        // What holds now counts for more than what happened last.
+        status.guard.stance = Stance::Paused;
+        status.guard.why = Some("it is paused".to_owned());
+        let view = View::running(&status, &beside);
         assert!(view.items.contains(&resume));
-        assert_eq!(texts(&view)[3..], ["it is paused", "fast was unloaded"]);
-        let view = View::running(&status, &beside("it is paused"));
-        assert_eq!(texts(&view)[3..], ["it is paused"]);
+        assert_eq!(why(&view), Item::action(Command::Why, "It is paused"));
+        assert!(!view.items.contains(&last));
         let view = view.with_note(Some("it failed"));
         assert_eq!(texts(&view)[0], "it failed");
     }

@@ -1,12 +1,17 @@
 //! The app's windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
 
-use crate::{platform, popover};
+use crate::{platform, popover, words::Word};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use tauri::{
-    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, Wry,
+    AppHandle, LogicalSize, Manager, Url, WebviewUrl, WebviewWindowBuilder, Wry,
     webview::{DownloadEvent, NewWindowResponse},
 };
+
+/// The pages work from here on: a display of 1280×720 at 200 % has 640×360 points.
+const LEAST: LogicalSize<f64> = LogicalSize::new(400.0, 300.0);
+/// What a title bar takes of the display, which no window is to exceed at its start.
+const TITLE_BAR: LogicalSize<f64> = LogicalSize::new(0.0, 40.0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Page {
@@ -95,16 +100,19 @@ fn open_here(app: &AppHandle, page: Page, fragment: Option<String>) -> tauri::Re
             WebviewWindowBuilder::new(app, page.label(), url("index.html"))
                 .title("Tierbar")
                 .inner_size(960.0, 680.0)
-                .min_inner_size(640.0, 480.0)
         }
         Page::Settings | Page::Models | Page::Monitor => {
             WebviewWindowBuilder::new(app, page.label(), url("settings.html"))
-                .title("Tierbar Settings")
+                .title(Word::SettingsWindow.text())
                 .inner_size(720.0, 560.0)
-                .min_inner_size(560.0, 420.0)
         }
     };
-    with_own_pages(window).build()?.set_focus()
+    let window = window
+        .min_inner_size(LEAST.width, LEAST.height)
+        .prevent_overflow_with_margin(TITLE_BAR);
+    with_own_pages(platform::with_material(window))
+        .build()?
+        .set_focus()
 }
 
 /// Lets a window show the app's own pages only.

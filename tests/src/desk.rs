@@ -4,6 +4,7 @@
 use crate::{
     binaries::{self, STARTER, program},
     display::Display,
+    notification_server::NotificationServer,
     session_bus::SessionBus,
     tray_host::{TrayHost, TrayIcon},
     wait::{until, within},
@@ -111,6 +112,14 @@ impl Desk {
         );
         std::fs::write(&beside, config).expect("config.toml.new");
         std::fs::rename(beside, path).expect("config.toml");
+    }
+
+    /// Keeps the notifications of programs from here on.
+    ///
+    /// # Panics
+    /// If the bus has gone.
+    pub async fn notifications(&self) -> NotificationServer {
+        NotificationServer::start(&self.bus.address).await
     }
 
     /// Stands in for the desktop's browser: records what it is asked to open.

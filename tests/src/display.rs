@@ -7,10 +7,11 @@ use std::{
 use x11rb::{
     connection::Connection,
     protocol::{
+        Event,
         xproto::{
-            AtomEnum, BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ChangeWindowAttributesAux,
-            ClientMessageEvent, ConnectionExt, EventMask, ImageFormat, MOTION_NOTIFY_EVENT,
-            MapState, Window,
+            Atom, AtomEnum, BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, ChangeWindowAttributesAux,
+            ClientMessageEvent, ConnectionExt, CreateWindowAux, EventMask, ImageFormat,
+            KEY_PRESS_EVENT, KEY_RELEASE_EVENT, MOTION_NOTIFY_EVENT, MapState, Window, WindowClass,
         },
         xtest::ConnectionExt as _,
     },
@@ -110,6 +111,38 @@ impl Display {
         settle(&connection);
     }
 
+    /// Presses keys together, in this order, and releases them. They are named by their keysyms, of `X11/keysymdef.h`.
+    ///
+    /// # Panics
+    /// If the keyboard has no such key, or the display has gone.
+    pub fn press_keys(&self, keysyms: &[u32]) {
+        let (connection, root) = self.connect();
+        let setup = connection.setup();
+        let (first, last) = (setup.min_keycode, setup.max_keycode);
+        let keyboard = connection
+            .get_keyboard_mapping(first, last - first + 1)
+            .expect("the display")
+            .reply()
+            .expect("the keyboard");
+        let of_a_key = usize::from(keyboard.keysyms_per_keycode);
+        let codes: Vec<u8> = keysyms
+            .iter()
+            .map(|keysym| {
+                let mut keys = keyboard.keysyms.chunks(of_a_key);
+                let at = keys.position(|key| key.contains(keysym));
+                first + u8::try_from(at.expect("a key")).expect("a key's code")
+            })
+            .collect();
+        let pressed = codes.iter().map(|code| (KEY_PRESS_EVENT, *code));
+        let released = codes.iter().rev().map(|code| (KEY_RELEASE_EVENT, *code));
+        for (event, code) in pressed.chain(released) {
+            connection
+                .xtest_fake_input(event, code, 0, root, 0, 0, 0)
+                .expect("the display");
+        }
+        settle(&connection);
+    }
+
     /// Where the open menus are: x, y, width, height. A menu asks the window manager to leave it alone.
     ///
     /// # Panics
@@ -158,6 +191,47 @@ impl Display {
         })
     }
 
+    /// The text on the clipboard, from the program that has it; empty if none has.
+    ///
+    /// # Panics
+    /// If the display has gone.
+    #[must_use]
+    pub fn clipboard(&self) -> String {
+        let (connection, root) = self.connect();
+        let window = connection.generate_id().expect("an id");
+        let [clipboard, text, here] =
+            ["CLIPBOARD", "UTF8_STRING", "TIERBAR_TEXT"].map(|name| atom(&connection, name));
+        connection
+            .create_window(
+                x11rb::COPY_DEPTH_FROM_PARENT,
+                window,
+                root,
+                0,
+                0,
+                1,
+                1,
+                0,
+                WindowClass::INPUT_ONLY,
+                x11rb::COPY_FROM_PARENT,
+                &CreateWindowAux::new(),
+            )
+            .expect("the display");
+        connection
+            .convert_selection(window, clipboard, text, here, x11rb::CURRENT_TIME)
+            .expect("the display");
+        settle(&connection);
+        while !matches!(
+            connection.wait_for_event().expect("the display"),
+            Event::SelectionNotify(_)
+        ) {}
+        let text = connection
+            .get_property(true, window, here, AtomEnum::ANY, 0, 4096)
+            .expect("the display")
+            .reply()
+            .expect("the text");
+        String::from_utf8_lossy(&text.value).into_owned()
+    }
+
     /// Does what a window's close button does.
     ///
     /// # Panics
@@ -168,21 +242,24 @@ impl Display {
             .into_iter()
             .find(|(_, shown)| shown == title)
             .unwrap_or_else(|| panic!("no window \"{title}\" is shown"));
-        let atom = |name: &str| {
-            connection
-                .intern_atom(false, name.as_bytes())
-                .expect("the display")
-                .reply()
-                .expect("an atom")
-                .atom
-        };
-        let close = [atom("WM_DELETE_WINDOW"), x11rb::CURRENT_TIME, 0, 0, 0];
-        let message = ClientMessageEvent::new(32, window, atom("WM_PROTOCOLS"), close);
+        let delete = atom(&connection, "WM_DELETE_WINDOW");
+        let close = [delete, x11rb::CURRENT_TIME, 0, 0, 0];
+        let protocols = atom(&connection, "WM_PROTOCOLS");
+        let message = ClientMessageEvent::new(32, window, protocols, close);
         connection
             .send_event(false, window, EventMask::NO_EVENT, message)
             .expect("the display");
         settle(&connection);
     }
+}
+
+fn atom(connection: &RustConnection, name: &str) -> Atom {
+    connection
+        .intern_atom(false, name.as_bytes())
+        .expect("the display")
+        .reply()
+        .expect("an atom")
+        .atom
 }
 
 /// Waits until the server has handled what was sent: it may ignore the rest of a closed connection.

@@ -5,6 +5,7 @@ pub mod binaries;
 pub mod desk;
 pub mod display;
 pub mod hub;
+pub mod notification_server;
 pub mod scripted;
 pub mod serving;
 pub mod session_bus;

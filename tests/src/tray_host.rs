@@ -133,13 +133,18 @@ const IN: &str = " > ";
 pub struct Menu(pub Vec<Entry>);
 
 impl Menu {
-    /// The first item whose label starts so, such as `Fast`; in a submenu, such as `Fast > Load`.
+    /// The first item whose label starts so, such as `Quit`; in a submenu, such as `Fast > Load`.
     #[must_use]
     pub fn find(&self, label: &str) -> Option<&Entry> {
         let mut items = &self.0;
         let mut found = None;
-        for label in label.split(IN) {
-            let entry = items.iter().find(|entry| entry.label.starts_with(label))?;
+        let mut labels = label.split(IN).peekable();
+        while let Some(label) = labels.next() {
+            // A line of text may begin like a submenu.
+            let is_submenu = labels.peek().is_some();
+            let entry = items.iter().find(|entry| {
+                entry.label.starts_with(label) && !(is_submenu && entry.items.is_empty())
+            })?;
             items = &entry.items;
             found = Some(entry);
         }

@@ -1,27 +1,32 @@
 //! The app under WebKit's own driver, which starts it and sees its windows as a browser's.
 
+mod session;
+
+pub use session::{Element, Session};
+
 use crate::{
     binaries::program,
     desk::Desk,
     tray_host::TrayIcon,
     wait::{until, within},
 };
-use fantoccini::{Client, ClientBuilder, Locator, elements::Element};
-use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use std::process::Stdio;
 use tokio::{
     net::{TcpListener, TcpStream},
     process::Child,
 };
+use url::Url;
 
 /// The chat window's page: the one that a bare address means.
 pub const CHAT: &str = "";
 pub const SETTINGS: &str = "settings.html";
+pub const POPOVER: &str = "popover.html";
 
 #[derive(Debug)]
 pub struct DrivenApp {
-    client: Client,
+    /// The session of the driver.
+    pub session: Session,
     pub icon: TrayIcon,
     _driver: Child,
 }
@@ -47,18 +52,17 @@ impl DrivenApp {
 
         let app = json!({ "binary": program("tierbar-app"), "args": [] });
         let capabilities = json!({ "webkitgtk:browserOptions": app });
-        let mut builder = ClientBuilder::new(HttpConnector::new());
-        builder.capabilities(capabilities.as_object().cloned().expect("an object"));
         let address = format!("http://127.0.0.1:{port}");
-        let session = within("a session of WebKitWebDriver", builder.connect(&address));
+        let session = Session::start(&address, &capabilities);
+        let session = within("a session of WebKitWebDriver", session);
         let opened = async {
             let icon = desk.tray.icon().await;
             icon.click("Open Chat").await;
             icon
         };
-        let (client, icon) = tokio::join!(session, opened);
+        let (session, icon) = tokio::join!(session, opened);
         let app = Self {
-            client: client.expect("a session of WebKitWebDriver"),
+            session: session.expect("a session of WebKitWebDriver"),
             icon,
             _driver: driver,
         };
@@ -72,15 +76,14 @@ impl DrivenApp {
     /// If there never is.
     pub async fn switch_to(&self, page: &str) {
         until(&format!("a window at /{page}"), async || {
-            for window in self.client.windows().await.ok()? {
+            for window in self.session.windows().await.ok()? {
                 // A window may close while it is looked at.
-                if self.client.switch_to_window(window).await.is_ok()
-                    && self
-                        .client
-                        .current_url()
-                        .await
-                        .is_ok_and(|url| url.path().trim_start_matches('/') == page)
-                {
+                let Ok(()) = self.session.switch_to(&window).await else {
+                    continue;
+                };
+                let url = self.session.url().await.ok();
+                let url = url.and_then(|url| Url::parse(&url).ok());
+                if url.is_some_and(|url| url.path().trim_start_matches('/') == page) {
                     return Some(());
                 }
             }
@@ -102,7 +105,7 @@ impl DrivenApp {
     /// # Panics
     /// If there never is.
     pub async fn find(&self, css: &str) -> Element {
-        until(css, async || self.client.find(Locator::Css(css)).await.ok()).await
+        until(css, async || self.session.find(css).await.ok()).await
     }
 
     /// Clicks the element with this `data-testid`, once it can be clicked.
@@ -112,8 +115,9 @@ impl DrivenApp {
     pub async fn click(&self, id: &str) {
         until(&format!("a click on {id}"), async || {
             let element = self.element(id).await;
-            element.is_enabled().await.ok().filter(|enabled| *enabled)?;
-            element.click().await.ok()
+            let enabled = self.session.is_enabled(&element).await.ok();
+            enabled.filter(|enabled| *enabled)?;
+            self.session.click(&element).await.ok()
         })
         .await;
     }
@@ -124,7 +128,7 @@ impl DrivenApp {
     /// If that fails.
     pub async fn type_into(&self, id: &str, text: &str) {
         let element = self.element(id).await;
-        within("typing", element.send_keys(text))
+        within("typing", self.session.send_keys(&element, text))
             .await
             .unwrap_or_else(|error| panic!("typing into {id}: {error}"));
     }
@@ -156,7 +160,7 @@ impl DrivenApp {
     /// # Panics
     /// If it throws.
     pub async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
-        within("a script", self.client.execute(script, arguments))
+        within("a script", self.session.execute(script, arguments))
             .await
             .expect("a script's result")
     }
@@ -166,7 +170,7 @@ impl DrivenApp {
     /// # Panics
     /// If it throws.
     pub async fn run_async(&self, script: &str) -> Value {
-        within("a script", self.client.execute_async(script, Vec::new()))
+        within("a script", self.session.execute_async(script))
             .await
             .expect("a script's result")
     }
@@ -182,18 +186,12 @@ impl DrivenApp {
             // What the page is now is on the screen two frames later.
             let frames = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))";
             self.run_async(frames).await;
-            let now = self.client.screenshot().await.ok()?;
+            let now = self.session.screenshot().await.ok()?;
             let still = now == before;
             before = now;
             still.then(|| before.clone())
         })
         .await
-    }
-
-    /// The session of the driver.
-    #[must_use]
-    pub fn client(&self) -> &Client {
-        &self.client
     }
 }
 

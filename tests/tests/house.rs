@@ -655,6 +655,19 @@ fn names_of_functions_have_at_most_60_characters() {
     }
 }
 
+/// The window has titles of its own, which it can translate.
+#[test]
+fn the_menu_and_the_window_have_the_same_titles_for_tiers() {
+    let window = fs::read_to_string(root().join("ui/src/features/tiers/tiers.ts")).unwrap();
+    for id in ["fast", "primary", "heavy"] {
+        let title = tierbar_core::TierId::new(id).unwrap().title();
+        assert!(
+            window.contains(&format!("{id}: '{title}'")),
+            "{id}: {title}"
+        );
+    }
+}
+
 /// Each harness links all that is below it. Tests go into modules of the one that the crate has.
 #[test]
 fn a_crate_has_one_harness_of_integration_tests() {

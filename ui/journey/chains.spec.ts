@@ -25,11 +25,11 @@ steps = ["cloud", "fast", "queue"]
 
     await ask(chat, 'Say hello.');
     const stats = chat.getByTestId('answer-stats');
-    await expect(stats).toHaveText(/^fast, instead of cloud\s*SmolLM2-135M-Instruct\.Q4_1/);
+    await expect(stats).toHaveText(/^Fast, instead of cloud\s*SmolLM2-135M-Instruct\.Q4_1/);
     await expect(stats.getByText('instead of cloud')).toHaveAttribute('title', /^cloud: .+/);
     await ask(chat, 'And again.');
     await expect(stats).toHaveCount(2);
-    await expect(stats.last()).toContainText('fast, instead of cloud');
+    await expect(stats.last()).toContainText('Fast, instead of cloud');
     expect(cloud.requests, 'a rate-limited cloud is not tried again').toBe(1);
 
     const opened = chat.waitForEvent('popup');

@@ -25,11 +25,11 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
     /^fast\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*[\d.]+ m?s to first word/,
   );
   // The router says why: one sentence is a matter for the fast tier.
-  await expect(answer.getByTestId('answer-stats').getByText('fast')).toHaveAttribute('title', /\w/);
+  await expect(answer.getByTestId('answer-stats').getByText('Fast')).toHaveAttribute('title', /\w/);
   await expect(chat.getByTestId('strip-ram')).toHaveText(/^RAM\s+[\d.]+ [MG]B of 16 GB$/);
   await expect(chat.getByTestId('strip-swap')).toHaveText(/^Swap\s+[\d.]+ [KMG]?B/);
   await expect(chat.getByTestId('strip-speed')).toHaveText(/^Speed\s+[\d.]+ tok\/s$/);
-  await expect(chat.getByTestId('strip-tier')).toHaveText(/^fast, Ready$/);
+  await expect(chat.getByTestId('strip-tier')).toHaveText(/^Fast, Ready$/);
 
   const item = chat.getByTestId('chat-item');
   await expect(item).toHaveText('Why is the sky blue? Answer in one sentence.');

@@ -3,7 +3,7 @@ import { expect, test } from './test';
 test('one model is seen to unload before the other loads', async ({ chat, host }) => {
   await chat.getByTestId('tier-picker').click();
   await chat.getByTestId('tier-start-fast').click();
-  await expect(chat.getByTestId('strip-tier')).toHaveText('fast, Ready');
+  await expect(chat.getByTestId('strip-tier')).toHaveText('Fast, Ready');
   await chat.keyboard.press('Escape');
 
   await chat.getByTestId('strip-ram').click();
@@ -57,7 +57,7 @@ test('typing loads the tier before anything is sent', async ({ chat, host }) => 
   expect((await host.tier('primary')).state).toBe('stopped');
 
   await chat.getByTestId('composer').pressSequentially('Why');
-  await expect(chat.getByTestId('strip-tier')).toHaveText('primary, Ready');
+  await expect(chat.getByTestId('strip-tier')).toHaveText('Everyday, Ready');
   await expect(chat.getByTestId('composer')).toHaveValue('Why');
   await expect(chat.getByTestId('message-user')).toHaveCount(0);
   await expect(chat.getByTestId('empty-state')).toContainText('which is loaded.');

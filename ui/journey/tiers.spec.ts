@@ -9,13 +9,13 @@ test('tiers are loaded and unloaded from the picker, one at a time', async ({ ch
 
   await chat.getByTestId('tier-start-fast').click();
   await expect(fast).toContainText('Ready');
-  await expect(chat.getByTestId('strip-tier')).toHaveText('fast, Ready');
+  await expect(chat.getByTestId('strip-tier')).toHaveText('Fast, Ready');
   const { pid } = await host.tier('fast');
 
   await chat.getByTestId('tier-start-primary').click();
   await expect(primary).toContainText('Ready');
   await expect(fast).toContainText('Not loaded');
-  await expect(chat.getByTestId('strip-tier')).toHaveText('primary, Ready');
+  await expect(chat.getByTestId('strip-tier')).toHaveText('Everyday, Ready');
   expect(() => process.kill(pid as number, 0)).toThrow('ESRCH');
 
   await primary.click();
@@ -33,6 +33,6 @@ test('tiers are loaded and unloaded from the picker, one at a time', async ({ ch
   await expect(primary).toContainText('Not loaded');
   await expect(chat.getByTestId('strip-tier')).toHaveText(/no model loaded/);
   expect((await host.tier('primary')).pid).toBeNull();
-  await expect(chat.getByTestId('answer-ending')).toHaveText('Interrupted. The answer so far is kept.');
+  await expect(chat.getByTestId('error-banner')).toContainText('Interrupted. The answer so far is kept.');
   await expect(chat.getByTestId('error-banner')).toContainText('stopped');
 });

@@ -1,15 +1,6 @@
 import './app.css';
-import { mount } from 'svelte';
-import { Chats } from './features/chat/chats.svelte';
-import Root from './features/chat/Root.svelte';
-import { startApp } from './lib/app';
-import { detectPlatform } from './platform';
+import { startLanguage } from './lib/language';
 
-window.name = 'tierbar-chat';
-const app = startApp(await detectPlatform());
-const chats = new Chats({
-  api: app.api,
-  loadWithin: (tier, since, until) => app.feed.loads.within(tier, since, until),
-});
-addEventListener('pagehide', () => chats.leave());
-mount(Root, { target: document.getElementById('app') as HTMLElement, props: { app, chats } });
+// The page has texts that are looked up once, when it is loaded.
+await startLanguage();
+await import('./chatPage');

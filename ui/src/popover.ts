@@ -1,8 +1,6 @@
 import './app.css';
-import { mount } from 'svelte';
-import Root from './features/popover/Root.svelte';
-import { startApp } from './lib/app';
-import { detectPlatform } from './platform';
+import { startLanguage } from './lib/language';
 
-const app = startApp(await detectPlatform());
-mount(Root, { target: document.getElementById('app') as HTMLElement, props: { app } });
+// The page has texts that are looked up once, when it is loaded.
+await startLanguage();
+await import('./popoverPage');

@@ -3,16 +3,20 @@
 pub(crate) mod login_item;
 
 use super::Question;
+use crate::words::Word;
 use gtk::{
     ButtonsType, Clipboard, DialogFlags, MessageDialog, MessageType, ResponseType, Window, gdk,
-    gio, prelude::*,
+    gio,
+    glib::{self, Variant, markup_escape_text},
+    prelude::*,
 };
 use std::{
     cell::Cell,
+    collections::HashMap,
     env, io,
     path::{Path, PathBuf},
 };
-use tauri::{AppHandle, Builder, RunEvent, Wry};
+use tauri::{AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry};
 
 /// Whether a submenu that is shown takes another title. Trays here go on to show the first one.
 pub(crate) const RENAMES_SUBMENUS: bool = false;
@@ -22,23 +26,90 @@ pub(crate) fn display() -> Result<(), String> {
     gtk::init().map_err(|_| "no display is available (DISPLAY, WAYLAND_DISPLAY)".to_owned())
 }
 
+/// Returns the user's language, such as `de_DE.UTF-8`, as the variables of the locale have it; none of them set, nothing.
+pub(crate) fn languages() -> Vec<String> {
+    let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    ["LC_ALL", "LC_MESSAGES", "LANG"]
+        .into_iter()
+        .find_map(set)
+        .into_iter()
+        .collect()
+}
+
 /// Whether the desktop shows icons of apps. The interface is <https://www.freedesktop.org/wiki/Specifications/StatusNotifierItem/>.
 pub(crate) fn has_tray() -> bool {
+    let watcher = ("org.kde.StatusNotifierWatcher",).to_variant();
+    let bus = ("org.freedesktop.DBus", "/org/freedesktop/DBus");
+    let owned = call(bus, "NameHasOwner", &watcher).and_then(|reply| {
+        let (owned,) = reply
+            .get::<(bool,)>()
+            .ok_or("NameHasOwner returned no bool")?;
+        Ok(owned)
+    });
+    owned.unwrap_or_default()
+}
+
+/// Shows a notification of the desktop
+/// (<https://specifications.freedesktop.org/notification-spec/latest/protocol.html>). Blocking.
+///
+/// # Errors
+/// The desktop shows none, or its reason.
+pub(crate) fn notify(title: &str, body: &str) -> Result<(), String> {
+    let (replaced, expires_ms) = (0_u32, -1_i32);
+    let hints = HashMap::from([("desktop-entry", "tierbar".to_variant())]);
+    // A name in angle brackets is no markup.
+    let body = markup_escape_text(body);
+    let notification = (
+        "Tierbar",
+        replaced,
+        "tierbar",
+        title,
+        body.as_str(),
+        Vec::<String>::new(),
+        hints,
+        expires_ms,
+    );
+    let desktop = (
+        "org.freedesktop.Notifications",
+        "/org/freedesktop/Notifications",
+    );
+    call(desktop, "Notify", &notification.to_variant()).map(drop)
+}
+
+/// Calls a method of an object whose interface has its owner's name, on the session bus.
+fn call(
+    (name, object): (&str, &str),
+    method: &str,
+    parameters: &Variant,
+) -> Result<Variant, String> {
+    const MOST_MS: i32 = 5000;
     let reply = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE).and_then(|bus| {
         bus.call_sync(
-            Some("org.freedesktop.DBus"),
-            "/org/freedesktop/DBus",
-            "org.freedesktop.DBus",
-            "NameHasOwner",
-            Some(&("org.kde.StatusNotifierWatcher",).to_variant()),
+            Some(name),
+            object,
+            name,
+            method,
+            Some(parameters),
             None,
             gio::DBusCallFlags::NONE,
-            1000,
+            MOST_MS,
             gio::Cancellable::NONE,
         )
     });
-    let owned = reply.ok().and_then(|answer| answer.get::<(bool,)>());
-    owned.is_some_and(|(owned,)| owned)
+    reply.map_err(|error: glib::Error| error.message().to_owned())
+}
+
+/// # Errors
+/// The desktop gives none to apps, and what to do instead.
+pub(crate) fn takes_shortcuts() -> Result<(), String> {
+    if env::var_os("WAYLAND_DISPLAY").is_none_or(|display| display.is_empty()) {
+        return Ok(());
+    }
+    Err(
+        "Wayland lets no app have keys of its own: in the desktop's keyboard settings, give a shortcut to the command \
+         tierbar-app --open popover"
+            .to_owned(),
+    )
 }
 
 /// Puts a text on the clipboard. Call it on the main thread.
@@ -57,7 +128,7 @@ pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
         ButtonsType::None,
         &question.title,
     );
-    dialog.set_title("Quit Tierbar");
+    dialog.set_title(Word::QuitTierbar.text());
     dialog.set_secondary_text(Some(&question.detail));
     dialog.add_button(question.cancel, ResponseType::Cancel);
     dialog.add_button(question.confirm, ResponseType::Accept);
@@ -76,8 +147,9 @@ pub(crate) fn ask(question: &Question, answer: impl FnOnce(bool) + 'static) {
     dialog.present();
 }
 
+/// Changes nothing.
 pub(crate) fn configure(builder: Builder<Wry>) -> Builder<Wry> {
-    builder.plugin(login_item::plugin())
+    builder
 }
 
 /// Does nothing: on Linux an app without windows is not in the task bar.
@@ -89,6 +161,13 @@ pub(crate) fn show_in_dock(_: &AppHandle, _: bool) {}
 /// Always false: a second start asks the running host to open its window.
 pub(crate) fn is_reopen(_: &RunEvent) -> bool {
     false
+}
+
+/// Changes nothing: desktops differ, and most have no material behind windows.
+pub(crate) fn with_material(
+    window: WebviewWindowBuilder<'_, Wry, AppHandle>,
+) -> WebviewWindowBuilder<'_, Wry, AppHandle> {
+    window
 }
 
 /// Shows a folder in the file manager.

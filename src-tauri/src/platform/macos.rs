@@ -2,19 +2,24 @@
 
 pub(crate) mod login_item;
 mod menu;
+mod notifications;
 
 pub(crate) use login_item::is_temporary;
+pub(crate) use notifications::notify;
 
 use super::Question;
 use objc2::MainThreadMarker;
 use objc2_app_kit::{NSAlert, NSAlertFirstButtonReturn, NSApplication};
-use objc2_foundation::NSString;
+use objc2_foundation::{NSLocale, NSString};
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
-use tauri::{ActivationPolicy, App, AppHandle, Builder, RunEvent, Wry};
+use tauri::{
+    ActivationPolicy, App, AppHandle, Builder, RunEvent, WebviewWindowBuilder, Wry,
+    window::{Effect, EffectsBuilder},
+};
 
 /// Whether a submenu that is shown takes another title.
 pub(crate) const RENAMES_SUBMENUS: bool = true;
@@ -25,9 +30,24 @@ pub(crate) fn display() -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the user's languages, such as `de-AT`, in their order: the system's, or those chosen for this app.
+pub(crate) fn languages() -> Vec<String> {
+    let preferred = NSLocale::preferredLanguages().to_vec();
+    preferred.iter().map(|tag| tag.to_string()).collect()
+}
+
 /// Always true: every Mac has a menu bar.
 pub(crate) fn has_tray() -> bool {
     true
+}
+
+/// Always succeeds.
+///
+/// # Errors
+/// Never; its twin can fail.
+#[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
+pub(crate) fn takes_shortcuts() -> Result<(), String> {
+    Ok(())
 }
 
 /// Puts a text on the clipboard.
@@ -95,6 +115,17 @@ pub(crate) fn show_in_dock(app: &AppHandle, shown: bool) {
 /// Whether the user opened the app again, in the Finder, with Spotlight or in the Dock. macOS starts no second copy.
 pub(crate) fn is_reopen(event: &RunEvent) -> bool {
     matches!(event, RunEvent::Reopen { .. })
+}
+
+/// Puts the material of sidebars behind the page, which shows it through its own (`ui/src/app.css`). With Reduce Transparency, the
+/// system draws it plain.
+pub(crate) fn with_material(
+    window: WebviewWindowBuilder<'_, Wry, AppHandle>,
+) -> WebviewWindowBuilder<'_, Wry, AppHandle> {
+    window
+        .transparent(true)
+        .effects(EffectsBuilder::new().effect(Effect::Sidebar).build())
+        .initialization_script("document.documentElement.dataset.material = 'sidebar'")
 }
 
 /// Shows a folder in the Finder, selected in the folder around it. Opening it would start it if it were an app.

@@ -7,6 +7,8 @@ pub(crate) enum Command {
     Chat,
     Models,
     Monitor,
+    /// Shows what happened, and why.
+    Why,
     Settings,
     CopyAddress,
     /// Pauses or resumes.
@@ -33,10 +35,11 @@ pub(crate) enum TierCommand {
     UnloadAfter(String),
 }
 
-static PLAIN: [(&str, Command); 10] = [
+static PLAIN: [(&str, Command); 11] = [
     ("chat", Command::Chat),
     ("models", Command::Models),
     ("monitor", Command::Monitor),
+    ("why", Command::Why),
     ("settings", Command::Settings),
     ("copy-address", Command::CopyAddress),
     ("pause", Command::Pause),

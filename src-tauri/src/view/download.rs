@@ -1,6 +1,7 @@
 //! The menu's items for downloads.
 
 use super::{command::Command, item::Item, truncate};
+use crate::words::{self, Word};
 use tierbar_core::download::{DownloadState, DownloadStatus};
 
 /// The maximum width of a file's name, in characters, which leaves room for the figures.
@@ -21,7 +22,10 @@ pub(super) fn items(downloads: &[DownloadStatus]) -> Vec<Item> {
     let mut items: Vec<_> = shown.collect();
     match under_way.count() {
         0 => {}
-        more => items.push(Item::text("downloads", format!("{more} more"))),
+        more => items.push(Item::text(
+            "downloads",
+            Word::More.with(&[&more.to_string()]),
+        )),
     }
     items
 }
@@ -29,8 +33,8 @@ pub(super) fn items(downloads: &[DownloadStatus]) -> Vec<Item> {
 fn line(download: &DownloadStatus) -> String {
     let mut parts = Vec::new();
     let verb = match download.state {
-        DownloadState::Verifying => "Verifying",
-        _ => "Downloading",
+        DownloadState::Verifying => Word::Verifying,
+        _ => Word::Downloading,
     };
     let percent = download
         .total_bytes
@@ -45,18 +49,14 @@ fn line(download: &DownloadStatus) -> String {
         .file
         .strip_suffix(".gguf")
         .unwrap_or(&download.file);
-    parts.push(format!(
-        "{verb} {}…{}",
-        cut(name),
-        percent.unwrap_or_default()
-    ));
+    parts.push(verb.with(&[&cut(name), &percent.unwrap_or_default()]));
     match download.state {
-        DownloadState::Queued => parts.push("queued".to_owned()),
+        DownloadState::Queued => parts.push(Word::Queued.into()),
         DownloadState::Waiting => parts.push(
             download
                 .reason
                 .clone()
-                .unwrap_or_else(|| "waiting".to_owned()),
+                .unwrap_or_else(|| Word::Waiting.into()),
         ),
         DownloadState::Downloading if download.bytes_per_second > 0 => {
             parts.push(rate(download.bytes_per_second));
@@ -74,21 +74,23 @@ fn cut(name: &str) -> String {
 /// Formats a rate. A MB is 10⁶ bytes, as networks count.
 fn rate(bytes_per_second: u64) -> String {
     match bytes_per_second {
-        10_000_000.. => format!("{} MB/s", bytes_per_second / 1_000_000),
-        1_000_000.. => format!(
-            "{}.{} MB/s",
-            bytes_per_second / 1_000_000,
-            bytes_per_second / 100_000 % 10
-        ),
-        _ => format!("{} kB/s", bytes_per_second / 1000),
+        10_000_000.. => {
+            Word::MegabytesPerSecond.with(&[&(bytes_per_second / 1_000_000).to_string()])
+        }
+        1_000_000.. => {
+            let tenths = bytes_per_second / 100_000;
+            let rate = words::figure(&format!("{}.{}", tenths / 10, tenths % 10));
+            Word::MegabytesPerSecond.with(&[&rate])
+        }
+        _ => Word::KilobytesPerSecond.with(&[&(bytes_per_second / 1000).to_string()]),
     }
 }
 
 fn left(seconds: u64) -> String {
     match seconds {
-        0..60 => "< 1 min left".to_owned(),
-        60..5400 => format!("{} min left", seconds.div_ceil(60)),
-        _ => format!("{} h left", seconds.div_ceil(3600)),
+        0..60 => Word::LessThanAMinuteLeft.into(),
+        60..5400 => Word::MinutesLeft.with(&[&seconds.div_ceil(60).to_string()]),
+        _ => Word::HoursLeft.with(&[&seconds.div_ceil(3600).to_string()]),
     }
 }
 

@@ -1,11 +1,11 @@
 //! A tier's submenu: its state, and what can be done with it.
 
 use super::{
-    capitalize,
     command::{Command, TierCommand},
     item::Item,
     memory, truncate, wrapped,
 };
+use crate::words::{self, Word};
 use tierbar_core::{
     Config, TierState,
     config::IdleUnload,
@@ -13,14 +13,14 @@ use tierbar_core::{
 };
 
 /// The times after which an idle tier can be unloaded, as the configuration and the menu write them.
-const UNLOAD: [(&str, &str); 7] = [
-    ("1m", "After 1 Minute"),
-    ("5m", "After 5 Minutes"),
-    ("10m", "After 10 Minutes"),
-    ("30m", "After 30 Minutes"),
-    ("1h", "After 1 Hour"),
-    ("4h", "After 4 Hours"),
-    ("never", "Never"),
+const UNLOAD: [(&str, Word); 7] = [
+    ("1m", Word::AfterOneMinute),
+    ("5m", Word::AfterFiveMinutes),
+    ("10m", Word::AfterTenMinutes),
+    ("30m", Word::AfterThirtyMinutes),
+    ("1h", Word::AfterOneHour),
+    ("4h", Word::AfterFourHours),
+    ("never", Word::Never),
 ];
 
 /// `config`: `None` until it has been read.
@@ -39,8 +39,8 @@ pub(super) fn item(tier: &TierStatus, config: Option<&Config>) -> Item {
         let is_home = config.policy.home == tier.id.as_str();
         items.extend([
             Item::separator(&format!("{}:settings", tier.id)),
-            Item::check(of(TierCommand::Pin), "Keep Loaded", settings.pinned),
-            Item::check(of(TierCommand::Home), "Home Tier", is_home),
+            Item::check(of(TierCommand::Pin), Word::KeepLoaded, settings.pinned),
+            Item::check(of(TierCommand::Home), Word::HomeTier, is_home),
         ]);
         if !settings.pinned {
             items.push(unload_when_idle(tier, settings.idle_unload));
@@ -48,18 +48,14 @@ pub(super) fn item(tier: &TierStatus, config: Option<&Config>) -> Item {
     }
     Item::Submenu {
         key: format!("tier:{}", tier.id),
-        text: truncate(&format!(
-            "{} — {}",
-            capitalize(tier.id.as_str()),
-            state(tier)
-        )),
+        text: truncate(&format!("{} — {}", words::tier(&tier.id), state(tier))),
         items,
     }
 }
 
 fn unload_when_idle(tier: &TierStatus, current: IdleUnload) -> Item {
     let current = String::from(current);
-    let choice = |(time, text): &(&str, &str)| {
+    let choice = |(time, text): &(&str, Word)| {
         let command = TierCommand::UnloadAfter((*time).to_owned());
         Item::check(
             Command::Tier(tier.id.clone(), command),
@@ -69,38 +65,38 @@ fn unload_when_idle(tier: &TierStatus, current: IdleUnload) -> Item {
     };
     Item::Submenu {
         key: format!("unload:{}", tier.id),
-        text: "Unload When Idle".to_owned(),
+        text: Word::UnloadWhenIdle.into(),
         items: UNLOAD.iter().map(choice).collect(),
     }
 }
 
 /// What a click does now.
-fn action(tier: &TierStatus) -> &'static str {
+fn action(tier: &TierStatus) -> Word {
     match tier.state {
-        TierState::Stopped | TierState::Failed if tier.model.is_none() => "Choose a Model…",
-        TierState::Stopped => "Load",
-        TierState::Failed => "Try Again",
-        TierState::Starting | TierState::Ready | TierState::Busy => "Unload",
-        TierState::Stopping => "Unload Now",
+        TierState::Stopped | TierState::Failed if tier.model.is_none() => Word::ChooseModel,
+        TierState::Stopped => Word::Load,
+        TierState::Failed => Word::TryAgain,
+        TierState::Starting | TierState::Ready | TierState::Busy => Word::Unload,
+        TierState::Stopping => Word::UnloadNow,
     }
 }
 
 fn state(tier: &TierStatus) -> String {
     let Some(model) = tier.model.as_ref().map(|model| model.as_str()) else {
-        return "no model chosen".to_owned();
+        return Word::NoModelChosen.into();
     };
     match (tier.state, tier.footprint_bytes) {
-        (TierState::Stopped, _) => format!("{model}, not loaded"),
-        (TierState::Ready, Some(bytes)) => format!("{model}, ready, {}", memory(bytes)),
-        (TierState::Ready, None) => format!("{model}, ready"),
+        (TierState::Stopped, _) => Word::ModelNotLoaded.with(&[model]),
+        (TierState::Ready, Some(bytes)) => Word::ModelReadyIn.with(&[model, &memory(bytes)]),
+        (TierState::Ready, None) => Word::ModelReady.with(&[model]),
         (TierState::Starting, _) => match tier.loaded_percent {
-            Some(percent) => format!("loading {model}, {percent} %"),
-            None => format!("loading {model}…"),
+            Some(percent) => Word::ModelLoadingTo.with(&[model, &percent.to_string()]),
+            None => Word::ModelLoading.with(&[model]),
         },
-        (TierState::Busy, Some(bytes)) => format!("{model}, answering, {}", memory(bytes)),
-        (TierState::Busy, None) => format!("{model}, answering"),
-        (TierState::Stopping, _) => format!("unloading {model}"),
-        (TierState::Failed, _) => format!("{model}, failed"),
+        (TierState::Busy, Some(bytes)) => Word::ModelAnsweringIn.with(&[model, &memory(bytes)]),
+        (TierState::Busy, None) => Word::ModelAnswering.with(&[model]),
+        (TierState::Stopping, _) => Word::ModelUnloading.with(&[model]),
+        (TierState::Failed, _) => Word::ModelFailed.with(&[model]),
     }
 }
 
@@ -127,39 +123,39 @@ mod tests {
             parts(item(&tier, None)).0
         };
         for (state, bytes, percent, expected) in [
-            (TierState::Stopped, None, None, "Primary — m, not loaded"),
+            (TierState::Stopped, None, None, "Everyday — m, not loaded"),
             (
                 TierState::Starting,
                 None,
                 Some(40),
-                "Primary — loading m, 40 %",
+                "Everyday — loading m, 40 %",
             ),
             (
                 TierState::Ready,
                 Some(GIB),
                 None,
-                "Primary — m, ready, 1.0 GB",
+                "Everyday — m, ready, 1.0 GB",
             ),
             (
                 TierState::Busy,
                 Some(62 << 20),
                 None,
-                "Primary — m, answering, 62 MB",
+                "Everyday — m, answering, 62 MB",
             ),
             (
                 TierState::Stopping,
                 Some(GIB),
                 None,
-                "Primary — unloading m",
+                "Everyday — unloading m",
             ),
-            (TierState::Failed, None, None, "Primary — m, failed"),
+            (TierState::Failed, None, None, "Everyday — m, failed"),
         ] {
             assert_eq!(text(state, bytes, percent), expected);
         }
         let mut bare = tier_of("primary", TierState::Stopped);
         bare.model = None;
         let (text, items) = parts(item(&bare, None));
-        assert_eq!(text, "Primary — no model chosen");
+        assert_eq!(text, "Everyday — no model chosen");
         let toggle = Command::Tier(bare.id.clone(), TierCommand::Toggle);
         assert_eq!(items, [Item::action(toggle, "Choose a Model…")]);
     }

@@ -1,14 +1,23 @@
-//! The memory of an idle Tierbar: `make bench-idle`, on Linux.
+//! The memory of an idle Tierbar, and how fast it shows a window: `make bench-idle`, on Linux.
 //!
 //! Prints the proportional set size (PSS) of the menu-bar app, with its icon in a tray and no window, and of `tierbar serve`,
-//! each without a model and half a minute after its start, and how much of it no other process shares.
+//! each without a model and half a minute after its start, and how much of it no other process shares. Then, for the settings, the
+//! time from the click in the menu to the window, and to the first content in it.
 
 #![allow(clippy::print_stdout, reason = "it shows what it measured")]
 
-use std::time::Duration;
-use tierbar_tests::{binaries::program, desk::Desk, wait::until};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tierbar_tests::{
+    binaries::program,
+    desk::Desk,
+    wait::until,
+    web_driver::{CHAT, DrivenApp, SETTINGS},
+};
 
 const SETTLED: Duration = Duration::from_secs(30);
+const OPENINGS: usize = 5;
+/// Finer than a display's frames.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 #[tokio::main]
 async fn main() {
@@ -29,6 +38,46 @@ async fn main() {
     })
     .await;
     show("tierbar serve", serve.id().expect("it runs")).await;
+    drop((serve, desk));
+
+    open_settings().await;
+}
+
+/// Opens the settings beside the chat, and closes them, several times.
+async fn open_settings() {
+    const TITLE: &str = "Tierbar Settings";
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    app.element("composer").await;
+    let is_open = || desk.display.windows().iter().any(|title| title == TITLE);
+    for _ in 0..OPENINGS {
+        app.icon.click("Settings").await;
+        let (clicked, at) = (Instant::now(), SystemTime::now());
+        while !is_open() {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        let window = clicked.elapsed();
+        app.switch_to(SETTINGS).await;
+        let painted = "const [first] = performance.getEntriesByName('first-contentful-paint'); \
+             return first ? performance.timeOrigin + first.startTime : null";
+        let painted = until("the first content", async || {
+            app.run(painted, Vec::new()).await.as_f64()
+        })
+        .await;
+        let at = at
+            .duration_since(UNIX_EPOCH)
+            .expect("a clock")
+            .as_secs_f64()
+            * 1000.0;
+        println!(
+            "settings: window after {} ms, content after {:.0} ms",
+            window.as_millis(),
+            painted - at
+        );
+        desk.display.close_window(TITLE);
+        until("the closed window", async || (!is_open()).then_some(())).await;
+        app.switch_to(CHAT).await;
+    }
 }
 
 async fn show(name: &str, pid: u32) {

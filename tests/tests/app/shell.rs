@@ -9,7 +9,7 @@ use tierbar_tests::{
     hub::{self, HubStandIn},
     tray_host::TrayIcon,
     wait::{until, within},
-    web_driver::{DrivenApp, SETTINGS},
+    web_driver::{CHAT, DrivenApp, POPOVER, SETTINGS},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -45,14 +45,6 @@ async fn written(app: &DrivenApp) -> String {
     text.as_str().map(str::to_owned).unwrap_or_default()
 }
 
-/// Adds these fields to the page's requests from now on.
-async fn add_to_requests(app: &DrivenApp, more: serde_json::Value) {
-    let script = "const plain = window.fetch, more = arguments[0]; \
-         window.fetch = (url, init) => plain.call(window, url, String(url).endsWith('/v1/chat/completions') \
-           ? {...init, body: JSON.stringify({...JSON.parse(init.body), ...more})} : init)";
-    app.run(script, vec![more]).await;
-}
-
 fn succeeded(status: ExitStatus) {
     assert!(status.success(), "{status}");
 }
@@ -77,7 +69,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
     let at = at.unwrap_or_else(|| panic!("{menu}"));
     let rest = [
         fast.as_str(),
-        "Heavy — no model chosen",
+        "Deep — no model chosen",
         "Pause All",
         "Open Chat",
         "Models…",
@@ -90,7 +82,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
     assert_eq!(labels[at..], rest);
     assert!(!menu.0[0].enabled, "{menu}");
     assert!(menu.find("Fast > Load").is_some(), "{menu}");
-    assert!(menu.find("Heavy > Choose a Model…").is_some(), "{menu}");
+    assert!(menu.find("Deep > Choose a Model…").is_some(), "{menu}");
     shows(&app.icon, "idle").await;
     assert_eq!(desk.display.windows(), Vec::<String>::new());
     // A process that it is just starting has its name at first.
@@ -123,7 +115,7 @@ async fn a_tier_is_started_and_stopped_from_the_menu() {
     app.icon.click("Fast > Load").await;
     app.icon
         .until("the loaded tier", async |_, menu| {
-            let ready = menu.find("Fast")?.label.contains(", ready, ");
+            let ready = menu.find("Fast —")?.label.contains(", ready, ");
             (ready && menu.find("1 model loaded · ").is_some()).then_some(())
         })
         .await;
@@ -162,10 +154,22 @@ async fn a_tiers_submenu_changes_its_settings() {
     let config = std::fs::read_to_string(desk.data().join("config.toml")).unwrap();
     assert!(config.contains("home = \"fast\""), "{config}");
     assert!(config.contains("idle_unload = \"30m\""), "{config}");
+
+    app.icon.click("Fast > Keep Loaded").await;
+    app.icon
+        .until("the check", async |_, menu| {
+            menu.is_checked("Fast > Keep Loaded").then_some(())
+        })
+        .await;
+    app.icon.click("Deep > Choose a Model…").await;
+    until("the models", async || {
+        (desk.display.windows() == ["Tierbar Settings"]).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn the_menu_pauses_and_resumes_everything() {
+async fn the_menu_pauses_says_why_and_copies_the_address() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
     app.icon.click("Pause All").await;
@@ -176,6 +180,11 @@ async fn the_menu_pauses_and_resumes_everything() {
         })
         .await;
     assert_eq!(desk.status().await.guard.stance, Stance::Paused);
+    app.icon.click("Tierbar is paused").await;
+    until("the Monitor", async || {
+        (desk.display.windows() == ["Tierbar Settings"]).then_some(())
+    })
+    .await;
     app.icon.click("Resume").await;
     app.icon
         .until("no pause", async |_, menu| {
@@ -183,6 +192,12 @@ async fn the_menu_pauses_and_resumes_everything() {
         })
         .await;
     assert_eq!(desk.status().await.guard.stance, Stance::Open);
+    app.icon.click("Copy API Address").await;
+    let address = format!("{}/v1", desk.status().await.url);
+    until("the address on the clipboard", async || {
+        (desk.display.clipboard() == address).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -219,7 +234,7 @@ async fn a_failed_tier_says_why_in_its_submenu() {
     app.icon.click("Fast > Load").await;
     app.icon
         .until("the failure", async |_, menu| {
-            let fast = menu.find("Fast")?;
+            let fast = menu.find("Fast —")?;
             let reason = fast.items.first().is_some_and(|item| !item.enabled);
             let failed = fast.label.ends_with(", failed") && reason;
             menu.find("Fast > Try Again").filter(|_| failed).map(|_| ())
@@ -244,7 +259,7 @@ async fn a_tier_added_to_the_configuration_appears_in_the_menu() {
 }
 
 #[tokio::test]
-async fn the_menu_shows_a_download_until_it_ends() {
+async fn the_menu_shows_a_download_and_its_end_is_notified() {
     let hub = HubStandIn::start(hub::Options {
         rate: 4_000_000,
         ..hub::Options::default()
@@ -252,6 +267,9 @@ async fn the_menu_shows_a_download_until_it_ends() {
     .await;
     let mut desk = Desk::new().await;
     desk.set("HF_ENDPOINT", hub.url());
+    let config = std::fs::read_to_string(desk.data().join("config.toml")).unwrap();
+    desk.configure(&format!("{config}[notifications]\ndownloads = true\n"));
+    let mut notifications = desk.notifications().await;
     let app = desk.start_app().await;
     let request = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
     desk.ask("/tierbar/v1/downloads", &request).await;
@@ -282,6 +300,9 @@ async fn the_menu_shows_a_download_until_it_ends() {
         .await;
     let status = desk.status().await;
     assert_eq!(status.downloads[0].state, DownloadState::Done);
+    let (title, text) = notifications.shown().await;
+    assert_eq!(title, "Download finished");
+    assert_eq!(text, "gemma-3-270m-q4_k_m is ready.");
     let file = desk.data().join("models/gemma-3-270m-q4_k_m.gguf");
     assert!(file.exists());
 }
@@ -301,8 +322,6 @@ async fn an_answer_streams_into_the_chat_window() {
         Vec::new(),
     )
     .await;
-    // A short answer may come between two frames.
-    add_to_requests(&app, json!({"ignore_eos": true, "max_tokens": 120})).await;
     app.type_into("composer", "Why is the sky blue?").await;
     app.click("send").await;
     app.answered(1).await;
@@ -314,7 +333,7 @@ async fn an_answer_streams_into_the_chat_window() {
         "the answer came at once: {seen}"
     );
     let stats = app.texts("answer-stats").await.pop().unwrap();
-    for figure in ["fast", MODEL, " tok/s", " to first word"] {
+    for figure in ["Fast", MODEL, " tok/s", " to first word"] {
         assert!(stats.contains(figure), "{stats}");
     }
     let memory = app.texts("strip-ram").await.pop().unwrap();
@@ -330,8 +349,6 @@ async fn an_answer_streams_into_the_chat_window() {
 async fn a_streaming_answer_can_be_stopped() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
-    // Until it is stopped, however short the model would be.
-    add_to_requests(&app, json!({"ignore_eos": true})).await;
     app.type_into("composer", "Write a story about the sea.")
         .await;
     app.click("send").await;
@@ -348,26 +365,43 @@ async fn a_streaming_answer_can_be_stopped() {
     assert!(kept.split_whitespace().count() > 3, "{kept}");
 }
 
+/// The keysyms of Alt and Space.
+const SHORTCUT: [u32; 2] = [0xffe9, 0x20];
+
 #[tokio::test]
-async fn closing_the_window_ends_only_its_web_process() {
+async fn a_closed_window_leaves_no_web_process_behind() {
     let desk = Desk::new().await;
+    let config = std::fs::read_to_string(desk.data().join("config.toml")).unwrap();
+    desk.configure(&format!("{config}[menu_bar]\nshortcut = \"Alt+Space\"\n"));
     let mut app = desk.start_app().await;
-    app.icon.click("Open Chat").await;
-    until("the chat window", async || {
-        desk.display
-            .windows()
-            .contains(&"Tierbar".to_owned())
-            .then_some(())
-    })
-    .await;
-    let web = until("the web process", async || {
-        desk.processes()
-            .into_iter()
-            .find_map(|(name, pid)| (name == "WebKitWebProcess").then_some(pid))
-    })
-    .await;
-    desk.display.close_window("Tierbar");
-    gone(web).await;
+    // The configuration has been read, and the shortcut with it.
+    app.icon
+        .until("the settings of the tiers", async |_, menu| {
+            menu.find("Fast > Home Tier").map(|_| ())
+        })
+        .await;
+    for (item, title) in [
+        (None, "Tierbar Overview"),
+        (Some("Open Chat"), "Tierbar"),
+        (Some("Monitor"), "Tierbar Settings"),
+    ] {
+        match item {
+            Some(item) => app.icon.click(item).await,
+            None => desk.display.press_keys(&SHORTCUT),
+        }
+        until(title, async || {
+            (desk.display.windows() == [title]).then_some(())
+        })
+        .await;
+        let web = until("the web process", async || {
+            desk.processes()
+                .into_iter()
+                .find_map(|(name, pid)| (name == "WebKitWebProcess").then_some(pid))
+        })
+        .await;
+        desk.display.close_window(title);
+        gone(web).await;
+    }
     until("the end of all web processes", async || {
         (desk.count("WebKitWebProcess") == 0).then_some(())
     })
@@ -433,17 +467,6 @@ async fn a_second_launch_opens_the_window_that_it_names() {
     succeeded(desk.launch_app(&["--open", "settings"]).await.status);
     until("the settings", async || {
         (desk.display.windows() == ["Tierbar Settings"]).then_some(())
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn the_overview_opens_as_a_window_of_its_own() {
-    let desk = Desk::new().await;
-    let _app = desk.start_app().await;
-    succeeded(desk.launch_app(&["--open", "popover"]).await.status);
-    until("the overview", async || {
-        (desk.display.windows() == ["Tierbar Overview"]).then_some(())
     })
     .await;
 }
@@ -710,7 +733,7 @@ async fn try_again_replaces_a_service_that_was_stopped() {
     shows(&app.icon, "failed").await;
     app.icon.click("Try Again").await;
     app.icon
-        .until("the tiers", async |_, menu| menu.find("Fast").map(|_| ()))
+        .until("the tiers", async |_, menu| menu.find("Fast —").map(|_| ()))
         .await;
     let running = tierbar_host::running(Some(&desk.data())).expect("a host");
     assert_eq!(running.pid, app.pid());
@@ -764,7 +787,7 @@ async fn the_menu_says_that_a_service_is_another_version() {
         })
         .await;
         icon.click("Try Again").await;
-        icon.until("the tiers", async |_, menu| menu.find("Fast").map(|_| ()))
+        icon.until("the tiers", async |_, menu| menu.find("Fast —").map(|_| ()))
             .await;
     };
     tokio::select! {
@@ -775,14 +798,25 @@ async fn the_menu_says_that_a_service_is_another_version() {
 }
 
 #[tokio::test]
-async fn the_window_of_an_app_chats_with_a_service() {
+async fn the_windows_of_an_app_chat_with_a_service() {
     let desk = Desk::new().await;
     let server = serve(&desk).await;
     let app = DrivenApp::start(&desk).await;
-    app.type_into("composer", "Hello").await;
-    app.click("send").await;
+    succeeded(desk.launch_app(&["--open", "popover"]).await.status);
+    app.switch_to(POPOVER).await;
+    app.element("popover-tier-fast").await;
+    let tier = app.texts("popover-tier-fast").await.concat();
+    assert!(tier.contains("Fast") && tier.contains(MODEL), "{tier}");
+    app.type_into("popover-question", "Hello").await;
+    app.click("popover-ask").await;
+    // The chat opens with the question, and the overview goes.
+    app.switch_to(CHAT).await;
     app.answered(1).await;
     assert!(!written(&app).await.is_empty());
+    until("the chat alone", async || {
+        (desk.display.windows() == ["Tierbar"]).then_some(())
+    })
+    .await;
     let running = tierbar_host::running(Some(&desk.data())).expect("the service");
     assert_eq!(Some(running.pid), server.id());
 }
@@ -815,9 +849,8 @@ async fn links_open_in_the_browser_and_never_in_the_window() {
         Vec::new(),
     )
     .await;
-    within("a click", app.find("#link").await.click())
-        .await
-        .unwrap();
+    let link = app.find("#link").await;
+    within("a click", app.session.click(&link)).await.unwrap();
     let wanted = ["https://example.com/page".to_owned()];
     until("the browser", async || {
         (desk.opened() == wanted).then_some(())
@@ -831,10 +864,8 @@ async fn links_open_in_the_browser_and_never_in_the_window() {
         (desk.opened().len() == 2).then_some(())
     })
     .await;
-    let url = within("the address", app.client().current_url())
-        .await
-        .unwrap();
-    assert_eq!(url.as_str(), "tauri://localhost");
+    let url = within("the address", app.session.url()).await.unwrap();
+    assert_eq!(url, "tauri://localhost");
     assert_eq!(desk.display.windows(), ["Tierbar"]);
 }
 
@@ -850,11 +881,7 @@ async fn a_window_may_call_only_the_commands_of_its_capability() {
         )
     };
     assert_eq!(app.run_async(&call("'connection'")).await, "allowed");
-    for refused in [
-        "'set_login_item', {on: true}",
-        "'plugin:autostart|enable'",
-        "'plugin:window|close'",
-    ] {
+    for refused in ["'set_login_item', {on: true}", "'plugin:window|close'"] {
         let answer = app.run_async(&call(refused)).await;
         assert!(
             answer

@@ -366,6 +366,16 @@ async fn ctrl_c_stops_the_turn_and_the_conversation_goes_on() {
     let whole = chat.whole().await;
     let messages = whole["messages"].as_array().unwrap();
     assert_eq!((messages.len(), &messages[2]["parent"]), (4, &answer["id"]));
+
+    // A command that answers one question has not done so.
+    let question = "Write a very long story about the sea.";
+    let mut command = data.tierbar(&["chat", "--tier", "fast", "--once", question]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let read = child.stdout.as_mut().unwrap().read_exact(&mut first);
+    within("the first words", read).await.unwrap();
+    interrupt(&child).await;
+    let ended = within("the command", child.wait()).await.unwrap();
+    assert_eq!(ended.code(), Some(130));
 }
 
 #[tokio::test]

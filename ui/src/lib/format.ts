@@ -1,3 +1,19 @@
+import { language } from './language';
+
+/** Formats a number with so many digits after the decimal point, or with up to `most`. */
+export function decimal(value: number, digits: number, most = digits): string {
+  return value.toLocaleString(language(), {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: most,
+    useGrouping: false,
+  });
+}
+
+/** Chooses the form for a number, which replaces `#`: `plural(2, ['# model', '# models'])`. The build adds `rule`. */
+export function plural(n: number, forms: string[], rule = (n: number) => (n === 1 ? 0 : 1)): string {
+  return (forms[rule(n)] ?? forms.at(-1) ?? '').replace('#', count(n));
+}
+
 /** Formats memory as Activity Monitor does: binary multiples with decimal names, so that a 16 GB Mac has 16 GB. */
 export function memory(bytes: number): string {
   return scaled(bytes, 1024);
@@ -8,24 +24,32 @@ export function fileSize(bytes: number): string {
   return scaled(bytes, 1000);
 }
 
+const UNITS = [
+  (figure: string) => `${figure} B`,
+  (figure: string) => `${figure} KB`,
+  (figure: string) => `${figure} MB`,
+  (figure: string) => `${figure} GB`,
+  (figure: string) => `${figure} TB`,
+];
+
 function scaled(bytes: number, base: number): string {
   if (!Number.isFinite(bytes)) return '–';
   const sign = bytes < 0 ? '−' : '';
   let value = Math.abs(bytes);
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
   let unit = 0;
   // 999.7 MB would print as 1000 MB: move on as soon as rounding reaches the next unit.
-  while (unit < units.length - 1 && Math.round(value) >= base) {
+  while (unit < UNITS.length - 1 && Math.round(value) >= base) {
     value /= base;
     unit += 1;
   }
   const digits = unit >= 3 && value < 99.95 ? 1 : 0;
-  return `${sign}${value.toFixed(digits).replace(/\.0$/, '')} ${units[unit]}`;
+  const figure = `${sign}${decimal(value, 0, digits)}`;
+  return UNITS[unit]?.(figure) ?? figure;
 }
 
 /** Formats memory as a number of GB without the unit, for columns. */
 export function gibibytes(bytes: number): string {
-  return (bytes / 2 ** 30).toFixed(2);
+  return decimal(bytes / 2 ** 30, 2);
 }
 
 /** Formats a duration in seconds, in one or two units. */
@@ -45,19 +69,19 @@ export function timeLeft(seconds: number): string {
 
 /** Tokens per second. */
 export function speed(tokensPerSecond: number): string {
-  return `${tokensPerSecond >= 99.95 ? tokensPerSecond.toFixed(0) : tokensPerSecond.toFixed(1)} tok/s`;
+  return `${decimal(tokensPerSecond, tokensPerSecond >= 99.95 ? 0 : 1)} tok/s`;
 }
 
 export function duration(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`;
-  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 59_950) return `${decimal(ms / 1000, 1)} s`;
   const seconds = Math.round(ms / 1000);
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
 /** Formats a whole number with thousands separators. */
 export function count(value: number): string {
-  return value.toLocaleString('en');
+  return value.toLocaleString(language());
 }
 
 /** Writes the memory in a text of the host as `memory` does: the host says GiB, and this window GB. Settings' values stay. */
@@ -87,8 +111,6 @@ export function dayLabel(iso: string, now: Date): string {
   return 'Older';
 }
 
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
 /** Formats a time in the local time zone, with the date if it is not today: `14:03:05`, `20 Nov 14:03`. */
 export function moment(ms: number, now: Date): string {
   const then = new Date(ms);
@@ -96,5 +118,7 @@ export function moment(ms: number, now: Date): string {
   const two = (value: number) => String(value).padStart(2, '0');
   const time = `${two(then.getHours())}:${two(then.getMinutes())}`;
   if (then.toDateString() === now.toDateString()) return `${time}:${two(then.getSeconds())}`;
-  return `${then.getDate()} ${MONTHS[then.getMonth()]} ${time}`;
+  // English has the day first, as its times have 24 hours.
+  const order = language() === 'en' ? 'en-GB' : language();
+  return `${then.toLocaleDateString(order, { day: 'numeric', month: 'short' })} ${time}`;
 }

@@ -700,6 +700,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/hub/readme": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Returns what a repository on Hugging Face says of its models.
+         * @description Tierbar asks Hugging Face only now: no page of a model is fetched by itself.
+         */
+        get: operations["hubReadme"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/hub/repository": {
         parameters: {
             query?: never;
@@ -1831,6 +1851,8 @@ export interface components {
              * @default null
              */
             time_to_first_token_ms: number | null;
+            /** @default null */
+            times: components["schemas"]["AnswerTimes"] | null;
             /**
              * @description Why the router chose the tier, or why the steps of a chain before it did not answer.
              * @default null
@@ -1854,6 +1876,33 @@ export interface components {
         };
         /** @enum {string} */
         AnswerState: "waiting" | "asking" | "answered" | "failed";
+        /** @description Where the time of an answer went, in milliseconds. What was not measured is `null`. */
+        AnswerTimes: {
+            /**
+             * Format: double
+             * @description Generating the answer: as the engine measures it, or since the first token.
+             * @default null
+             */
+            decode_ms: number | null;
+            /**
+             * Format: double
+             * @description The wait for its tier to load; `null` if it was loaded already.
+             * @default null
+             */
+            load_ms: number | null;
+            /**
+             * Format: double
+             * @description Reading the prompt, as the engine measures it.
+             * @default null
+             */
+            prefill_ms: number | null;
+            /**
+             * Format: double
+             * @description The part of the generation in which the model thought before it answered; `null` if it did not.
+             * @default null
+             */
+            thinking_ms: number | null;
+        };
         /** @description An error in Anthropic's form. */
         AnthropicError: {
             error: {
@@ -2267,7 +2316,11 @@ export interface components {
             id: string;
             /** @description `chat`, `embedding` or `reranking`. */
             kind: components["schemas"]["ModelKind"];
+            /** @description The languages that its maker names, as a phrase such as `more than 140`; `null` if it names none. */
+            languages: string | null;
             licence: string;
+            /** @description Who made the model, which may be another than who published its files. */
+            maker: string;
             /** @description The name for people. */
             name: string;
             projector: components["schemas"]["OfferedProjector"] | null;
@@ -2441,6 +2494,11 @@ export interface components {
         ChatList: {
             /** @description The pinned ones first, then the latest first. */
             chats: components["schemas"]["ChatSummary"][];
+            /**
+             * Format: int64
+             * @description How many chats there are; of a search, how many it found.
+             */
+            total: number;
         };
         /**
          * @description One message. The messages of a chat form a tree: an edited question and a regenerated answer stand beside the first, with the
@@ -2712,7 +2770,8 @@ export interface components {
             /**
              * @default {
              *       "text": "none",
-             *       "click": "menu"
+             *       "click": "menu",
+             *       "shortcut": ""
              *     }
              */
             menu_bar: components["schemas"]["MenuBarConfig"];
@@ -3137,6 +3196,13 @@ export interface components {
              */
             wait_ms: number | null;
         };
+        /** @description A chat as a file for programs, which can be imported. */
+        ExportedChat: components["schemas"]["Chat"] & {
+            /** @description The files of its messages in base64, by their hash in hexadecimal. */
+            files?: {
+                [key: string]: string;
+            };
+        };
         /** @description A median of several runs, and the lowest and highest of them. */
         Figure: {
             /** Format: double */
@@ -3282,6 +3348,14 @@ export interface components {
             /** @description When it last changed, RFC 3339. */
             updated: string | null;
         };
+        /** @description What a repository says of its models. */
+        HubReadme: {
+            repository: string;
+            /** @description Markdown, without metadata, HTML tags and pictures. */
+            text: string;
+            /** @description Its page on the hub. */
+            url: string;
+        };
         /** @description A repository's models. */
         HubRepository: {
             files: components["schemas"]["OfferedFile"][];
@@ -3366,6 +3440,15 @@ export interface components {
          * @enum {string}
          */
         Keeper: "tierbar" | "folder" | "lm_studio" | "ollama" | "hugging_face";
+        /** @description The models that one app or folder keeps on a disk. */
+        KeptModels: {
+            /**
+             * Format: int64
+             * @description With their projectors.
+             */
+            bytes: number;
+            keeper: components["schemas"]["Keeper"];
+        };
         /** @description The limits of one key; a missing limit does not apply. */
         KeyLimits: {
             /**
@@ -3523,6 +3606,8 @@ export interface components {
         /** @enum {string} */
         LineKind: "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "expert_cache" | "paged_experts" | "layer_cache" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
         Listed: {
+            /** @description The disks with models, first that of the models folder. */
+            disks: components["schemas"]["ModelDisk"][];
             models: components["schemas"]["LibraryModel"][];
             models_dir: string;
         };
@@ -3610,6 +3695,11 @@ export interface components {
              * @default menu
              */
             click: components["schemas"]["MenuBarClick"];
+            /**
+             * @description The keys that open and close the popover from any app.
+             * @default
+             */
+            shortcut: components["schemas"]["Shortcut"];
             /**
              * @description The text beside the icon.
              * @default none
@@ -3864,6 +3954,20 @@ export interface components {
             /** Format: int32 */
             vocabulary: number;
         };
+        /** @description A disk with models, or with the models folder. */
+        ModelDisk: {
+            /** @description The models folder, or another folder of models on it. */
+            folder: string;
+            /**
+             * Format: int64
+             * @description What this user may still use.
+             */
+            free_bytes: number;
+            /** @description What the models on it take, by where they are kept. */
+            models: components["schemas"]["KeptModels"][];
+            /** Format: int64 */
+            size_bytes: number;
+        };
         /** @description What a model's file says of its shape. */
         ModelFigures: {
             architecture: string;
@@ -3907,6 +4011,8 @@ export interface components {
         /** @description A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`. */
         NewMessage: components["schemas"]["AnswerFacts"] & {
             content: string;
+            /** @description What stands before the text: reasoning, calls of tools with their results, and sources. Files come with turns. */
+            parts?: components["schemas"]["Part"][];
             role: components["schemas"]["Role"];
         };
         /** @description A file of a question, in the body of a turn. */
@@ -3978,6 +4084,7 @@ export interface components {
             fit: components["schemas"]["Verdict"] | null;
             /** @description Whether the models folder has it. */
             installed: boolean;
+            loss: components["schemas"]["QuantLoss"] | null;
             /** Format: int32 */
             parts: number;
             quant: string;
@@ -4391,13 +4498,16 @@ export interface components {
             /** @enum {string} */
             type: "file";
         } | {
-            /** @description JSON as text. */
+            /** @description What the model wrote: JSON, or what is none. */
             arguments: string;
+            /** @description Names the call within its message. */
             id: string;
             name: string;
             /** @enum {string} */
             type: "tool_call";
         } | {
+            /** @description The tool did not do it; the text says why. */
+            failed: boolean;
             /** @description The call that it answers. */
             id: string;
             text: string;
@@ -4603,6 +4713,12 @@ export interface components {
             reference: string;
             tier?: components["schemas"]["TierId"] | null;
         };
+        /**
+         * @description How much worse than the model in 16 bits a quant answers, in a word for people: by the increase of perplexity that was measured
+         *     for the quant. The limits are ours.
+         * @enum {string}
+         */
+        QuantLoss: "none" | "negligible" | "slight" | "noticeable" | "heavy";
         /** @description The queue of requests to answer later. */
         QueueConfig: {
             /**
@@ -5010,7 +5126,10 @@ export interface components {
             /** Format: int64 */
             tokens: number;
         };
-        /** @description `[schedules.NAME]`. Only the configuration file can set it, because it names files to read and write. */
+        /**
+         * @description `[schedules.NAME]`. It names files to read and write, so that the API may set it within limits alone: see
+         *     [`ScheduleConfig::check_change`].
+         */
         ScheduleConfig: {
             /** @description By local time. */
             at: components["schemas"]["TimeOfDay"];
@@ -5176,6 +5295,7 @@ export interface components {
              * @description What all of it still has to download.
              */
             download_bytes: number;
+            first: components["schemas"]["TierId"] | null;
             machine: components["schemas"]["SetupMachine"];
             /** @description The folder of the models. */
             models_dir: string;
@@ -5189,6 +5309,8 @@ export interface components {
         SetupQuestion: {
             tiers: string[];
         };
+        /** @description `"Alt+Space"`: one or more of Ctrl, Alt, Shift and Cmd, then a key; `""` for none. */
+        Shortcut: string;
         /** @description A code that begins one session. */
         SignInCode: {
             /** @description To be sent once to `POST /tierbar/v1/session`, in place of the token. */
@@ -5587,6 +5709,7 @@ export interface components {
              * @default 512
              */
             batch: number;
+            /** @description Context in tokens; `"auto"` follows from the model, the machine and the profile. */
             context: "auto" | number;
             /**
              * @description A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
@@ -5615,6 +5738,7 @@ export interface components {
              * @default 10m
              */
             idle_unload: components["schemas"]["IdleUnload"];
+            /** @description The cell type of the KV cache; `"auto"` follows from the model, the machine and the profile. */
             kv_cache: "auto" | components["schemas"]["KvCache"];
             /**
              * @description Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
@@ -6171,6 +6295,7 @@ export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
 export type AnswerSettings = components['schemas']['AnswerSettings'];
 export type AnswerState = components['schemas']['AnswerState'];
+export type AnswerTimes = components['schemas']['AnswerTimes'];
 export type AnthropicError = components['schemas']['AnthropicError'];
 export type AnyError = components['schemas']['AnyError'];
 export type ApiKey = components['schemas']['ApiKey'];
@@ -6255,6 +6380,7 @@ export type Error = components['schemas']['Error'];
 export type EventLog = components['schemas']['EventLog'];
 export type Expected = components['schemas']['Expected'];
 export type ExpertReads = components['schemas']['ExpertReads'];
+export type ExportedChat = components['schemas']['ExportedChat'];
 export type Figure = components['schemas']['Figure'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
@@ -6268,6 +6394,7 @@ export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
 export type HostFigures = components['schemas']['HostFigures'];
 export type HubModel = components['schemas']['HubModel'];
+export type HubReadme = components['schemas']['HubReadme'];
 export type HubRepository = components['schemas']['HubRepository'];
 export type HubSearch = components['schemas']['HubSearch'];
 export type IdleUnload = components['schemas']['IdleUnload'];
@@ -6279,6 +6406,7 @@ export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type KeepAlive = components['schemas']['KeepAlive'];
 export type Keeper = components['schemas']['Keeper'];
+export type KeptModels = components['schemas']['KeptModels'];
 export type KeyLimits = components['schemas']['KeyLimits'];
 export type KeyList = components['schemas']['KeyList'];
 export type KeyRequest = components['schemas']['KeyRequest'];
@@ -6312,6 +6440,7 @@ export type MessagesRequest = components['schemas']['MessagesRequest'];
 export type Modality = components['schemas']['Modality'];
 export type Model = components['schemas']['Model'];
 export type ModelAccount = components['schemas']['ModelAccount'];
+export type ModelDisk = components['schemas']['ModelDisk'];
 export type ModelFigures = components['schemas']['ModelFigures'];
 export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
@@ -6369,6 +6498,7 @@ export type Progress = components['schemas']['Progress'];
 export type PublishedScore = components['schemas']['PublishedScore'];
 export type PublishedSpeed = components['schemas']['PublishedSpeed'];
 export type Pull = components['schemas']['Pull'];
+export type QuantLoss = components['schemas']['QuantLoss'];
 export type QueueConfig = components['schemas']['QueueConfig'];
 export type QueuePage = components['schemas']['QueuePage'];
 export type QueuedJob = components['schemas']['QueuedJob'];
@@ -6412,6 +6542,7 @@ export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
+export type Shortcut = components['schemas']['Shortcut'];
 export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
 export type Snippet = components['schemas']['Snippet'];
@@ -7024,6 +7155,10 @@ export interface operations {
                  *     latest first. Without it, all chats are listed.
                  */
                 search?: string;
+                /** @description The id of a chat: only those that follow it in the list are listed. */
+                before?: string;
+                /** @description The most chats to list. Default: all. */
+                limit?: number;
             };
             header?: never;
             path?: never;
@@ -7190,14 +7325,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The file: Markdown, or a `Chat` as JSON */
+            /** @description The file: Markdown, in which attached files are named, or an `ExportedChat` as JSON */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "text/markdown": string;
-                    "application/json": components["schemas"]["Chat"];
+                    "application/json": components["schemas"]["ExportedChat"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -7694,6 +7829,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["History"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    hubReadme: {
+        parameters: {
+            query: {
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The readme */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HubReadme"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -10,6 +10,8 @@ export interface Platform {
   closePopover?(): Promise<void>;
   /** The login item; absent in a browser. */
   loginItem?: LoginItem;
+  /** Rejects with the reason if the system does not take these keys; absent in a browser. */
+  checkShortcut?(keys: string): Promise<void>;
   /** The `tierbar` command in the user's terminal; absent in a browser. */
   commandLine?: CommandLineTool;
   /** Whether files are saved in the Downloads folder without a sign of it; a browser shows them itself. */

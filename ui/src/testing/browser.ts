@@ -6,6 +6,7 @@ configure({ asyncUtilTimeout: 30_000 });
 
 /** What a real browser has and jsdom has not. */
 export function browser({ narrow = false } = {}): void {
+  localStorage.clear();
   vi.stubGlobal(
     'ResizeObserver',
     class {

@@ -54,7 +54,7 @@ const UNCONFIGURED: Config = {
   allowed_origins: [],
   notifications: { downloads: false, queue: false, memory: false, unloads: false },
   queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
-  menu_bar: { text: 'none', click: 'menu' },
+  menu_bar: { text: 'none', click: 'menu', shortcut: '' },
   chains: {},
   policy: POLICY,
   tiers: {},

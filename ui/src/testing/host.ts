@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
 import type {
+  AnswerTimes,
   ChainStatus,
   Chat,
   ChatImport,
@@ -95,6 +96,7 @@ export class RunningTurn {
   leftOut: LeftOut | null = null;
   /** What was answered to the agent's questions. */
   consents: ConsentAnswer[] = [];
+  times: AnswerTimes | null = null;
   #tokens = 0;
   #chat: Chat;
   #question: ChatMessage;
@@ -208,6 +210,7 @@ export class RunningTurn {
       finish,
       decode_tokens_per_second: tokensPerSecond,
       time_to_first_token_ms: 7,
+      times: this.times,
       experts: this.experts,
       context: this.context,
       left_out: this.leftOut,
@@ -262,8 +265,9 @@ export class Network {
   override: (request: Sent) => Response | Promise<Response> | null = () => null;
   #ids = 0;
 
-  constructor() {
-    vi.stubGlobal('fetch', (url: string, init: RequestInit = {}) => this.#fetch(url, init));
+  /** Takes the place of `fetch`, unless a server passes requests on. */
+  constructor({ served = false } = {}) {
+    if (!served) vi.stubGlobal('fetch', (url: string, init: RequestInit = {}) => this.answer(url, init));
   }
 
   sent(method: string, path: string): Sent[] {
@@ -276,7 +280,7 @@ export class Network {
     return messages.filter(({ role, finish }) => role !== 'assistant' || finish !== null);
   }
 
-  async #fetch(url: string, init: RequestInit): Promise<Response> {
+  async answer(url: string, init: RequestInit): Promise<Response> {
     const request: Sent = {
       method: init.method ?? 'GET',
       path: url,
@@ -306,7 +310,9 @@ export class Network {
     if (url.startsWith('/v1/queue/')) return this.#cancel(request);
     if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
     if (url === '/tierbar/v1/setup') return Response.json(NO_PLAN);
-    if (url === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
+    if (url === '/v1/context') return Response.json({ object: 'list', data: [] });
+    if (url === '/tierbar/v1/models')
+      return Response.json({ models_dir: '/data/models', disks: [], models: [] });
     return this.#chats(request);
   }
 
@@ -374,12 +380,16 @@ export class Network {
         /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/(?:events|consent))?)?)?$/,
       ) ?? [];
     if (id === undefined) {
-      if (method === 'GET' && words !== null) return Response.json({ chats: this.#found(words) });
+      if (method === 'GET' && words !== null) {
+        const chats = this.#found(words);
+        return Response.json({ chats, total: chats.length });
+      }
       if (method === 'GET') {
-        const chats = this.chats.map(summary).reverse();
-        return Response.json({
-          chats: [...chats.filter(({ pinned }) => pinned), ...chats.filter(({ pinned }) => !pinned)],
-        });
+        const newest = this.chats.map(summary).reverse();
+        const chats = [...newest.filter(({ pinned }) => pinned), ...newest.filter(({ pinned }) => !pinned)];
+        const before = chats.findIndex(({ id }) => id === searchParams.get('before'));
+        const limit = Number(searchParams.get('limit') ?? chats.length);
+        return Response.json({ chats: chats.slice(before + 1, before + 1 + limit), total: chats.length });
       }
       this.#ids += 1;
       const at = `2026-01-01T00:00:${String(this.#ids).padStart(2, '0')}Z`;
@@ -505,6 +515,7 @@ function message(id: number, parent: number | null, text: string): ChatMessage {
     finish: null,
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
+    times: null,
     experts: null,
     context: null,
     left_out: null,
@@ -540,6 +551,7 @@ const NO_PLAN: SetupPlan = {
     disk_free_bytes: null,
   },
   tiers: [],
+  first: null,
   download_bytes: 0,
   models_dir: '/data/models',
   room: null,

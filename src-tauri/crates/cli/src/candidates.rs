@@ -2,6 +2,7 @@
 
 use crate::{
     client::Client,
+    config,
     models::{self, use_in},
 };
 use clap::Command;
@@ -25,6 +26,9 @@ fn add_below(command: Command, name: &str) -> Command {
             (_, "tier" | "tiers") | ("tier start" | "tier stop", "name") => {
                 arg.add(ArgValueCandidates::new(tiers))
             }
+            ("config get" | "config list" | "config set" | "config unset", "key") => {
+                arg.add(ArgValueCandidates::new(config_keys))
+            }
             // It is not here yet.
             ("models pull", "model") => arg,
             (_, "model") => arg.add(ArgValueCandidates::new(models)),
@@ -43,6 +47,13 @@ fn tiers() -> Vec<CompletionCandidate> {
         Ok(tiers.into_iter().map(|tier| tier.id.to_string()).collect())
     });
     let names = names.unwrap_or_else(|| ["fast", "primary", "heavy"].map(str::to_owned).to_vec());
+    names.into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// Those of a tier have the names of the tiers.
+fn config_keys() -> Vec<CompletionCandidate> {
+    let names = answer(async { config::names_of(&Client::running(None)?).await });
+    let names = names.unwrap_or_else(config::names);
     names.into_iter().map(CompletionCandidate::new).collect()
 }
 
@@ -87,6 +98,7 @@ mod tests {
             "tier stop name",
             "models rm model",
             "models pull tier",
+            "config set key",
         ] {
             assert!(
                 completed.iter().any(|name| name == expected),

@@ -23,7 +23,8 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
-        Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun, TurnEvent,
+        AnswerFacts, Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun,
+        TurnEvent,
         agent::ConsentQuestion,
         branch,
         context::{CHOICES, ContextUse, LeftOut},
@@ -126,7 +127,10 @@ async fn ask_once(client: &Client, tier: Option<String>, prompt: String) -> Resu
     let answered = tokio::select! {
         streamed = stream(client, &body, &mut shown) => streamed,
         // Dropping the stream closes the connection, which ends the generation.
-        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(no_signals),
+        interrupted = tokio::signal::ctrl_c() => Err(match interrupted {
+            Ok(()) => Error::new(Code::Cancelled, "the answer was stopped"),
+            Err(error) => no_signals(error),
+        }),
     };
     shown.end_line();
     answered
@@ -153,7 +157,7 @@ async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<(), 
         }
         if let Some(rate) = chunk["timings"]["predicted_per_second"].as_f64() {
             let experts = serde_json::from_value(chunk["timings"]["experts"].clone());
-            show_speed(&tier, rate, experts.ok());
+            show_speed(&tier, rate, "", experts.ok());
         }
     }
     Err(broken_off("the connection ended"))
@@ -561,9 +565,10 @@ impl Conversation<'_> {
                         shown.end_line();
                         output::error_line(&note);
                     }
+                    let wait = describe_wait(&message.answer);
                     let tier = message.answer.tier.unwrap_or_default();
                     if let Some(rate) = message.answer.decode_tokens_per_second {
-                        show_speed(&tier, rate, message.answer.experts);
+                        show_speed(&tier, rate, &wait, message.answer.experts);
                     }
                     return Ok(());
                 }
@@ -633,12 +638,32 @@ fn show(message: &ChatMessage) {
     }
 }
 
-fn show_speed(tier: &str, rate: f64, experts: Option<ExpertReads>) {
+fn show_speed(tier: &str, rate: f64, wait: &str, experts: Option<ExpertReads>) {
     if !std::io::stderr().is_terminal() {
         return;
     }
     let experts = experts.map_or_else(String::new, |reads| describe_reads(&reads));
-    output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{experts}]"));
+    output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{wait}{experts}]"));
+}
+
+/// What the first word of an answer waited for, as the chat window has it.
+fn describe_wait(answer: &AnswerFacts) -> String {
+    let Some(first) = answer.time_to_first_token_ms else {
+        return String::new();
+    };
+    let times = answer.times.unwrap_or_default();
+    let seconds = |ms: f64| format!("{:.1} s", ms / 1000.0);
+    let parts = [(times.load_ms, "loading"), (times.prefill_ms, "reading")];
+    let parts = parts.into_iter().filter_map(|(ms, what)| {
+        let ms = ms.filter(|ms| *ms >= 50.0)?;
+        Some(format!("{} {what}", seconds(ms)))
+    });
+    let parts: Vec<_> = parts.collect();
+    let first = seconds(first);
+    match parts.as_slice() {
+        [] => format!(" · {first} to first word"),
+        parts => format!(" · {first} to first word ({})", parts.join(", ")),
+    }
 }
 
 fn describe_nearly_full(used: ContextUse) -> Option<String> {

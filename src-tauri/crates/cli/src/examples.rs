@@ -109,7 +109,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "models show",
-        &["tierbar models show", "tierbar models show gemma-4-e4b"],
+        &[
+            "tierbar models show",
+            "tierbar models show gemma-4-e4b",
+            "tierbar models show gemma-4-e4b --readme",
+        ],
     ),
     ("models refresh", &["tierbar models refresh"]),
     ("models search", &["tierbar models search qwen3 coder"]),
@@ -197,8 +201,31 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("brief", &["tierbar brief events.jsonl --email"]),
+    (
+        "route",
+        &[
+            "tierbar route What is the capital of France?",
+            "tierbar route --classify \"Prove that the root of 2 is irrational\"",
+        ],
+    ),
+    ("contexts", &["tierbar contexts"]),
+    ("contexts list", &["tierbar contexts list --json"]),
+    (
+        "contexts save",
+        &["tierbar contexts save book --tier heavy"],
+    ),
+    ("contexts load", &["tierbar contexts load book"]),
+    ("contexts rm", &["tierbar contexts rm book"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
     ("schedule list", &["tierbar schedule list"]),
+    (
+        "schedule add",
+        &[
+            "tierbar schedule add nightly --at 02:00 --task brief --source ~/logs --to ~/briefs/{date}.md",
+            "tierbar schedule add notes --at 07:00 --days mon,fri --task summarize --source ~/notes --to ~/notes.md",
+        ],
+    ),
+    ("schedule rm", &["tierbar schedule rm nightly"]),
     ("schedule run", &["tierbar schedule run nightly"]),
     (
         "bench",
@@ -208,6 +235,27 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("tune", &["tierbar tune --tier fast --dry-run"]),
+    (
+        "config list",
+        &["tierbar config list", "tierbar config list notifications"],
+    ),
+    (
+        "config get",
+        &[
+            "tierbar config get policy.home",
+            "tierbar config get tiers.fast --json",
+        ],
+    ),
+    (
+        "config set",
+        &[
+            "tierbar config set menu_bar.text memory",
+            "tierbar config set notifications.downloads on",
+            "tierbar config set library.folders ~/Models,/Volumes/Disk/Models",
+        ],
+    ),
+    ("config unset", &["tierbar config unset policy.quiet_hours"]),
+    ("config edit", &["tierbar config edit"]),
     ("doctor", &["tierbar doctor"]),
     ("diagnose", &["tierbar diagnose > tierbar.txt"]),
     (

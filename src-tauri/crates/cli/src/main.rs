@@ -5,8 +5,10 @@ mod candidates;
 mod chat;
 mod chats;
 mod client;
+mod config;
 mod confirm;
 mod connect;
+mod contexts;
 mod costs;
 mod diagnose;
 mod doctor;
@@ -25,6 +27,7 @@ mod pause;
 mod platform;
 mod queue;
 mod requests;
+mod route;
 mod schedule;
 mod secret;
 mod serve;
@@ -108,14 +111,20 @@ enum Command {
     Summarize(task::Summarize),
     /// Write a brief of a day's JSON Lines
     Brief(task::Brief),
+    /// Show which tier would answer a question, and why
+    Route(route::Args),
+    /// List, save, load and delete saved contexts
+    Contexts(contexts::Args),
     /// Show the tokens that tasks used and saved
     Costs(costs::Args),
-    /// List and run scheduled tasks
+    /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),
     /// Measure the speed of a tier
     Bench(bench::Args),
     /// Find and save the fastest settings for a tier
     Tune(tune::Args),
+    /// Read and change settings
+    Config(config::Args),
     /// Find what keeps Tierbar from working, and what to do about it
     Doctor(doctor::Args),
     /// Print figures for a report: no prompts, keys, paths or names of yours
@@ -181,10 +190,13 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Compress(args) => task::compress(home, args).await,
         Command::Summarize(args) => task::summarize(home, args).await,
         Command::Brief(args) => task::brief(home, args).await,
+        Command::Route(args) => route::run(home, args).await,
+        Command::Contexts(args) => contexts::run(home, args).await,
         Command::Costs(args) => costs::run(home, args).await,
         Command::Schedule(args) => schedule::run(home, args).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
+        Command::Config(args) => config::run(home, args).await,
         Command::Doctor(args) => doctor::run(home, args).await,
         Command::Diagnose(args) => diagnose::run(home, &args).await,
         Command::Completions(args) => shell::completions(&args),
@@ -226,6 +238,7 @@ mod tests {
         let others = [
             "chat",
             "completions",
+            "config edit",
             "man",
             "service install",
             "service uninstall",

@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use tierbar_core::{
     Error,
     queue::{JobState, JobStatus, WebhookState},
+    units::file_size,
 };
 
 #[derive(Debug, clap::Args)]
@@ -104,8 +105,7 @@ async fn list(
         .iter()
         .map(|(state, count)| format!("{count} {state}"));
     let counted: Vec<_> = counted.collect();
-    let kib = bytes.div_ceil(1 << 10);
-    output::line(&format!("{} · {kib} KiB", counted.join(", ")));
+    output::line(&format!("{} · {}", counted.join(", "), file_size(bytes)));
     for job in &jobs {
         output::line(&line(job, &TimeZone::system()));
     }

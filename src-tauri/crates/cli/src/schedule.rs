@@ -1,4 +1,4 @@
-//! `tierbar schedule`: lists schedules and runs one now.
+//! `tierbar schedule`: lists schedules, adds and removes them, and runs one now.
 
 use crate::{
     client::{Client, admin, read},
@@ -8,7 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{Error, schedule::ScheduleStatus};
+use tierbar_core::{Code, Error, nearest::suggest, schedule::ScheduleStatus};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -23,11 +23,45 @@ pub(crate) struct Args {
 enum Command {
     /// List schedules with their next run and last result
     List,
+    /// Add a schedule, or change one
+    Add(Add),
+    /// Remove a schedule; what it has written stays
+    Rm {
+        /// Name of the schedule
+        name: String,
+    },
     /// Run a schedule now and wait until it is done
     Run {
         /// Name of the schedule
         name: String,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct Add {
+    /// Name of the schedule
+    name: String,
+    /// Local time of day, such as 07:00
+    #[arg(long, value_name = "TIME")]
+    at: String,
+    /// Days of the week, such as mon,tue [default: every day]
+    #[arg(long, value_name = "DAYS", value_delimiter = ',')]
+    days: Vec<String>,
+    /// What to do
+    #[arg(long, value_name = "TASK", value_parser = ["brief", "summarize"])]
+    task: String,
+    /// File, folder or URL to read
+    #[arg(long, value_name = "PATH")]
+    source: String,
+    /// File to write, with {date} in its name for the day
+    #[arg(long, value_name = "PATH")]
+    to: String,
+    /// Tier or model [default: the task's own]
+    #[arg(long, value_name = "TIER")]
+    model: Option<String>,
+    /// Most words of the result [default: the task's own]
+    #[arg(long, value_name = "COUNT")]
+    words: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -39,6 +73,8 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let client = Client::running_or_own(home).await?;
     let outcome = match args.command {
         Command::List => list(&client, args.json).await,
+        Command::Add(add) => self::add(&client, &add, args.json).await,
+        Command::Rm { name } => remove(&client, &name, args.json).await,
         Command::Run { name } => run_now(&client, &name, args.json).await,
     };
     client.close().await;
@@ -53,11 +89,56 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     }
     let ScheduleList { schedules } = read(answer)?;
     if schedules.is_empty() {
-        output::error_line("No schedules are configured. To add one, see docs/tasks.md.");
+        output::error_line("There are no schedules. Add one with `tierbar schedule add`.");
     }
     for schedule in &schedules {
         output::write(&describe(schedule, &TimeZone::system()));
     }
+    Ok(())
+}
+
+async fn add(client: &Client, add: &Add, as_json: bool) -> Result<(), Error> {
+    let name = &add.name;
+    let schedule = json!({
+        "at": add.at,
+        "days": add.days,
+        "task": add.task,
+        "source": add.source,
+        "to": add.to,
+        "model": add.model,
+        "words": add.words,
+    });
+    let patch = json!({"schedules": {name: schedule}});
+    client.patch("/tierbar/v1/config", &patch).await?;
+    let answer = client.get("/tierbar/v1/schedules").await?;
+    let ScheduleList { schedules } = read(answer)?;
+    let Some(added) = schedules.iter().find(|schedule| schedule.name == *name) else {
+        let message = format!("the schedule {name} was removed meanwhile");
+        return Err(Error::new(Code::NotFound, message));
+    };
+    if as_json {
+        output::json(&json!(added));
+    } else {
+        output::write(&describe(added, &TimeZone::system()));
+    }
+    Ok(())
+}
+
+async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
+    let ScheduleList { schedules } = read(client.get("/tierbar/v1/schedules").await?)?;
+    let names = schedules.iter().map(|schedule| schedule.name.as_str());
+    if !names.clone().any(|known| known == name) {
+        let hint = suggest(name, names, "`tierbar schedule list` lists them");
+        let message = format!("there is no schedule \"{name}\"");
+        return Err(Error::new(Code::NotFound, message).hint(hint));
+    }
+    let patch = json!({"schedules": {name: null}});
+    client.patch("/tierbar/v1/config", &patch).await?;
+    output::done(
+        as_json,
+        &json!({"removed": name}),
+        &format!("Removed {name}."),
+    );
     Ok(())
 }
 

@@ -1,7 +1,10 @@
 //! The models that the catalog and the hub offer, as the API returns them.
 
 pub use crate::model::ModelKind;
-use crate::{Modality, fit::Verdict};
+use crate::{
+    Modality,
+    fit::{QuantLoss, Verdict},
+};
 use serde::{Deserialize, Serialize};
 
 /// One model of the checked-in catalog.
@@ -30,6 +33,14 @@ pub struct CatalogModel {
     pub default: bool,
     /// `chat`, `embedding` or `reranking`.
     pub kind: ModelKind,
+    /// Who made the model, which may be another than who published its files.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub maker: String,
+    /// The languages that its maker names, as a phrase such as `more than 140`; `null` if it names none.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub languages: Option<String>,
     /// `owner/repository` on the hub.
     pub repository: String,
     pub licence: String,
@@ -130,6 +141,10 @@ pub struct OfferedFile {
     /// Lower-case hex. `null`: not known yet; the download is compared with the hub's, which is kept from then on.
     #[schema(required = true)]
     pub sha256: Option<String>,
+    /// How much worse than 16 bits it answers; `null`: nobody published that of the quant.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub loss: Option<QuantLoss>,
     /// Whether it is the best choice for this machine.
     pub recommended: bool,
     /// Why it is recommended.
@@ -169,4 +184,14 @@ pub struct HubRepository {
     #[serde(default)]
     #[schema(required = true)]
     pub projector: Option<OfferedProjector>,
+}
+
+/// What a repository says of its models.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct HubReadme {
+    pub repository: String,
+    /// Its page on the hub.
+    pub url: String,
+    /// Markdown, without metadata, HTML tags and pictures.
+    pub text: String,
 }

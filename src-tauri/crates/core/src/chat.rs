@@ -6,6 +6,7 @@ pub mod export;
 pub mod import;
 pub mod repetition;
 pub mod settings;
+pub mod thinking;
 
 use agent::{ConsentQuestion, ConsentScope};
 use context::{ContextUse, LeftOut, WhenFull};
@@ -103,6 +104,9 @@ pub struct AnswerFacts {
     pub decode_tokens_per_second: Option<f64>,
     #[schema(required = true)]
     pub time_to_first_token_ms: Option<f64>,
+    /// Where its time went.
+    #[schema(required = true)]
+    pub times: Option<AnswerTimes>,
     /// Of a mixture whose experts are read when they are chosen.
     #[schema(required = true)]
     pub experts: Option<ExpertReads>,
@@ -112,6 +116,24 @@ pub struct AnswerFacts {
     /// The messages that its prompt was without.
     #[schema(required = true)]
     pub left_out: Option<LeftOut>,
+}
+
+/// Where the time of an answer went, in milliseconds. What was not measured is `null`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct AnswerTimes {
+    /// The wait for its tier to load; `null` if it was loaded already.
+    #[schema(required = true)]
+    pub load_ms: Option<f64>,
+    /// Reading the prompt, as the engine measures it.
+    #[schema(required = true)]
+    pub prefill_ms: Option<f64>,
+    /// Generating the answer: as the engine measures it, or since the first token.
+    #[schema(required = true)]
+    pub decode_ms: Option<f64>,
+    /// The part of the generation in which the model thought before it answered; `null` if it did not.
+    #[schema(required = true)]
+    pub thinking_ms: Option<f64>,
 }
 
 /// What the experts of a mixture larger than memory have cost, for the prompt and the answer; or the layers of a dense model.
@@ -167,16 +189,23 @@ pub enum Part {
     File {
         file: Attachment,
     },
+    /// A tool that the model called before it went on. Without a result, it has not ended.
     ToolCall {
+        /// Names the call within its message.
         id: String,
         name: String,
-        /// JSON as text.
+        /// What the model wrote: JSON, or what is none.
         arguments: String,
     },
+    /// What a tool returned.
     ToolResult {
         /// The call that it answers.
         id: String,
         text: String,
+        /// The tool did not do it; the text says why.
+        #[serde(default)]
+        #[schema(required = true)]
+        failed: bool,
     },
     Sources {
         sources: Vec<WebSource>,

@@ -6,11 +6,13 @@ mod dialect;
 mod dollars;
 mod engine;
 mod hours;
+pub mod keys;
 mod menu_bar;
 mod notifications;
 mod older;
 mod schedule;
 mod server;
+mod shortcut;
 mod size;
 mod time;
 
@@ -27,6 +29,7 @@ pub use notifications::NotificationsConfig;
 pub use schedule::{ScheduleConfig, ScheduledTask, TimeOfDay, Weekday, is_url};
 use serde::{Deserialize, Serialize};
 pub use server::{LogConfig, ServerConfig};
+pub use shortcut::Shortcut;
 pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
@@ -313,7 +316,7 @@ pub struct TierConfig {
     #[schema(required = true)]
     pub profile: Profile,
     /// Context in tokens; `"auto"` follows from the model, the machine and the profile.
-    #[schema(required = true, schema_with = choice::tokens)]
+    #[schema(required = true, schema_with = choice::context)]
     pub context: Choice<u32>,
     #[schema(required = true, schema_with = choice::kv_cache)]
     pub kv_cache: Choice<KvCache>,

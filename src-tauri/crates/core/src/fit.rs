@@ -16,7 +16,7 @@ pub use context::{ContextChoice, ContextSettings, ProfileFit, profiles, settle};
 pub use gpu::share as gpu_share;
 pub use instead::{Offer, recommend};
 pub use machine::{DecodeRate, Machine, mac_working_set};
-pub use quality::{QUALITY_SOURCE, QuantQuality, quality};
+pub use quality::{QUALITY_SOURCE, QuantLoss, QuantQuality, quality};
 pub use verdict::{verdict, verdict_with};
 
 pub use crate::budget::{Line, LineKind};

@@ -89,6 +89,10 @@ pub struct SetupPlan {
     pub machine: SetupMachine,
     /// In order of use, which is the order of the downloads.
     pub tiers: Vec<TierPlan>,
+    /// The tier whose model to begin with, if one is lacking: the one for most questions, unless its model is slow here.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub first: Option<TierId>,
     /// What all of it still has to download.
     pub download_bytes: u64,
     /// The folder of the models.
@@ -164,6 +168,43 @@ pub fn settings_for(model: &str) -> serde_json::Value {
         "sampling": null,
         "thinking": null,
     })
+}
+
+/// A model that is expected to be slower than one reads, in tokens per second.
+const SLOW: f64 = 5.0;
+
+impl TierPlan {
+    /// Tokens per second; `None` if nothing is known.
+    fn speed(&self) -> Option<f64> {
+        let speed = self.fit.speed?;
+        Some(speed.measured.unwrap_or(speed.high))
+    }
+
+    fn is_slow(&self) -> bool {
+        self.speed().is_some_and(|speed| speed < SLOW)
+    }
+}
+
+/// Returns the model to begin with, of those that tiers lack: the one for most questions, unless it is slow on this machine. Then
+/// another that is not, or else the fastest.
+#[must_use]
+pub fn first_model(tiers: &[TierPlan]) -> Option<&TierPlan> {
+    let lacked: Vec<_> = tiers
+        .iter()
+        .filter(|tier| tier.replaces.is_none() && !tier.in_use)
+        .collect();
+    let usual = lacked
+        .iter()
+        .find(|tier| tier.tier.as_str() == "primary")
+        .or(lacked.first())?;
+    let quick = || lacked.iter().find(|tier| !tier.is_slow());
+    let fastest = || {
+        let speed = |tier: &TierPlan| tier.speed().unwrap_or(0.0);
+        let by_speed = |one: &&&TierPlan, other: &&&TierPlan| speed(one).total_cmp(&speed(other));
+        lacked.iter().max_by(by_speed)
+    };
+    let first = Some(usual).filter(|tier| !tier.is_slow());
+    first.or_else(quick).or_else(fastest).copied()
 }
 
 impl SetupPlan {
@@ -262,6 +303,7 @@ mod tests {
         SetupPlan {
             machine,
             tiers: sizes.iter().map(tier).collect(),
+            first: None,
             download_bytes: 0,
             models_dir: "/inner".to_owned(),
             room: Some(room("inner", 10)),
@@ -289,5 +331,39 @@ mod tests {
             plan.lacks_room(&placed("heavy", room("inner", 10)))
                 .is_some()
         );
+    }
+
+    #[test]
+    fn the_first_model_is_the_usual_one_unless_it_is_slow() {
+        let first = |speeds: [Option<f64>; 3], change: &dyn Fn(&mut [TierPlan])| {
+            let mut tiers = plan(&[("fast", 1), ("primary", 2), ("heavy", 3)]).tiers;
+            for (tier, speed) in tiers.iter_mut().zip(speeds) {
+                tier.fit.speed = speed.map(|high| crate::fit::SpeedEstimate {
+                    low: high / 2.0,
+                    high,
+                    active_bytes: 1,
+                    paged_bytes: 0,
+                    measured: None,
+                    error: None,
+                });
+            }
+            change(&mut tiers);
+            first_model(&tiers).map(|tier| tier.tier.to_string())
+        };
+        let as_is = |_: &mut [TierPlan]| {};
+        for (speeds, name) in [
+            ([None, None, None], "primary"),
+            ([Some(40.0), Some(20.0), Some(6.0)], "primary"),
+            ([Some(9.0), Some(3.0), Some(1.0)], "fast"),
+            ([Some(4.0), Some(3.0), Some(1.0)], "fast"),
+            ([Some(3.0), Some(4.0), Some(1.0)], "primary"),
+        ] {
+            assert_eq!(first(speeds, &as_is).as_deref(), Some(name), "{speeds:?}");
+        }
+        let none = [None, None, None];
+        let in_use = |tiers: &mut [TierPlan]| tiers[1].in_use = true;
+        assert_eq!(first(none, &in_use).as_deref(), Some("fast"));
+        let all = |tiers: &mut [TierPlan]| tiers.iter_mut().for_each(|tier| tier.in_use = true);
+        assert_eq!(first(none, &all), None);
     }
 }

@@ -45,6 +45,20 @@ impl TierId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns what the menu and the window call the tier: `Fast`, `Everyday`, `Deep`, and others by their names.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.as_str() {
+            "fast" => "Fast".to_owned(),
+            "primary" => "Everyday".to_owned(),
+            "heavy" => "Deep".to_owned(),
+            name => {
+                let (first, rest) = name.split_at(1);
+                first.to_ascii_uppercase() + rest
+            }
+        }
+    }
 }
 
 impl TryFrom<String> for TierId {
@@ -136,5 +150,17 @@ mod tests {
             assert!(TierId::new(name).is_err(), "{name:?} was accepted");
         }
         assert!(TierId::new("fast-2").is_ok());
+    }
+
+    #[test]
+    fn each_tier_has_a_title() {
+        for (id, title) in [
+            ("fast", "Fast"),
+            ("primary", "Everyday"),
+            ("heavy", "Deep"),
+            ("coder", "Coder"),
+        ] {
+            assert_eq!(TierId::new(id).unwrap().title(), title);
+        }
     }
 }

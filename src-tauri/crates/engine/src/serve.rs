@@ -333,7 +333,12 @@ async fn start(
     sampling.logit_bias.extend(biases);
     let report = sampling_report(&sampling);
     let own_stops = options.stops()?;
-    let stops = [own_stops.clone(), wanted.stops].concat();
+    // A template's markers end an answer as the model's own end token does.
+    let stops = if options.ignore_eos() {
+        own_stops.clone()
+    } else {
+        [own_stops.clone(), wanted.stops].concat()
+    };
     let max_tokens = options.max_tokens()?;
     let log_probabilities = options.log_probabilities()?;
     let prompt_probabilities = options.prompt_probabilities()?;

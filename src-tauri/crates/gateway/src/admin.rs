@@ -84,6 +84,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(hub::refresh))
         .routes(routes!(hub::search))
         .routes(routes!(hub::repository))
+        .routes(routes!(hub::readme))
         .routes(routes!(downloads::list, downloads::add))
         .routes(routes!(downloads::change, downloads::remove))
         .routes(routes!(queue::list))

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
-    catalog::{CatalogRefresh, HubModel, HubRepository},
+    catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
     config::{Dialect, Engine, KvCache, TierConfig},
     diagnosis::{HostFigures, MachineFigures},
     download::{DownloadState, DownloadStatus},
@@ -312,7 +312,14 @@ impl Models for Asked {
             return self.refuse("list".to_owned());
         }
         let models_dir = PathBuf::from("/models");
-        Box::pin(async move { Ok(Listed { models_dir, models }) })
+        let disks = Vec::new();
+        Box::pin(async move {
+            Ok(Listed {
+                models_dir,
+                disks,
+                models,
+            })
+        })
     }
     fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
         self.refuse(format!("{question:?}"))
@@ -343,6 +350,9 @@ impl Models for Asked {
     }
     fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>> {
         self.refuse(format!("repository {id}"))
+    }
+    fn readme(&self, id: String) -> BoxFuture<'_, Result<HubReadme, Error>> {
+        self.refuse(format!("readme {id}"))
     }
     fn downloads(&self) -> Vec<DownloadStatus> {
         Vec::new()

@@ -1,6 +1,7 @@
 //! Models: those on this machine, those to download, and the downloads.
 
 mod assignments;
+mod disks;
 mod downloads;
 mod list;
 mod local;
@@ -16,7 +17,7 @@ pub(crate) use offers::Offers;
 use std::{fmt, sync::Arc};
 use tierbar_core::{
     Error,
-    catalog::{CatalogRefresh, HubModel, HubRepository},
+    catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
@@ -90,6 +91,10 @@ impl Models for ModelService {
 
     fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>> {
         Box::pin(self.offers.repository(id))
+    }
+
+    fn readme(&self, id: String) -> BoxFuture<'_, Result<HubReadme, Error>> {
+        Box::pin(self.offers.readme(id))
     }
 
     fn downloads(&self) -> Vec<DownloadStatus> {

@@ -125,7 +125,7 @@ impl LiveConfig {
         let models = Arc::clone(&self.models);
         let check = move |changed: &Config| {
             refuse_new_commands(&before, changed)?;
-            schedules::refuse_new(&before, changed)?;
+            schedules::check_changes(&before, changed)?;
             models.check_pins(changed)
         };
         let write = move || config.patch(&patch, check);

@@ -187,17 +187,17 @@ fn no_schedule(name: &str, config: &Config) -> Error {
     Error::new(Code::NotFound, format!("there is no schedule \"{shown}\"")).hint(hint)
 }
 
-/// Only the configuration file can set schedules: they name files to read and write, and the API's token is for models.
+/// Checks the schedules that the API has changed: they name files to read and write, and the API's token is for models.
 ///
 /// # Errors
-/// `BadRequest` if one is new or differs.
-pub(crate) fn refuse_new(before: &Config, after: &Config) -> Result<(), Error> {
+/// `BadRequest` with the key that only the configuration file can set.
+pub(crate) fn check_changes(before: &Config, after: &Config) -> Result<(), Error> {
     for (name, schedule) in &after.schedules {
-        if before.schedules.get(name) != Some(schedule) {
-            let what = format!("the API cannot set the schedule {name}");
-            return Err(Error::new(Code::BadRequest, what)
-                .hint(format!("write it in config.toml, under [schedules.{name}]")));
-        }
+        let own = before.schedules.get(name);
+        schedule.check_change(own).map_err(|(key, why)| {
+            Error::new(Code::BadRequest, format!("schedules.{name}.{key}: {why}"))
+                .hint(format!("write it there, under [schedules.{name}]"))
+        })?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use tierbar_core::{
         PublishedSpeed,
     },
     config::Profile,
-    fit::{ContextChoice, Instead, Machine, Offer, recommend, verdict_with},
+    fit::{ContextChoice, Instead, Machine, Offer, QuantLoss, recommend, verdict_with},
     model::KvAccount,
     sampling::Sampling,
 };
@@ -59,6 +59,8 @@ pub struct Entry {
     pub tier: Option<String>,
     pub default: bool,
     pub kind: ModelKind,
+    pub maker: String,
+    pub languages: Option<String>,
     pub repository: String,
     /// The commit of the sizes and hashes, if known.
     pub revision: Option<String>,
@@ -295,6 +297,7 @@ impl Entry {
                 parts: 1,
                 size_bytes: quant.size_bytes,
                 sha256: quant.sha256.clone(),
+                loss: QuantLoss::of(&quant.quant),
                 recommended: recommended == Some(quant),
                 reason: advice
                     .as_ref()
@@ -321,6 +324,8 @@ impl Entry {
             tier: self.tier.clone(),
             default: self.default,
             kind: self.kind,
+            maker: self.maker.clone(),
+            languages: self.languages.clone(),
             repository: self.repository.clone(),
             licence: self.licence.clone(),
             quants: self.quants.iter().map(offered).collect(),

@@ -9,6 +9,7 @@ mod local;
 mod offers;
 mod projectors;
 mod quants;
+mod readme;
 mod resolve;
 mod tree;
 

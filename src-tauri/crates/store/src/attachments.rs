@@ -95,15 +95,21 @@ pub(crate) fn parts(
 
 /// Stores the new ones of a question's files, before the message that has them.
 pub(crate) fn add(connection: &Connection, files: &[NewAttachment]) -> rusqlite::Result<()> {
-    let mut insert = connection
-        .prepare_cached("INSERT OR IGNORE INTO attachments (sha256, data) VALUES (?1, ?2)")?;
     for file in files {
         if let NewAttachment::New { part, data } = file
             && let Some(file) = part.file()
         {
-            insert.execute(params![file.sha256, data])?;
+            put(connection, &file.sha256, data)?;
         }
     }
+    Ok(())
+}
+
+/// Stores a file, unless it is there.
+pub(crate) fn put(connection: &Connection, hash: &str, data: &[u8]) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO attachments (sha256, data) VALUES (?1, ?2)")?
+        .execute(params![hash, data])?;
     Ok(())
 }
 

@@ -85,6 +85,14 @@ impl ChatFields {
     }
 }
 
+/// A part of the list of chats. The default is all of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChatPage {
+    /// The id of the chat that the page follows in the list; `None` for the first page.
+    pub before: Option<String>,
+    pub limit: Option<u32>,
+}
+
 fn within(text: &str, field: &str, most: usize) -> Result<(), Error> {
     let chars = text.chars().count();
     if chars <= most {
@@ -97,13 +105,42 @@ fn within(text: &str, field: &str, most: usize) -> Result<(), Error> {
 }
 
 pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<ChatSummary>> {
+    list_page(connection, &ChatPage::default()).map(Option::unwrap_or_default)
+}
+
+/// `None` if there is no chat that the page could follow.
+pub(crate) fn list_page(
+    connection: &Connection,
+    page: &ChatPage,
+) -> rusqlite::Result<Option<Vec<ChatSummary>>> {
+    // A negative limit is none.
+    let limit = page.limit.map_or(-1, i64::from);
+    let order = "ORDER BY pinned DESC, updated_at DESC, rowid DESC";
+    let Some(before) = &page.before else {
+        let sql = format!("SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL {order} LIMIT ?1");
+        let mut select = connection.prepare_cached(&sql)?;
+        let chats = select.query_map([limit], summary)?;
+        return chats.collect::<rusqlite::Result<_>>().map(Some);
+    };
+    let place: Option<(bool, String, i64)> = connection
+        .prepare_cached("SELECT pinned, updated_at, rowid FROM chats WHERE id = ?1")?
+        .query_row([before], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((pinned, updated_at, row)) = place else {
+        return Ok(None);
+    };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL AND (pinned, updated_at, rowid) < (?2, ?3, ?4) {order} LIMIT ?1"
+    );
+    let mut select = connection.prepare_cached(&sql)?;
+    let chats = select.query_map(params![limit, pinned, updated_at, row], summary)?;
+    chats.collect::<rusqlite::Result<_>>().map(Some)
+}
+
+pub(crate) fn count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM chats WHERE deleted_at IS NULL
-             ORDER BY pinned DESC, updated_at DESC, rowid DESC"
-        ))?
-        .query_map([], summary)?
-        .collect()
+        .prepare_cached("SELECT count(*) FROM chats WHERE deleted_at IS NULL")?
+        .query_row([], |row| row.get(0))
 }
 
 pub(crate) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<ChatSummary>> {

@@ -1,8 +1,9 @@
 //! Chats that are made of others: forks, and those of a file.
 
-use crate::{NewMessage, Store, chats, messages, no_chat, title};
+use crate::{NewMessage, Store, attachments, chats, messages, no_chat, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
+use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
     chat::{
@@ -33,13 +34,18 @@ impl Store {
             .await
     }
 
-    /// Adds chats of a file, all or none. Those that are here already are counted and left as they are.
-    pub async fn import_chats(&self, chats: Vec<ImportedChat>) -> Result<Added, Error> {
+    /// Adds chats of a file, all or none. Those that are here already are counted and left as they are. `files`: the files of their
+    /// messages, by hash; a message is without those that are missing.
+    pub async fn import_chats(
+        &self,
+        chats: Vec<ImportedChat>,
+        files: HashMap<String, Vec<u8>>,
+    ) -> Result<Added, Error> {
         self.call(move |database| {
             database.write(|change| {
                 let mut added = Added::default();
                 for chat in chats {
-                    import(change, chat, &mut added)?;
+                    import(change, chat, &files, &mut added)?;
                 }
                 Ok(added)
             })
@@ -94,7 +100,12 @@ fn fork(
     Ok(Ok(chat))
 }
 
-fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rusqlite::Result<()> {
+fn import(
+    change: &Connection,
+    imported: ImportedChat,
+    files: &HashMap<String, Vec<u8>>,
+    added: &mut Added,
+) -> rusqlite::Result<()> {
     let ImportedChat {
         source,
         chat,
@@ -106,9 +117,13 @@ fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rus
         leaf,
         mut messages,
     } = chat;
-    // Files that are named and not contained.
+    // A file that is named and not contained.
+    let is_missing = |part: &Part| {
+        let file = part.file();
+        file.is_some_and(|file| !files.contains_key(&file.sha256))
+    };
     for message in &mut messages {
-        message.parts.retain(|part| part.file().is_none());
+        message.parts.retain(|part| !is_missing(part));
     }
     if !source.is_empty() && chats::is_known(change, &source)? {
         added.known += 1;
@@ -134,6 +149,7 @@ fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rus
             title::of_message(&NewMessage {
                 role: message.role,
                 content: message.text(),
+                parts: Vec::new(),
                 answer: AnswerFacts::default(),
             })
         });
@@ -141,6 +157,12 @@ fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rus
     }
     let source = (!source.is_empty()).then_some(source.as_str());
     chats::insert(change, &chat, source)?;
+    let parts = messages.iter().flat_map(|message| &message.parts);
+    for hash in parts.filter_map(|part| Some(&part.file()?.sha256)) {
+        if let Some(data) = files.get(hash) {
+            attachments::put(change, hash, data)?;
+        }
+    }
     let count = messages.len() as u64;
     let last = messages.last().map(|message| message.id);
     let ids = messages::copy(change, &chat.id, messages)?;
@@ -154,13 +176,7 @@ fn import(change: &Connection, imported: ImportedChat, added: &mut Added) -> rus
 
 /// The bytes of a message, nearly as the table counts them.
 fn size(message: &ChatMessage) -> usize {
-    let parts = message.parts.iter().map(|part| match part {
-        Part::Text { text } | Part::Reasoning { text } | Part::ToolResult { text, .. } => {
-            text.len()
-        }
-        Part::ToolCall { arguments, .. } => arguments.len(),
-        Part::Image { .. } | Part::Audio { .. } | Part::File { .. } | Part::Sources { .. } => 0,
-    });
+    let parts = message.parts.iter().map(messages::text_size);
     parts.sum::<usize>() + AROUND_A_MESSAGE
 }
 

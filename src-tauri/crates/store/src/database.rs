@@ -35,6 +35,10 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("chat_search.sql")),
     M::up(include_str!("chat_contents.sql")),
     M::up(include_str!("minute_models.sql")),
+    M::up(concat!(
+        include_str!("answer_times.sql"),
+        include_str!("message_characters.sql")
+    )),
 ];
 
 /// A backup program may hold the file for a moment.

@@ -3,6 +3,7 @@
 
 mod answer_pieces;
 mod attachments;
+mod characters;
 mod chats;
 mod copies;
 mod database;
@@ -23,7 +24,7 @@ mod turns;
 mod word;
 
 pub use attachments::NewAttachment;
-pub use chats::{ChatFields, RESTORABLE};
+pub use chats::{ChatFields, ChatPage, RESTORABLE};
 pub use copies::Added as AddedChats;
 pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use messages::NewMessage;
@@ -68,6 +69,8 @@ impl Store {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
         let erased = database.write(|change| {
+            // Before messages change: what it adds goes with the text that it was added for.
+            characters::index_earlier(change)?;
             messages::end_unfinished(change)?;
             chats::erase(change)
         })?;
@@ -82,6 +85,24 @@ impl Store {
     /// Returns all chats, the pinned ones first, then the last changed first.
     pub async fn list_chats(&self) -> Result<Vec<ChatSummary>, Error> {
         self.call(|database| database.read(chats::list)).await
+    }
+
+    /// Returns a page of the list of chats, and how many chats there are.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] if the chat that the page follows was erased.
+    pub async fn list_page(&self, page: ChatPage) -> Result<(Vec<ChatSummary>, u64), Error> {
+        self.call(move |database| {
+            let (chats, total) = database.read(|connection| {
+                Ok((
+                    chats::list_page(connection, &page)?,
+                    chats::count(connection)?,
+                ))
+            })?;
+            let chats = chats.ok_or_else(|| no_chat(page.before.as_deref().unwrap_or_default()));
+            Ok((chats?, total))
+        })
+        .await
     }
 
     /// Creates an untitled chat (title `""`) for `auto`, unless the fields set others.
@@ -177,6 +198,7 @@ impl Store {
     /// Adds a message at the end of the shown branch. The first user message that has words titles an untitled chat: its first line,
     /// cut to 60 characters at a word's end.
     pub async fn add_message(&self, id: &str, message: NewMessage) -> Result<ChatSummary, Error> {
+        message.check()?;
         let id = id.to_owned();
         self.call(move |database| {
             database.write(|change| {

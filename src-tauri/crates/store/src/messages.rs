@@ -1,7 +1,7 @@
 //! The table of messages, each chat's a tree.
 
 use crate::{
-    answer_pieces,
+    answer_pieces, characters,
     json::{of_json, optional, to_json},
     word::Word,
 };
@@ -16,13 +16,16 @@ use tierbar_core::{
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.
 pub(crate) const CHAT_BYTES: u64 = 16 << 20;
 const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
-                       decode_tokens_per_second, time_to_first_token_ms, experts, context, left_out";
+                       decode_tokens_per_second, time_to_first_token_ms, experts, context, left_out, times";
 
 /// A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`.
 #[derive(Debug, Clone, PartialEq, Deserialize, utoipa::ToSchema)]
 pub struct NewMessage {
     pub role: Role,
     pub content: String,
+    /// What stands before the text: reasoning, calls of tools with their results, and sources. Files come with turns.
+    #[serde(default)]
+    pub parts: Vec<Part>,
     #[serde(flatten)]
     pub answer: AnswerFacts,
 }
@@ -38,7 +41,37 @@ impl NewMessage {
             ..
         } = &self.answer;
         let facts = [tier, model, why, instead_of];
-        self.content.len() + facts.into_iter().flatten().map(String::len).sum::<usize>()
+        let facts = facts.into_iter().flatten().map(String::len).sum::<usize>();
+        self.content.len() + facts + self.parts.iter().map(text_size).sum::<usize>()
+    }
+
+    /// # Errors
+    /// `BadRequest` for a file, whose bytes are not here.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.parts.iter().all(|part| part.file().is_none()) {
+            return Ok(());
+        }
+        let message = "a message that is added has no files";
+        Err(Error::new(Code::BadRequest, message).hint("send them with a turn"))
+    }
+}
+
+/// The bytes of a part's texts.
+pub(crate) fn text_size(part: &Part) -> usize {
+    match part {
+        Part::Text { text } | Part::Reasoning { text } | Part::ToolResult { text, .. } => {
+            text.len()
+        }
+        Part::ToolCall {
+            name, arguments, ..
+        } => name.len() + arguments.len(),
+        Part::Sources { sources } => {
+            let sizes = sources.iter();
+            sizes
+                .map(|source| source.title.len() + source.url.len())
+                .sum()
+        }
+        Part::Image { .. } | Part::Audio { .. } | Part::File { .. } => 0,
     }
 }
 
@@ -54,9 +87,11 @@ pub(crate) fn add(
     let NewMessage {
         role,
         content,
+        parts: before,
         answer,
     } = message;
     let mut parts = files;
+    parts.extend(before);
     parts.extend(text_parts(content));
     insert(connection, chat, parent, role, parts, answer, turn)
 }
@@ -100,8 +135,8 @@ fn insert(
     connection
         .prepare_cached(
             "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
-             decode_tokens_per_second, time_to_first_token_ms, turn, experts, context, left_out)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+             decode_tokens_per_second, time_to_first_token_ms, turn, experts, context, left_out, times)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute(params![
             chat,
@@ -119,6 +154,7 @@ fn insert(
             answer.experts.map(|reads| to_json(&reads)).transpose()?,
             answer.context.map(|used| to_json(&used)).transpose()?,
             answer.left_out.as_ref().map(to_json).transpose()?,
+            answer.times.map(|times| to_json(&times)).transpose()?,
         ])?;
     // SQLite's row ids begin at 1.
     let id = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
@@ -132,7 +168,7 @@ fn insert(
     })
 }
 
-/// Adds the words of a message to the index of the search. The database removes them with the message, and when its parts are written.
+/// Adds the words of a message to the indexes of the search. The database removes them with the message, and when its parts are written.
 fn index(connection: &Connection, id: u64, parts: &[Part]) -> rusqlite::Result<()> {
     let texts: Vec<&str> = parts
         .iter()
@@ -150,7 +186,7 @@ fn index(connection: &Connection, id: u64, parts: &[Part]) -> rusqlite::Result<(
     connection
         .prepare_cached("INSERT INTO message_words (rowid, text) VALUES (?1, ?2)")?
         .execute(params![id, text])?;
-    Ok(())
+    characters::index(connection, id, &text)
 }
 
 /// The bytes of a chat's messages: of their texts, and of what each takes in memory besides.
@@ -264,8 +300,8 @@ pub(crate) fn append(
 ) -> rusqlite::Result<()> {
     let found = connection
         .prepare_cached(
-            "UPDATE messages SET tier = ?2, model = ?3, why = ?4, instead_of = ?5, time_to_first_token_ms = ?6
-             WHERE id = ?1",
+            "UPDATE messages SET tier = ?2, model = ?3, why = ?4, instead_of = ?5, time_to_first_token_ms = ?6,
+             times = ?7 WHERE id = ?1",
         )?
         .execute(params![
             id,
@@ -274,6 +310,7 @@ pub(crate) fn append(
             answer.why,
             answer.instead_of,
             answer.time_to_first_token_ms,
+            answer.times.map(|times| to_json(&times)).transpose()?,
         ])?;
     if found > 0 {
         answer_pieces::append(connection, id, pieces)?;
@@ -303,7 +340,7 @@ pub(crate) fn write(
     let written = connection
         .prepare_cached(
             "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
-             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12
+             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, experts = ?10, context = ?11, left_out = ?12, times = ?13
              WHERE id = ?1",
         )?
         .execute(params![
@@ -319,6 +356,7 @@ pub(crate) fn write(
             answer.experts.map(|reads| to_json(&reads)).transpose()?,
             answer.context.map(|used| to_json(&used)).transpose()?,
             answer.left_out.as_ref().map(to_json).transpose()?,
+            answer.times.map(|times| to_json(&times)).transpose()?,
         ])?;
     if written > 0 {
         index(connection, id, parts)?;
@@ -414,6 +452,7 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             experts: optional(row, 11)?,
             context: optional(row, 12)?,
             left_out: optional(row, 13)?,
+            times: optional(row, 14)?,
         },
     })
 }
@@ -426,6 +465,7 @@ pub(crate) mod tests {
         NewMessage {
             role,
             content: content.to_owned(),
+            parts: Vec::new(),
             answer: AnswerFacts::default(),
         }
     }

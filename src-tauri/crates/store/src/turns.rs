@@ -264,6 +264,7 @@ fn open(
             let message = NewMessage {
                 role: Role::User,
                 content: text.clone(),
+                parts: Vec::new(),
                 answer: AnswerFacts::default(),
             };
             let named = files.iter().find_map(Part::file);
@@ -292,6 +293,7 @@ fn open(
     let draft = NewMessage {
         role: Role::Assistant,
         content: String::new(),
+        parts: Vec::new(),
         answer: AnswerFacts::default(),
     };
     let answer = messages::add(

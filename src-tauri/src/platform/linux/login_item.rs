@@ -1,29 +1,27 @@
-//! Starting at login through a desktop entry in `~/.config/autostart`.
+//! Starting at login through a desktop entry, as <https://specifications.freedesktop.org/autostart-spec/latest/> describes.
 
-use tauri::{AppHandle, plugin::TauriPlugin};
-use tauri_plugin_autostart::ManagerExt;
-
-pub(super) fn plugin() -> TauriPlugin<tauri::Wry> {
-    tauri_plugin_autostart::Builder::new()
-        .app_name("Tierbar")
-        .arg("--login")
-        .build()
-}
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+use tauri::AppHandle;
 
 /// # Errors
-/// The system's reason why it is unknown.
-pub(crate) fn is_on(app: &AppHandle) -> Result<bool, String> {
-    app.autolaunch()
-        .is_enabled()
-        .map_err(|error| error.to_string())
+/// There is no home folder.
+pub(crate) fn is_on(_: &AppHandle) -> Result<bool, String> {
+    Ok(entry()?.exists())
 }
 
 /// # Errors
 /// The system's reason.
-pub(crate) fn set(app: &AppHandle, on: bool) -> Result<(), String> {
-    let item = app.autolaunch();
-    let done = if on { item.enable() } else { item.disable() };
-    done.map_err(|error| error.to_string())
+pub(crate) fn set(_: &AppHandle, on: bool) -> Result<(), String> {
+    let entry = entry()?;
+    let done = if on {
+        env::current_exe().and_then(|program| add(&entry, &program))
+    } else {
+        remove(&entry)
+    };
+    done.map_err(|error| format!("{} cannot be changed: {error}", entry.display()))
 }
 
 /// Rewrites an enabled entry: it contains the app's path, and the app may have moved since.
@@ -32,4 +30,70 @@ pub(crate) fn set(app: &AppHandle, on: bool) -> Result<(), String> {
 /// The system's reason.
 pub(crate) fn renew(app: &AppHandle) -> Result<(), String> {
     if is_on(app)? { set(app, true) } else { Ok(()) }
+}
+
+fn entry() -> Result<PathBuf, String> {
+    let config = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config
+        .filter(|folder| folder.is_absolute())
+        .or_else(|| Some(env::home_dir()?.join(".config")));
+    let config = config.ok_or("this user has no home folder")?;
+    Ok(config.join("autostart/Tierbar.desktop"))
+}
+
+fn add(entry: &Path, program: &Path) -> io::Result<()> {
+    fs::create_dir_all(entry.parent().unwrap_or(Path::new("/")))?;
+    let program = argument(&program.to_string_lossy());
+    fs::write(
+        entry,
+        format!(
+            "[Desktop Entry]\nType=Application\nName=Tierbar\nExec={program} --login\nTerminal=false\n"
+        ),
+    )
+}
+
+fn remove(entry: &Path) -> io::Result<()> {
+    match fs::remove_file(entry) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Writes an argument of `Exec`: if need be in quotes, and escaped for these and for a string of a desktop entry
+/// (<https://specifications.freedesktop.org/desktop-entry-spec/latest/exec-variables.html>).
+fn argument(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+:@,=".contains(letter);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let mut quoted = "\"".to_owned();
+    for letter in text.chars() {
+        match letter {
+            '\\' => quoted.push_str(r"\\\\"),
+            '"' | '`' | '$' => {
+                quoted.push_str(r"\\");
+                quoted.push(letter);
+            }
+            '%' => quoted.push_str("%%"),
+            _ => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_survives_the_entry() {
+        for (path, written) in [
+            ("/usr/bin/tierbar-app", "/usr/bin/tierbar-app"),
+            ("/opt/My Apps/50% off", r#""/opt/My Apps/50%% off""#),
+            (r#"/a"$b\c"#, r#""/a\\"\\$b\\\\c""#),
+        ] {
+            assert_eq!(argument(path), written, "{path}");
+        }
+    }
 }

@@ -7,19 +7,49 @@ use tauri::{
 
 const CLOSE_ALL: &str = "close-all-windows";
 
+words! {
+    /// A text of this menu.
+    MenuWord {
+        About: "About Tierbar", "Über Tierbar", "À propos de Tierbar";
+        Hide: "Hide Tierbar", "Tierbar ausblenden", "Masquer Tierbar";
+        HideOthers: "Hide Others", "Andere ausblenden", "Masquer les autres";
+        ShowAll: "Show All", "Alle einblenden", "Tout afficher";
+        CloseAll: "Close All Windows", "Alle Fenster schließen", "Fermer toutes les fenêtres";
+        Edit: "Edit", "Bearbeiten", "Édition";
+        Undo: "Undo", "Widerrufen", "Annuler";
+        Redo: "Redo", "Wiederholen", "Rétablir";
+        Cut: "Cut", "Ausschneiden", "Couper";
+        Copy: "Copy", "Kopieren", "Copier";
+        Paste: "Paste", "Einsetzen", "Coller";
+        SelectAll: "Select All", "Alles auswählen", "Tout sélectionner";
+        Window: "Window", "Fenster", "Fenêtre";
+        Minimize: "Minimize", "Im Dock ablegen", "Placer dans le Dock";
+        Zoom: "Zoom", "Zoomen", "Réduire/agrandir";
+        FullScreen: "Enter Full Screen", "Vollbild", "Plein écran";
+        Close: "Close Window", "Fenster schließen", "Fermer la fenêtre";
+    }
+}
+
 pub(super) fn build(app: &AppHandle) -> tauri::Result<Menu<Wry>> {
     let separator = || PredefinedMenuItem::separator(app);
-    let close_all = MenuItem::with_id(app, CLOSE_ALL, "Close All Windows", true, Some("Cmd+Q"))?;
+    let close_all = MenuItem::with_id(
+        app,
+        CLOSE_ALL,
+        MenuWord::CloseAll.text(),
+        true,
+        Some("Cmd+Q"),
+    )?;
+    let named = |word: MenuWord| Some(word.text());
     let tierbar = Submenu::with_items(
         app,
         "Tierbar",
         true,
         &[
-            &PredefinedMenuItem::about(app, None, None)?,
+            &PredefinedMenuItem::about(app, named(MenuWord::About), None)?,
             &separator()?,
-            &PredefinedMenuItem::hide(app, None)?,
-            &PredefinedMenuItem::hide_others(app, None)?,
-            &PredefinedMenuItem::show_all(app, None)?,
+            &PredefinedMenuItem::hide(app, named(MenuWord::Hide))?,
+            &PredefinedMenuItem::hide_others(app, named(MenuWord::HideOthers))?,
+            &PredefinedMenuItem::show_all(app, named(MenuWord::ShowAll))?,
             &separator()?,
             &close_all,
         ],
@@ -27,28 +57,28 @@ pub(super) fn build(app: &AppHandle) -> tauri::Result<Menu<Wry>> {
     // A web view copies and pastes only by the items of this menu.
     let edit = Submenu::with_items(
         app,
-        "Edit",
+        MenuWord::Edit.text(),
         true,
         &[
-            &PredefinedMenuItem::undo(app, None)?,
-            &PredefinedMenuItem::redo(app, None)?,
+            &PredefinedMenuItem::undo(app, named(MenuWord::Undo))?,
+            &PredefinedMenuItem::redo(app, named(MenuWord::Redo))?,
             &separator()?,
-            &PredefinedMenuItem::cut(app, None)?,
-            &PredefinedMenuItem::copy(app, None)?,
-            &PredefinedMenuItem::paste(app, None)?,
-            &PredefinedMenuItem::select_all(app, None)?,
+            &PredefinedMenuItem::cut(app, named(MenuWord::Cut))?,
+            &PredefinedMenuItem::copy(app, named(MenuWord::Copy))?,
+            &PredefinedMenuItem::paste(app, named(MenuWord::Paste))?,
+            &PredefinedMenuItem::select_all(app, named(MenuWord::SelectAll))?,
         ],
     )?;
     let window = Submenu::with_items(
         app,
-        "Window",
+        MenuWord::Window.text(),
         true,
         &[
-            &PredefinedMenuItem::minimize(app, None)?,
-            &PredefinedMenuItem::maximize(app, None)?,
-            &PredefinedMenuItem::fullscreen(app, None)?,
+            &PredefinedMenuItem::minimize(app, named(MenuWord::Minimize))?,
+            &PredefinedMenuItem::maximize(app, named(MenuWord::Zoom))?,
+            &PredefinedMenuItem::fullscreen(app, named(MenuWord::FullScreen))?,
             &separator()?,
-            &PredefinedMenuItem::close_window(app, None)?,
+            &PredefinedMenuItem::close_window(app, named(MenuWord::Close))?,
         ],
     )?;
     Menu::with_items(app, &[&tierbar, &edit, &window])
@@ -62,6 +92,18 @@ pub(super) fn clicked(app: &AppHandle, event: MenuEvent) {
     for window in app.webview_windows().values() {
         if let Err(error) = window.close() {
             tracing::warn!(%error, window = window.label(), "the window could not be closed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MenuWord;
+
+    #[test]
+    fn each_text_is_there_in_each_language() {
+        for word in MenuWord::all() {
+            assert!(word.texts().iter().all(|text| !text.is_empty()), "{word:?}");
         }
     }
 }

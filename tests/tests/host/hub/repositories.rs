@@ -57,6 +57,19 @@ async fn a_listing_spans_pages_with_size_hash_and_commit() {
 }
 
 #[tokio::test]
+async fn a_readme_comes_without_its_metadata() {
+    let stand = Stand::new().await;
+    let found = stand.client().readme(&repository(PUBLIC)).await.unwrap();
+    assert_eq!(found.text, "# Models for tests");
+    assert_eq!(found.url, format!("{}/{PUBLIC}", stand.hub.url()));
+    let missing = stand.client().readme(&repository("nobody/nothing")).await;
+    assert_eq!(
+        missing.unwrap_err().code,
+        tierbar_core::Code::RepositoryUnknown
+    );
+}
+
+#[tokio::test]
 async fn parts_are_one_model_and_other_files_are_skipped() {
     let parts = |prefix: &str, present: &[u16], count: u16| -> Vec<File> {
         let name = |number: &u16| format!("{prefix}-{number:05}-of-{count:05}.gguf");

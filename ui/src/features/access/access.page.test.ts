@@ -15,7 +15,8 @@ let keys: ApiKey[];
 let refuse: string | null;
 
 function answer({ method, path, body }: Sent): Response | null {
-  if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
+  if (path === '/tierbar/v1/models')
+    return Response.json({ models_dir: '/data/models', disks: [], models: [] });
   if (path === '/tierbar/v1/config') {
     if (method === 'PATCH') {
       const { server, ...rest } = body;

@@ -1,3 +1,4 @@
+import { count } from '../../lib/format';
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type { ApiKey, KeyRequest, NewKey } from '../../platform/openapi';
 
@@ -58,9 +59,8 @@ export class ApiKeys {
 /** The limits of a key in a few words, such as `60 requests per minute`. */
 export function describeLimits({ at_once, requests_per_minute, tokens_per_day }: ApiKey): string {
   const parts: string[] = [];
-  if (requests_per_minute != null)
-    parts.push(`${requests_per_minute.toLocaleString('en')} requests per minute`);
+  if (requests_per_minute != null) parts.push(`${count(requests_per_minute)} requests per minute`);
   if (at_once != null) parts.push(`${at_once} at once`);
-  if (tokens_per_day != null) parts.push(`${tokens_per_day.toLocaleString('en')} tokens per day`);
+  if (tokens_per_day != null) parts.push(`${count(tokens_per_day)} tokens per day`);
   return parts.length === 0 ? 'No limits' : parts.join(' · ');
 }

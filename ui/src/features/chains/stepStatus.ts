@@ -1,4 +1,4 @@
-import { span } from '../../lib/format';
+import { span, windowUnits } from '../../lib/format';
 import type { Gate, StepStatus, TierStatus } from '../../platform/openapi';
 import { stateLabel } from '../tiers/tiers';
 import { QUEUE } from './steps';
@@ -22,12 +22,15 @@ export function describeStep(
   if (step.step === QUEUE)
     return {
       tone: 'quiet',
-      text: `Queues requests that no other step answers${waiting > 0 ? `; ${waiting} waiting` : ''}`,
+      text:
+        waiting > 0
+          ? `Queues requests that no other step answers; ${waiting} waiting`
+          : 'Queues requests that no other step answers',
     };
   if (tier === undefined) return { tone: 'danger', text: 'Removed' };
   if (tier.model === null) return { tone: 'danger', text: 'No model' };
   if (tier.state === 'failed')
-    return { tone: 'danger', text: tier.reason ? `Failed: ${tier.reason}` : 'Failed' };
+    return { tone: 'danger', text: tier.reason ? `Failed: ${windowUnits(tier.reason)}` : 'Failed' };
   if (tier.state === 'stopped') return { tone: 'quiet', text: 'Loads on request' };
   return { tone: tier.state === 'stopping' ? 'quiet' : 'ok', text: stateLabel(tier) };
 }

@@ -5,5 +5,6 @@ export const QUEUE = 'queue';
 
 /** Lists the steps in order, such as `cloud, then fast, then the queue`. */
 export function formatSteps({ steps }: ChainStatus): string {
-  return steps.map(({ step }) => (step === QUEUE ? 'the queue' : step)).join(', then ');
+  const names = steps.map(({ step }) => (step === QUEUE ? 'the queue' : step));
+  return names.slice(1).reduce((before, name) => `${before}, then ${name}`, names[0] ?? '');
 }

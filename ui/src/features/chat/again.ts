@@ -1,6 +1,6 @@
 import type { Action } from '../../lib/Menu.svelte';
 import type { ChainStatus, TierStatus } from '../../platform/openapi';
-import { AUTO } from '../tiers/tiers';
+import { AUTO, displayName } from '../tiers/tiers';
 import type { Message } from './turns';
 
 /** The ways to another answer: what answers this chat, then each other tier and chain, for that answer alone. */
@@ -18,7 +18,7 @@ export function otherAnswers(
   return [
     { label: 'Again', testid: 'regenerate-again', run: () => answer(model) },
     ...others.map((name) => ({
-      label: `With ${name}`,
+      label: `With ${displayName(name)}`,
       testid: `regenerate-${name}`,
       run: () => answer(name),
     })),

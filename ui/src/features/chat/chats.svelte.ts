@@ -1,9 +1,12 @@
 import { ApiError, asApiError, ConnectionError } from '../../lib/http';
 import type { ChatImport, ChatSummary } from '../../platform/openapi';
 import { Conversation, type Surroundings } from './conversation.svelte';
+import { patternsOfSearch } from './words';
 
 /** How long a deletion can be undone here. The host allows it for longer. */
 const UNDO_MS = 10_000;
+/** So many chats are read at a time. */
+const PAGE = 200;
 /** So long after the last key a search begins. */
 const TYPING_MS = 150;
 
@@ -16,8 +19,12 @@ export interface Done {
 
 /** Owns the chat history and the conversations that are open on this page. */
 export class Chats {
-  /** Pinned ones first, then newest first. */
+  /** Those that have been read: pinned ones first, then newest first. */
   list = $state.raw<ChatSummary[]>([]);
+  /** How many chats there are. */
+  total = $state(0);
+  /** Whether there are older ones to read. */
+  hasMore = $state(false);
   /** The words that are searched; without any, all chats are shown. */
   words = $state('');
   /** What the last search has found. */
@@ -38,6 +45,9 @@ export class Chats {
   /** The chats may have changed since their last read began. */
   #stale = false;
   #reading: Promise<void> | null = null;
+  /** The chat that the next page follows: up to it, the list has no gaps. */
+  #end: string | null = null;
+  #paging = false;
   #typing: ReturnType<typeof setTimeout> | undefined;
   #doneTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -64,8 +74,9 @@ export class Chats {
 
   async #read(): Promise<void> {
     try {
-      const { chats } = await this.#around.api.get('/tierbar/v1/chats');
-      this.list = chats;
+      const query = { limit: PAGE };
+      const { chats, total } = await this.#around.api.get('/tierbar/v1/chats', { query });
+      this.#takeFirst(chats, total);
       this.problem = null;
       if (this.words.trim() !== '') void this.#search();
       const { current } = this;
@@ -79,6 +90,62 @@ export class Chats {
       // A banner says that the connection is lost.
       this.problem = cause instanceof ConnectionError ? null : asApiError(cause);
     }
+  }
+
+  /** Takes the first page of the list, and keeps what was read below it, unless that may have changed. */
+  #takeFirst(page: ChatSummary[], total: number): void {
+    const ids = new Set(page.map(({ id }) => id));
+    const last = page.at(-1);
+    const at = this.list.findIndex(({ id }) => id === last?.id);
+    const below = at < 0 ? [] : this.list.slice(at + 1).filter(({ id }) => !ids.has(id));
+    const hasAll = page.length < PAGE;
+    const isWhole = !this.hasMore && this.#end !== null;
+    if (
+      hasAll ||
+      last === undefined ||
+      below.length === 0 ||
+      (isWhole && page.length + below.length !== total)
+    ) {
+      this.list = page;
+      this.hasMore = !hasAll;
+      this.#end = last?.id ?? null;
+    } else this.list = [...page, ...below];
+    this.total = total;
+  }
+
+  /** Reads the next page of the list. */
+  async more(): Promise<void> {
+    const before = this.#end;
+    if (!this.hasMore || this.#paging || before === null) return;
+    this.#paging = true;
+    try {
+      const query = { limit: PAGE, before };
+      const { chats, total } = await this.#around.api.get('/tierbar/v1/chats', { query });
+      // A first page that was read meanwhile begins anew.
+      if (this.#end !== before) return;
+      const ids = new Set(chats.map(({ id }) => id));
+      this.list = inOrder([...this.list.filter(({ id }) => !ids.has(id)), ...chats]);
+      this.total = total;
+      this.hasMore = chats.length === PAGE;
+      this.#end = chats.at(-1)?.id ?? before;
+    } catch (cause) {
+      // The chat was erased meanwhile.
+      if (asApiError(cause).status === 404) {
+        this.#end = null;
+        void this.refresh();
+      } else if (!(cause instanceof ConnectionError)) this.problem = asApiError(cause);
+    } finally {
+      this.#paging = false;
+    }
+  }
+
+  /** Opens a chat at the message in which a search has found its words. */
+  async openFound(id: string): Promise<void> {
+    const message = this.found?.find((chat) => chat.id === id)?.found?.message ?? null;
+    const patterns = patternsOfSearch(this.words);
+    await this.open(id);
+    const { current } = this;
+    if (message !== null && current.id === id) current.reveal(message, patterns);
   }
 
   startNew(): void {
@@ -117,6 +184,12 @@ export class Chats {
     return here || this.list.some((chat) => chat.id === id && chat.turn !== null);
   }
 
+  /** Whether something is typed, or an answer streams, that a reload of the page would take away. */
+  get unsaved(): boolean {
+    const open = [this.#blank, ...this.#open.values()];
+    return open.some(({ draft, files, busy }) => draft !== '' || files.length > 0 || busy);
+  }
+
   async rename(id: string, title: string): Promise<void> {
     await this.#try(async () => {
       const { api } = this.#around;
@@ -141,6 +214,8 @@ export class Chats {
       this.#open.get(id)?.leave();
       const others = (chats: ChatSummary[]) => chats.filter((chat) => chat.id !== id);
       this.list = others(this.list);
+      this.total = Math.max(this.total - 1, this.list.length);
+      if (this.#end === id) this.#end = this.list.at(-1)?.id ?? null;
       if (this.found) this.found = others(this.found);
       this.#open.delete(id);
       if (this.current.id === id) this.startNew();
@@ -237,6 +312,16 @@ export class Chats {
     else this.#typing = setTimeout(() => void this.#search(), TYPING_MS);
   }
 
+  /** The chats that have these words, for another list than this one; none if the host does not answer. */
+  async find(words: string): Promise<ChatSummary[]> {
+    try {
+      const { chats } = await this.#around.api.get('/tierbar/v1/chats', { query: { search: words } });
+      return chats;
+    } catch {
+      return [];
+    }
+  }
+
   async #search(): Promise<void> {
     const { words } = this;
     try {
@@ -264,10 +349,12 @@ export class Chats {
 
   #upsert(summary: ChatSummary): void {
     const others = this.list.filter((chat) => chat.id !== summary.id);
-    const rank = ({ pinned }: ChatSummary) => Number(pinned);
-    this.list = [summary, ...others].sort(
-      (a, b) => rank(b) - rank(a) || Date.parse(b.updated_at) - Date.parse(a.updated_at),
-    );
+    if (others.length === this.list.length) this.total = Math.max(this.total, others.length + 1);
+    const before = this.list.find((chat) => chat.id === summary.id);
+    const stays = before?.updated_at === summary.updated_at && before.pinned === summary.pinned;
+    this.list = stays
+      ? this.list.map((chat) => (chat === before ? summary : chat))
+      : inOrder([summary, ...others]);
     const { found } = this;
     if (found)
       this.found = found.map((chat) => (chat.id === summary.id ? { ...summary, found: chat.found } : chat));
@@ -281,6 +368,13 @@ export class Chats {
       this.problem = asApiError(cause);
     }
   }
+}
+
+function inOrder(chats: ChatSummary[]): ChatSummary[] {
+  const rank = ({ pinned }: ChatSummary) => Number(pinned);
+  // Times are written so that they sort as text.
+  const later = (a: string, b: string) => (a < b ? 1 : a > b ? -1 : 0);
+  return chats.sort((a, b) => rank(b) - rank(a) || later(a.updated_at, b.updated_at));
 }
 
 function add(sum: ChatImport, more: ChatImport): void {

@@ -7,7 +7,7 @@ let network: Network;
 let chats: Chats;
 beforeEach(() => {
   network = new Network();
-  chats = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+  chats = new Chats({ api: new Api(async () => ({ url: '' })) });
 });
 
 async function talk(text: string, answer: string): Promise<void> {
@@ -52,7 +52,7 @@ describe('the chat history', () => {
 
   it('reads a chat of an earlier day from the host', async () => {
     await talk('First', '1');
-    const later = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const later = new Chats({ api: new Api(async () => ({ url: '' })) });
     await later.open('c1');
     expect(later.current.messages.map((message) => message.content)).toEqual(['First', '1']);
   });
@@ -124,7 +124,7 @@ describe('the chat history', () => {
   });
 
   it('follows what another window does after an error', async () => {
-    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const other = new Chats({ api: new Api(async () => ({ url: '' })) });
     const failing = chats.current.send('First');
     await until(() => network.turns.length === 1);
     network.turns[0]?.fail('unreachable', 'no step of nightly could answer');
@@ -144,7 +144,7 @@ describe('the chat history', () => {
 
   it('joins the turn that refused its question, which is a draft again', async () => {
     await talk('First', '1');
-    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const other = new Chats({ api: new Api(async () => ({ url: '' })) });
     await other.open('c1');
     const done = other.current.send('Second');
     await until(() => network.turns.length === 2);
@@ -163,7 +163,7 @@ describe('the chat history', () => {
 
   it('does not replace a new turn with what was read before it', async () => {
     await talk('First', '1');
-    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const other = new Chats({ api: new Api(async () => ({ url: '' })) });
     await other.open('c1');
     await talk('Second', '2');
     let answer = () => {};
@@ -188,7 +188,7 @@ describe('the chat history', () => {
 
   it('opens a chat again that could not be read the first time', async () => {
     await talk('First', '1');
-    const later = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const later = new Chats({ api: new Api(async () => ({ url: '' })) });
     network.override = () => refusal(500, 'internal', 'Broken');
     await later.open('c1');
     expect(later.current.problem?.code).toBe('internal');
@@ -200,7 +200,7 @@ describe('the chat history', () => {
 
   it('joins the turn that another window has begun', async () => {
     await talk('First', '1');
-    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const other = new Chats({ api: new Api(async () => ({ url: '' })) });
     await other.open('c1');
     const done = chats.current.send('Second');
     await until(() => network.turns.length === 2);
@@ -216,7 +216,7 @@ describe('the chat history', () => {
 
   it('shows what another window has added', async () => {
     await talk('First', '1');
-    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const other = new Chats({ api: new Api(async () => ({ url: '' })) });
     await other.open('c1');
     await talk('Second', '2');
     if (network.chats[0]) network.chats[0].updated_at = '2026-01-02T00:00:00Z';
@@ -226,7 +226,7 @@ describe('the chat history', () => {
 
   it('shows what was added while another chat was shown', async () => {
     await talk('First', '1');
-    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    const other = new Chats({ api: new Api(async () => ({ url: '' })) });
     await other.open('c1');
     other.startNew();
     await talk('Second', '2');
@@ -239,7 +239,7 @@ describe('the chat history', () => {
   it('reads the chats once more after a change during a read', async () => {
     const first = chats.refresh();
     await Promise.all([first, chats.refresh(), chats.refresh()]);
-    expect(network.sent('GET', '/tierbar/v1/chats')).toHaveLength(2);
+    expect(network.sent('GET', '/tierbar/v1/chats?limit=200')).toHaveLength(2);
   });
 
   it('restores a deleted chat, and shows it if it was shown', async () => {

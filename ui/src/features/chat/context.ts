@@ -1,4 +1,4 @@
-import { count } from '../../lib/format';
+import { count, plural } from '../../lib/format';
 import type { ContextUse, LeftOut, WhenFull } from '../../platform/openapi';
 
 /** From which parts of the context, in percent, the meter is shown, and warns. */
@@ -26,7 +26,7 @@ export function describeUse(used: ContextUse | null): { text: string; warning: b
 
 /** One sentence on what an answer's prompt was without. */
 export function describeLeftOut({ messages, summary }: LeftOut): string {
-  const oldest = messages === 1 ? 'oldest message' : `oldest ${count(messages)} messages`;
-  if (summary === null) return `Answered without the ${oldest}.`;
-  return `The ${oldest} ${messages === 1 ? 'was' : 'were'} summarized.`;
+  return summary === null
+    ? plural(messages, ['Answered without the oldest message.', 'Answered without the oldest # messages.'])
+    : plural(messages, ['The oldest message was summarized.', 'The oldest # messages were summarized.']);
 }

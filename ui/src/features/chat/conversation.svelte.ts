@@ -17,7 +17,10 @@ import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
 import { beginsThinking, splitThinking } from './thinking';
-import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
+import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
+
+/** An answer that is being written is painted at most this often: each paint costs, and more words at once read as smoothly. */
+const PAINT_MS = 30;
 
 /** The answer that is being written. */
 export interface LiveAnswer {
@@ -66,13 +69,17 @@ export interface LiveThinking {
   isOpen: boolean;
 }
 
+/** A message to show, and what to mark in it. */
+export interface Revealed {
+  message: number;
+  patterns: RegExp[];
+}
+
 /** What a conversation needs from the page around it. */
 export interface Surroundings {
   api: Api;
   /** The chat was made or changed on the host. */
   onSummary(summary: ChatSummary): void;
-  /** Milliseconds in which the tier was seen to load between two times of `performance.now()`. */
-  loadWithin(tier: string | null, since: number, until: number): number | null;
 }
 
 /** A view of one chat: its messages and the turn that the host runs. Any number of pages may show the same chat. */
@@ -101,6 +108,8 @@ export class Conversation {
   problem = $state.raw<ApiError | null>(null);
   /** The messages are being fetched. */
   opening = $state(false);
+  /** What a search has found. */
+  revealed = $state.raw<Revealed | null>(null);
   turns = $derived(turnsOf(this.messages, this.leaf));
   /** How much of its context the last answer has used. */
   context = $derived(this.turns.findLast(({ shown }) => shown?.context)?.shown?.context ?? null);
@@ -174,6 +183,16 @@ export class Conversation {
 
   #isNews({ turn, updated_at }: ChatSummary): boolean {
     return turn !== null || updated_at !== this.#summary?.updated_at;
+  }
+
+  /** Shows a message, with its branch. */
+  reveal(message: number, patterns: RegExp[]): void {
+    if (!this.messages.some(({ id }) => id === message)) return;
+    const isShown = branchOf(this.messages, this.leaf).some(({ id }) => id === message);
+    if (!isShown && this.busy) return;
+    // Only here: what is shown elsewhere does not change because something was found.
+    if (!isShown) this.leaf = lastBelow(this.messages, message);
+    this.revealed = { message, patterns };
   }
 
   async choose(model: string): Promise<void> {
@@ -319,6 +338,7 @@ export class Conversation {
     this.#stopped = false;
     this.busy = true;
     this.problem = null;
+    this.revealed = null;
     this.live = {
       text: continued?.content ?? '',
       reasoning: continued?.reasoning ?? '',
@@ -383,6 +403,7 @@ export class Conversation {
     this.#takeSettings(chat);
     const { leaf, messages, ...summary } = chat;
     this.#summary = summary;
+    this.#around.onSummary(summary);
     const { turn } = summary;
     // The message that a running turn writes is shown as it comes.
     const written =
@@ -391,14 +412,7 @@ export class Conversation {
         : (messages.find(({ id, finish }) => id === leaf && finish === null) ??
           messages.findLast(({ role, finish }) => role === 'assistant' && finish === null));
     this.leaf = written ? written.parent : leaf;
-    const seen = new Map(this.messages.map((message) => [message.id, message]));
-    this.messages = messages
-      .filter((message) => message !== written)
-      .map((message) => {
-        // What only this page has measured.
-        const { loadMs = null, thoughtMs = null } = seen.get(message.id) ?? {};
-        return { ...shownMessage(message), loadMs, thoughtMs };
-      });
+    this.messages = messages.filter((message) => message !== written).map(shownMessage);
     if (turn !== null) void this.#join(turn);
   }
 
@@ -461,23 +475,26 @@ export class Conversation {
     this.#turn = turn;
     // Its events begin with what an answer that is continued has already.
     let live = { ...(this.live as LiveAnswer), text: '', reasoning: '' };
-    let first: number | null = null;
-    // One paint per frame, however fast the words come.
+    // However fast the words come.
     let frame = 0;
-    const show = () => {
+    let shown = Number.NEGATIVE_INFINITY;
+    const show = (now: number) => {
+      if (now - shown < PAINT_MS) {
+        frame = requestAnimationFrame(show);
+        return;
+      }
+      shown = now;
       frame = 0;
       if (this.live !== null) this.live = { ...live };
     };
     try {
       const path = { id: this.id ?? '', turn };
       for await (const event of followTurn(this.#around.api, path, this.#leave.signal)) {
-        const now = performance.now();
-        if (event.type === 'text' && event.tokens > 0 && first === null) first = now;
         if (event.type === 'finished' || event.type === 'failed') {
-          this.#conclude(event, sent, first ?? now, live.thinking?.ms ?? null);
+          this.#conclude(event);
           return;
         }
-        live = advance(live, event, sent, now);
+        live = advance(live, event, sent, performance.now());
         if (frame === 0) frame = requestAnimationFrame(show);
       }
     } catch (cause) {
@@ -489,7 +506,7 @@ export class Conversation {
     }
   }
 
-  #conclude(event: Ending, sent: number | null, first: number, thoughtMs: number | null): void {
+  #conclude(event: Ending): void {
     const answer = event.type === 'finished' ? event.message : event.answer;
     if (event.type === 'failed') {
       const { code, message, hint, tier, retry_after_seconds: seconds } = event;
@@ -497,10 +514,8 @@ export class Conversation {
     }
     // Stopped before its first word, an answer is not stored.
     if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;
-    const { tier } = answer;
-    const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
     const shown = shownMessage(answer);
-    const stored = { ...shown, parent: shown.parent ?? this.leaf, loadMs, thoughtMs };
+    const stored = { ...shown, parent: shown.parent ?? this.leaf };
     const at = this.messages.findIndex(({ id }) => id === shown.id);
     this.messages = at < 0 ? [...this.messages, stored] : this.messages.with(at, stored);
     this.leaf = answer.id;

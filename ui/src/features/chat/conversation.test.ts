@@ -6,15 +6,12 @@ import type { Message } from './turns';
 
 let network: Network;
 let chat: Conversation;
-let loadMs: number | null;
 
 beforeEach(() => {
   network = new Network();
-  loadMs = null;
   chat = new Conversation({
     api: new Api(async () => ({ url: '', token: 't0' })),
     onSummary: () => {},
-    loadWithin: () => loadMs,
   });
 });
 
@@ -89,17 +86,17 @@ describe('sending a message', () => {
     expect(frames.mock.calls.length).toBeLessThan(100);
   });
 
-  it('says that the tier is loading, and afterwards how much of the wait that was', async () => {
+  it('says that the tier is loading, and afterwards where the time went', async () => {
     const { stream, done } = await ask('Hello?');
     stream.loading();
     await until(() => chat.live?.loading);
-    loadMs = 1400;
     stream.words('Hi');
     await until(() => chat.live?.text === 'Hi');
     expect(chat.live?.loading).toBe(false);
+    stream.times = { load_ms: 1400, prefill_ms: 20, decode_ms: 300, thinking_ms: null };
     stream.finish('stop', 1);
     await done;
-    expect(chat.messages[1]?.loadMs).toBe(1400);
+    expect(chat.messages[1]?.times?.load_ms).toBe(1400);
   });
 
   it('does nothing for a message of blanks, nor while an answer is on its way', async () => {
@@ -302,7 +299,6 @@ describe('a page that leaves', () => {
     const next = new Conversation({
       api: new Api(async () => ({ url: '' })),
       onSummary: () => {},
-      loadWithin: () => null,
     });
     await next.open('c1');
     await until(() => next.live?.text === 'Once upon a time');

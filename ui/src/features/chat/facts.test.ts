@@ -9,7 +9,7 @@ const ANSWER: AnswerSource = {
   tokensPerSecond: 41.23,
   isEndpoint: false,
   firstTokenMs: 1700,
-  loadMs: 598,
+  times: { load_ms: 598, prefill_ms: 402, decode_ms: 4200, thinking_ms: null },
   context: null,
   experts: null,
 };
@@ -18,9 +18,19 @@ const tokens = (answer_tokens: number) => ({ answer_tokens, prompt_tokens: 10, c
 
 describe('the facts of an answer', () => {
   it('say what answered, how fast, and what it waited for', () => {
-    expect(texts({})).toEqual(['fast', 'smol', '41.2 tok/s', '1.7 s to first word (0.6 s loading)']);
-    expect(texts({ loadMs: null, firstTokenMs: 42 }).at(-1)).toBe('42 ms to first word');
-    expect(texts({ model: 'fast', firstTokenMs: null })).toEqual(['fast', '41.2 tok/s']);
+    const wait = '1.7 s to first word (0.6 s loading, 0.4 s reading)';
+    expect(texts({})).toEqual(['Fast', 'smol', '41.2 tok/s', wait]);
+    expect(factsOf(ANSWER)[2]?.title).toBe('Generated in 4.2 s');
+    const NONE = { load_ms: null, prefill_ms: null, decode_ms: null, thinking_ms: null };
+    for (const [times, end] of [
+      [{ ...NONE, load_ms: 598 }, ' (0.6 s loading)'],
+      [{ ...NONE, prefill_ms: 402 }, ' (0.4 s reading)'],
+      [{ ...NONE, load_ms: 3, prefill_ms: 20 }, ''],
+      [null, ''],
+    ] as const)
+      expect(texts({ times }).at(-1)).toBe(`1.7 s to first word${end}`);
+    expect(texts({ times: null, firstTokenMs: 42 }).at(-1)).toBe('42 ms to first word');
+    expect(texts({ model: 'fast', firstTokenMs: null })).toEqual(['Fast', '41.2 tok/s']);
   });
 
   it('have a rate only where one was measured', () => {
@@ -30,13 +40,15 @@ describe('the facts of an answer', () => {
     expect(rated({ context: tokens(2), tokensPerSecond: 90_719 })).toBe(false);
     // Nine more tokens at 41 a second take less than a quarter of one.
     expect(rated({ context: tokens(10) })).toBe(false);
-    expect(rated({ isEndpoint: true })).toBe(false);
+    // An endpoint's server may have measured it.
+    expect(rated({ isEndpoint: true })).toBe(true);
+    expect(rated({ isEndpoint: true, times: null })).toBe(false);
     expect(rated({ tokensPerSecond: null })).toBe(false);
   });
 
   it('mark an answer of another tier than the chosen one', () => {
     expect(factsOf({ ...ANSWER, insteadOf: 'heavy', why: 'heavy: over_budget' })[0]).toEqual({
-      text: 'fast, instead of heavy',
+      text: 'Fast, instead of Deep',
       title: 'heavy: over_budget',
       isReplacement: true,
     });

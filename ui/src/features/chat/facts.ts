@@ -1,5 +1,6 @@
-import { duration, speed } from '../../lib/format';
-import type { ContextUse, ExpertReads } from '../../platform/openapi';
+import { decimal, duration, speed } from '../../lib/format';
+import type { AnswerTimes, ContextUse, ExpertReads } from '../../platform/openapi';
+import { displayName } from '../tiers/tiers';
 import { describeReads } from './reads';
 
 /** What is known of an answer. */
@@ -12,7 +13,7 @@ export interface AnswerSource {
   /** The time is the network's and the server's: its rate says nothing of this machine. */
   isEndpoint: boolean;
   firstTokenMs: number | null;
-  loadMs: number | null;
+  times: AnswerTimes | null;
   context: ContextUse | null;
   experts: ExpertReads | null;
 }
@@ -25,29 +26,49 @@ export interface Fact {
   isReplacement?: boolean;
 }
 
+/** What takes less is not mentioned, in milliseconds. */
+const SHORTEST = 50;
+
 /** The line below an answer: what answered, how fast, and what it waited for. */
 export function factsOf(source: AnswerSource): Fact[] {
   const { tier, model, insteadOf, firstTokenMs, experts } = source;
   const facts: Fact[] = [];
   const title = source.why ?? undefined;
   if (tier) {
-    if (insteadOf) facts.push({ text: `${tier}, instead of ${insteadOf}`, title, isReplacement: true });
-    else facts.push({ text: tier, title });
+    const name = displayName(tier);
+    if (insteadOf)
+      facts.push({ text: `${name}, instead of ${displayName(insteadOf)}`, title, isReplacement: true });
+    else facts.push({ text: name, title });
   }
   if (model && model !== tier) facts.push({ text: model });
   const rate = measuredRate(source);
-  if (rate !== null) facts.push({ text: speed(rate) });
-  if (firstTokenMs !== null) {
-    const loading = source.loadMs === null ? '' : ` (${wait(source.loadMs)} loading)`;
-    facts.push({ text: `${wait(firstTokenMs)} to first word${loading}` });
-  }
+  if (rate !== null) facts.push({ text: speed(rate), title: generated(source.times) });
+  if (firstTokenMs !== null) facts.push({ text: firstWord(firstTokenMs, source.times) });
   if (experts) facts.push(...describeReads(experts).map((text) => ({ text })));
   return facts;
 }
 
+/** What the first word waited for, as far as it is worth a mention. */
+function firstWord(ms: number, times: AnswerTimes | null): string {
+  const { load_ms: load = null, prefill_ms: prefill = null } = times ?? {};
+  const loading = load !== null && load >= SHORTEST;
+  const reading = prefill !== null && prefill >= SHORTEST;
+  if (loading && reading)
+    return `${wait(ms)} to first word (${wait(load)} loading, ${wait(prefill)} reading)`;
+  if (loading) return `${wait(ms)} to first word (${wait(load)} loading)`;
+  if (reading) return `${wait(ms)} to first word (${wait(prefill)} reading)`;
+  return `${wait(ms)} to first word`;
+}
+
+function generated(times: AnswerTimes | null): string | undefined {
+  const ms = times?.decode_ms ?? null;
+  return ms === null ? undefined : `Generated in ${wait(ms)}`;
+}
+
 /** Tokens per second, where they mean something: not over less than two tokens or a quarter of a second. */
-function measuredRate({ tokensPerSecond, isEndpoint, context }: AnswerSource): number | null {
-  if (tokensPerSecond === null || isEndpoint) return null;
+function measuredRate({ tokensPerSecond, isEndpoint, times, context }: AnswerSource): number | null {
+  // With an answer's times comes a rate only if its server has measured it.
+  if (tokensPerSecond === null || (isEndpoint && times === null)) return null;
   if (context === null) return tokensPerSecond;
   const tokens = context.answer_tokens;
   return tokens < 2 || (tokens - 1) / tokensPerSecond < 0.25 ? null : tokensPerSecond;
@@ -55,5 +76,5 @@ function measuredRate({ tokensPerSecond, isEndpoint, context }: AnswerSource): n
 
 /** In seconds, from a tenth on. */
 function wait(ms: number): string {
-  return ms >= 99.5 && ms < 1000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms);
+  return ms >= 99.5 && ms < 1000 ? `${decimal(ms / 1000, 1)} s` : duration(ms);
 }

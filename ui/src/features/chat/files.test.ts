@@ -78,11 +78,11 @@ describe('files', () => {
 
   it('go only to a tier that takes them', () => {
     expect(whyNotSent([one('image')], 'fast', STATUS.tiers)).toBe(
-      'fast takes no images. Add Images and Sound to a model in Models.',
+      'Fast takes no images. Add Images and Sound to a model in Models.',
     );
     const tiers = [fast, seeing].filter((tier) => tier !== undefined);
     expect(whyNotSent([one('image')], 'fast', tiers)).toBe(
-      'fast takes no images. Choose primary, which takes them.',
+      'Fast takes no images. Choose Everyday, which takes them.',
     );
     expect(whyNotSent([one('image')], 'primary', tiers)).toBeNull();
     expect(whyNotSent([one('image')], 'auto', tiers)).toBeNull();

@@ -1,6 +1,6 @@
 import { count, fileSize } from '../../lib/format';
 import type { Modality, NewPart, Part, TierStatus } from '../../platform/openapi';
-import { AUTO } from '../tiers/tiers';
+import { AUTO, displayName } from '../tiers/tiers';
 
 /** A file of a question, on its way or stored. */
 export interface QuestionFile {
@@ -147,19 +147,19 @@ export function whyNotSent(files: QuestionFile[], model: string, tiers: TierStat
 }
 
 function notTaken(files: QuestionFile[], able: TierStatus[], all: TierStatus[]): string | null {
-  const kinds: [QuestionFile['kind'], Modality, string][] = [
-    ['image', 'image', 'images'],
-    ['audio', 'audio', 'sound'],
+  const kinds: [QuestionFile['kind'], Modality, of: (tier: string) => string, ofAll: string][] = [
+    ['image', 'image', (tier) => `${tier} takes no images.`, 'No tier takes images.'],
+    ['audio', 'audio', (tier) => `${tier} takes no sound.`, 'No tier takes sound.'],
   ];
-  for (const [kind, modality, words] of kinds) {
+  for (const [kind, modality, of, ofAll] of kinds) {
     if (!files.some((file) => file.kind === kind)) continue;
     // What other servers take is not known.
     const takes = ({ input_modalities: taken }: TierStatus) => taken.length === 0 || taken.includes(modality);
     if (able.length === 0 || able.some(takes)) continue;
     const other = all.find(takes);
     const [only] = able;
-    const what = able.length === 1 && only ? `${only.id} takes no ${words}.` : `No tier takes ${words}.`;
-    const hint = other ? `Choose ${other.id}, which takes them.` : ADD_IN_MODELS;
+    const what = able.length === 1 && only ? of(displayName(only.id)) : ofAll;
+    const hint = other ? `Choose ${displayName(other.id)}, which takes them.` : ADD_IN_MODELS;
     return `${what} ${hint}`;
   }
   return null;

@@ -45,7 +45,7 @@ async function open(count: number, listed = count > 0) {
       messages: [],
     });
   app = startApp(platform);
-  chats = new Chats({ api: app.api, loadWithin: () => null });
+  chats = new Chats({ api: app.api });
   render(Root, { app, chats });
   await until(() => network.eventStreams.length === 1);
   network.eventStreams[0]?.event('snapshot', STATUS);
@@ -263,7 +263,14 @@ describe('the palette', () => {
 
   it('names the key of a new chat in the app alone', async () => {
     await open(0);
-    const commands = { newChat() {}, open() {}, search() {}, importChats() {}, toggleSidebar() {} };
+    const commands = {
+      newChat() {},
+      open() {},
+      search() {},
+      find() {},
+      importChats() {},
+      toggleSidebar() {},
+    };
     const keys = (platform: Platform) => paletteEntries({ ...app, platform }, chats, commands)[0]?.keys;
     expect(keys(platform)).toBeUndefined();
     expect(keys({ ...platform, closePopover: async () => {} })).toMatch(/N$/);

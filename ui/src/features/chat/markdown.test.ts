@@ -129,6 +129,29 @@ describe('code', () => {
     const code = dom('```js\nif (a /* \u202e */) b()\n```').querySelector('pre code');
     expect(code?.textContent).toBe('if (a /* \u202e */) b()');
     expect(code?.querySelector('.direction')?.getAttribute('title')).toBe('U+202E');
+    const prose = dom('The file **\u202egnp.exe** and `\u202egnp.exe`, with \u2067isolates\u2069.');
+    expect(prose.querySelectorAll('strong .direction, code .direction')).toHaveLength(2);
+    expect(prose.querySelectorAll('.direction')).toHaveLength(2);
+  });
+});
+
+describe('text', () => {
+  it('shows marks that would reverse it, and leaves those that keep scripts apart', () => {
+    const root = dom('Open \u202egnp.exe\u202c, [a\u202eb](https://example.com/), \u2067אב\u2069');
+    const marks = [...root.querySelectorAll('.direction')].map((mark) => mark.getAttribute('title'));
+    expect(marks).toEqual(['U+202E', 'U+202C', 'U+202E']);
+  });
+
+  it.each([
+    ['quotations', `${'> '.repeat(5000)}deep`, 'blockquote'],
+    ['lists', Array.from({ length: 400 }, (_, depth) => `${'  '.repeat(depth)}- x`).join('\n'), 'ul'],
+    ['emphases', `${'**'.repeat(2000)}a${'**'.repeat(2000)}`, 'strong'],
+  ])('without an end of %s within each other is cut where it is deep', (_name, source, selector) => {
+    for (const blocks of [renderMarkdown(source), new GrowingMarkdown().update(source)]) {
+      const found = dom('', blocks).querySelectorAll(selector).length;
+      expect(found).toBeGreaterThan(5);
+      expect(found).toBeLessThan(20);
+    }
   });
 });
 

@@ -1,5 +1,5 @@
 import DOMPurify, { type Config } from 'dompurify';
-import { Lexer, Marked, type MarkedExtension, Renderer, type Token } from 'marked';
+import { Lexer, Marked, type MarkedExtension, Renderer, type Token, Tokenizer } from 'marked';
 import { escapeHtml } from '../../lib/html';
 import { formulaRules, maskFormulas } from './formulas';
 import { highlight } from './highlight';
@@ -96,10 +96,38 @@ const LONGEST_OPEN = 32_000;
 /** Backslashes that CommonMark drops and TeX needs, in a formula that was not recognised. */
 const TEX_ESCAPE = /^\\[()[\]{}\\,;:]/;
 
+/** Lists, quotations or emphases within each other: what is deeper is shown as text. Each level costs the parser more. */
+const DEEPEST = 12;
+
 /** Characters that change the direction of what follows them: in code they hide what a program does. */
 const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
+/** Those that reverse Latin letters too: in text they disguise a file's name or an address. */
+const OVERRIDE = /[\u202a-\u202e]/g;
 
-const table = Renderer.prototype.table;
+// Words by themselves, so that they can be translated.
+const [CODE, TABLE] = ['Code', 'Table'];
+const [COPY, COPY_CODE] = ['Copy', 'Copy code'];
+const [WRAP, WRAP_LINES] = ['Wrap', 'Wrap long lines'];
+const imageLabel = (text: string) => `Image: ${text}`;
+
+const { codespan, table, text } = Renderer.prototype;
+
+/** How many rules the parser is within. */
+let depth = 0;
+
+/** A rule that holds other text, down to `DEEPEST`. */
+function shallow<Rest extends unknown[], Found>(rule: (this: Tokenizer, ...source: Rest) => Found) {
+  return function (this: Tokenizer, ...source: Rest): Found | undefined {
+    // No token, as for HTML.
+    if (depth === DEEPEST) return undefined;
+    depth += 1;
+    try {
+      return rule.apply(this, source);
+    } finally {
+      depth -= 1;
+    }
+  };
+}
 
 function rules(isGrowing: boolean): MarkedExtension {
   return {
@@ -114,20 +142,32 @@ function rules(isGrowing: boolean): MarkedExtension {
       // No token: the characters are left to the rules for text.
       html: () => undefined,
       tag: () => undefined,
+      blockquote: shallow(Tokenizer.prototype.blockquote),
+      list: shallow(Tokenizer.prototype.list),
+      emStrong: shallow(Tokenizer.prototype.emStrong),
+      del: shallow(Tokenizer.prototype.del),
+      link: shallow(Tokenizer.prototype.link),
       escape(source) {
         const raw = source.match(TEX_ESCAPE)?.[0];
         return raw ? { type: 'escape', raw, text: raw } : false;
       },
     },
     renderer: {
-      image: ({ href, text }) => `<a href="${escapeHtml(href)}">Image: ${escapeHtml(text || href)}</a>`,
+      image: ({ href, text }) => `<a href="${escapeHtml(href)}">${escapeHtml(imageLabel(text || href))}</a>`,
       checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
       heading({ tokens, depth }) {
         // The chat's title is the first level, its messages are the second.
         return `<h${Math.min(depth + 2, 6)} class="level-${depth}">${this.parser.parseInline(tokens)}</h${Math.min(depth + 2, 6)}>`;
       },
       table(token) {
-        return `<div class="table" role="group" aria-label="Table">${table.call(this, token)}</div>`;
+        return `<div class="table" role="group" aria-label="${TABLE}">${table.call(this, token)}</div>`;
+      },
+      codespan(token) {
+        return codespan.call(this, token).replace(DIRECTION, markDirection);
+      },
+      text(token) {
+        const html = text.call(this, token);
+        return 'tokens' in token && token.tokens ? html : html.replace(OVERRIDE, markDirection);
       },
       code({ text, lang }) {
         const language = lang?.match(/^[\w+#.-]{1,24}/)?.[0] ?? '';
@@ -135,9 +175,9 @@ function rules(isGrowing: boolean): MarkedExtension {
         const html = isGrowing ? escapeHtml(text) : highlight(text, language);
         return (
           `<div class="code"><div class="code-head"><span>${escapeHtml(language || 'text')}</span>` +
-          `<button type="button" class="wrap-code" aria-label="Wrap long lines" aria-pressed="false">Wrap</button>` +
-          `<button type="button" class="copy-code" aria-label="Copy code">Copy</button></div>` +
-          `<pre dir="ltr" role="group" aria-label="Code">` +
+          `<button type="button" class="wrap-code" aria-label="${WRAP_LINES}" aria-pressed="false">${WRAP}</button>` +
+          `<button type="button" class="copy-code" aria-label="${COPY_CODE}">${COPY}</button></div>` +
+          `<pre dir="ltr" role="group" aria-label="${CODE}">` +
           `<code>${html.replace(DIRECTION, markDirection)}</code></pre></div>`
         );
       },
@@ -159,8 +199,24 @@ export function renderMarkdown(source: string): string[] {
   const tokens = lex(finished, unixLines(source));
   const size = Math.ceil(tokens.length / MOST_BLOCKS);
   const html: string[] = [];
-  for (let at = 0; at < tokens.length; at += size)
-    html.push(...blockHtml(finished, ...tokens.slice(at, at + size)));
+  for (let at = 0; at < tokens.length; at += size) {
+    const group = tokens.slice(at, at + size);
+    const [only] = group;
+    if (group.length === 1 && only?.type === 'paragraph' && only.raw.length > LONGEST_OPEN)
+      html.push(...pieces(only.raw));
+    else html.push(...blockHtml(finished, ...group));
+  }
+  return html;
+}
+
+/** A very long paragraph in parts, of which the page lays out only those that are seen. */
+function pieces(text: string): string[] {
+  const html: string[] = [];
+  for (let rest = text; rest !== ''; ) {
+    const part = rest.length > LONGEST_OPEN ? rest.slice(0, cut(rest)) : rest;
+    rest = rest.slice(part.length);
+    html.push(...purified(`<p class="piece">${plain(part)}</p>`));
+  }
   return html;
 }
 
@@ -271,7 +327,11 @@ function plain(text: string): string {
 }
 
 function blockHtml(marked: Marked, ...tokens: Token[]): string[] {
-  const html = purify.sanitize(marked.parser(tokens), ALLOWED);
+  return purified(marked.parser(tokens));
+}
+
+function purified(source: string): string[] {
+  const html = purify.sanitize(source, ALLOWED);
   return html === '' ? [] : [html];
 }
 

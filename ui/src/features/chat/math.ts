@@ -2,6 +2,8 @@ import { escapeHtml } from '../../lib/html';
 
 type Renderer = (tex: string, display: boolean) => string;
 
+const FORMULA = 'Formula';
+
 /** A longer formula stays source: it is not one that anybody reads, and the renderer recurses. */
 const LONGEST = 5000;
 
@@ -32,7 +34,7 @@ export function formula(tex: string, display: boolean, source: string): string {
   if (renderer === null) return sourceOf(source, ' pending');
   try {
     const math = renderer(tex, display);
-    return display ? `<span class="formula" role="group" aria-label="Formula">${math}</span>` : math;
+    return display ? `<span class="formula" role="group" aria-label="${FORMULA}">${math}</span>` : math;
   } catch {
     return sourceOf(source);
   }

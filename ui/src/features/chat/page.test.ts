@@ -1,11 +1,13 @@
-import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
 import type { ChainStatus, Chat, ChatMessage, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
+import { account, localModel } from '../../testing/models';
 import { Chats } from './chats.svelte';
+import { readDraft } from './drafts';
 import Root from './Root.svelte';
 
 let network: Network;
@@ -25,7 +27,7 @@ afterEach(() => app.feed.stop());
 
 function start() {
   app = startApp(platform);
-  chats = new Chats({ api: app.api, loadWithin: () => null });
+  chats = new Chats({ api: app.api });
   render(Root, { app, chats });
 }
 
@@ -63,10 +65,43 @@ async function ask(text: string): Promise<RunningTurn> {
 describe('the chat page', () => {
   it('describes what answers, and puts an example into the composer', async () => {
     await open();
-    expect(screen.getByTestId('empty-state').textContent).toContain('primary is loaded.');
+    expect(screen.getByTestId('empty-state').textContent).toContain('Everyday is loaded.');
     await fireEvent.click(screen.getByText(/five names/));
     expect(composer().value).toContain('five names');
     expect(network.turns).toHaveLength(0);
+  });
+
+  it('says that a model without a chat template is no chat model', async () => {
+    network.models = [localModel('gemma', { account: account({ chat_template: false }) })];
+    await open();
+    expect(screen.queryByTestId('not-a-chat-model')).toBeNull();
+    await chats.current.choose('primary');
+    const note = await screen.findByTestId('not-a-chat-model');
+    expect(note.textContent).toContain('gemma isn’t a chat model.');
+    await chats.current.choose('fast');
+    await until(() => screen.queryByTestId('not-a-chat-model') === null);
+  });
+
+  it('shows the tools that an answer used, folded', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    network.chats[0]?.messages[1]?.parts.unshift(
+      { type: 'tool_call', id: '1', name: 'web_search', arguments: '{"query":"<b>Rhône</b>"}' },
+      { type: 'tool_result', id: '1', text: '<script>alert(1)</script>', failed: false },
+    );
+    await chats.current.open('c1');
+    const tool = await screen.findByTestId<HTMLDetailsElement>('tool');
+    expect(tool.querySelector('summary')?.textContent?.trim()).toBe('Searched the web for “<b>Rhône</b>”');
+    expect(tool.open).toBe(false);
+    expect([...tool.querySelectorAll('code')].map(({ textContent }) => textContent)).toEqual([
+      'web_search',
+      '{\n  "query": "<b>Rhône</b>"\n}',
+      '<script>alert(1)</script>',
+    ]);
+    expect(tool.querySelector('script, b')).toBeNull();
   });
 
   it('shows an answer with its figures', async () => {
@@ -79,7 +114,7 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('answer-stats').textContent).toMatch(
-      /fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first word/,
+      /Fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first word/,
     );
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
@@ -98,6 +133,7 @@ describe('the chat page', () => {
     expect(screen.getByText('Thinking…').closest('[aria-live]')).toBeTruthy();
     turn.words('Hi', 12_300);
     await until(() => screen.queryByTestId('reasoning-tail') === null);
+    turn.times = { load_ms: null, prefill_ms: null, decode_ms: 14_000, thinking_ms: 12_300 };
     turn.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     expect(shown()?.textContent).toContain('Hm. A greeting.');
@@ -111,15 +147,12 @@ describe('the chat page', () => {
     for (const piece of ['<th', 'ink>', 'A greet', 'ing.']) turn.words(piece, 1000);
     await until(() => screen.queryByTestId('reasoning-tail')?.textContent === 'A greeting.');
     turn.words('</think>Hi', 3000);
+    turn.times = { load_ms: null, prefill_ms: null, decode_ms: 4000, thinking_ms: 3000 };
     turn.finish('stop', 1);
     await until(() => screen.queryByTestId('send'));
     const answer = screen.getByTestId('message-assistant');
     expect(answer.querySelector('.markdown')?.textContent?.trim()).toBe('Hi');
     expect(screen.getByTestId('reasoning').textContent).toContain('Thought for 3 s');
-    // What nobody measured has no seconds.
-    const other = new Chats({ api: app.api, loadWithin: () => null });
-    await other.open('c1');
-    expect(other.current.messages.at(-1)?.thoughtMs).toBeNull();
   });
 
   it('says how an answer ended early', async () => {
@@ -131,10 +164,17 @@ describe('the chat page', () => {
     const other = await ask('And?');
     other.words('Hm');
     other.fail('unreachable', 'the server broke off');
-    await until(() => screen.queryAllByTestId('answer-ending').length === 2);
+    const problem = await screen.findByTestId('error-banner');
+    expect(problem.textContent).toContain('The connection to fast dropped. The answer so far is kept.');
+    expect(problem.textContent).toContain('The server broke off.');
+    // One card for one event.
+    expect(screen.getAllByTestId('answer-ending')).toHaveLength(1);
+    const third = await ask('Still there?');
+    expect(screen.queryByTestId('error-banner')).toBeNull();
     expect(screen.getAllByTestId('answer-ending')[1]?.textContent).toBe(
-      'The connection dropped. The answer so far is kept.',
+      'Interrupted. The answer so far is kept.',
     );
+    third.finish('stop', 1);
   });
 
   it('mounts only the last turns of a chat of 5,000 messages, below its title', async () => {
@@ -232,8 +272,8 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     const facts = screen.getByTestId('answer-stats');
-    expect(facts.textContent).toMatch(/^primary, instead of sonnet\s*gemma\s*41\.2 tok\/s/);
-    expect(screen.getByText('primary, instead of sonnet').title).toBe(
+    expect(facts.textContent).toMatch(/^Everyday, instead of sonnet\s*gemma\s*41\.2 tok\/s/);
+    expect(screen.getByText('Everyday, instead of sonnet').title).toBe(
       'sonnet: overloaded; heavy: over_budget',
     );
     expect(network.messages('c1')[1]).toMatchObject({ tier: 'primary', model: 'gemma' });
@@ -393,8 +433,8 @@ describe('the chat page', () => {
     await fireEvent.click(await screen.findByTestId('regenerate'));
     expect(screen.getAllByRole('menuitem').map((item) => item.textContent?.trim())).toEqual([
       'Again',
-      'With fast',
-      'With primary',
+      'With Fast',
+      'With Everyday',
     ]);
     await fireEvent.click(screen.getByTestId('regenerate-primary'));
     await until(() => network.turns.length === 2);
@@ -666,7 +706,7 @@ describe('the status', () => {
     await open();
     expect(screen.getByTestId('strip-ram').textContent).toContain('7 GB of 16 GB');
     expect(screen.getByTestId('strip-speed').textContent).toContain('–');
-    expect(screen.getByTestId('strip-tier').textContent).toContain('primary');
+    expect(screen.getByTestId('strip-tier').textContent).toContain('Everyday');
     network.eventStreams[0]?.event('change', {
       ram: { ...STATUS.ram, pressure: 'critical' },
       swap: { used_bytes: 2 ** 30, growth_bytes_per_minute: 2 ** 20 * 64 },
@@ -785,6 +825,31 @@ describe('the status', () => {
     expect(composer().value).toBe('A draft');
   });
 
+  it('keeps what is typed, by chat, for a page that is opened later', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await type('Half a thought');
+    window.dispatchEvent(new Event('pagehide'));
+    const id = chats.current.id as string;
+    expect(readDraft(id)).toBe('Half a thought');
+    expect(readDraft(null)).toBe('');
+    cleanup();
+    app.feed.stop();
+    start();
+    await until(() => network.eventStreams.length === 2);
+    network.eventStreams[1]?.event('snapshot', STATUS);
+    await screen.findByTestId('composer');
+    expect(composer().value).toBe('');
+    await chats.open(id);
+    await until(() => composer().value === 'Half a thought');
+    await fireEvent.click(screen.getByTestId('send'));
+    await until(() => network.turns.length === 2);
+    network.turns[1]?.finish('stop', 1);
+    await until(() => readDraft(id) === '');
+  });
+
   it('names the server that refuses, its wait, and a tier to ask instead', async () => {
     await open();
     const [fast, primary] = STATUS.tiers;
@@ -795,14 +860,22 @@ describe('the status', () => {
     const problem = await screen.findByTestId('error-banner');
     expect(problem.textContent).toContain('cloud did not answer: Rate limited.');
     const retry = await within(problem).findByTestId<HTMLButtonElement>('retry');
-    expect(retry.textContent?.trim()).toMatch(/^Retry in \d+ s$/);
+    expect(retry.textContent?.trim()).toMatch(/^Try Again in \d+ s$/);
     expect(retry.disabled).toBe(true);
-    const instead = await screen.findByTestId('ask-instead');
-    expect(instead.textContent).toBe('Ask primary Instead');
+    expect(screen.queryByTestId('open-servers')).toBeNull();
+    const instead = await within(problem).findByTestId('ask-instead');
+    expect(instead.textContent).toBe('Ask Everyday Instead');
     await fireEvent.click(instead);
     await until(() => network.turns.length === 2);
     expect(network.turns[1]?.request.body.model).toBe('primary');
+    // Refused before it began: nothing names the tier.
     network.turns[1]?.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await chats.current.choose('cloud');
+    const refused = await ask('And now?');
+    refused.fail('unreachable', 'the endpoint did not accept the key');
+    await screen.findByTestId('open-servers');
+    expect(screen.getByTestId('ask-instead').textContent).toBe('Ask Everyday Instead');
   });
 });
 
@@ -858,7 +931,7 @@ describe('the token', () => {
   it('shows a chat and its turn of another window at once', async () => {
     await open();
     await until(() => screen.queryByTestId('composer'));
-    const other = new Chats({ api: app.api, loadWithin: () => null });
+    const other = new Chats({ api: app.api });
     const done = other.current.send('From elsewhere');
     await until(() => network.turns.length === 1);
     expect(screen.queryByText('From elsewhere')).toBeNull();

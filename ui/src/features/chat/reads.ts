@@ -6,7 +6,10 @@ export function describeReads(reads: ExpertReads): string[] {
   const facts: string[] = [];
   if (reads.read_bytes > 0 || !reads.approximated) {
     const part = Math.floor(reads.hit_rate * 100);
-    facts.push(`${part} % of ${reads.layers ? 'layers' : 'experts'} in memory`, describeBytes(reads));
+    facts.push(
+      reads.layers ? `${part} % of layers in memory` : `${part} % of experts in memory`,
+      describeBytes(reads),
+    );
   }
   if (reads.approximated) {
     const part = Math.ceil(reads.approximated.changed * 100);
@@ -18,8 +21,8 @@ export function describeReads(reads: ExpertReads): string[] {
 function describeBytes({ read_bytes, tokens, wait_ms }: ExpertReads): string {
   // Older answers were stored without their number of tokens.
   if (!tokens) return `${fileSize(read_bytes)} read from disk`;
-  const read = `${fileSize(Math.round(read_bytes / tokens))} read`;
+  const read = fileSize(Math.round(read_bytes / tokens));
   return wait_ms === null
-    ? `${read} per token`
-    : `${read} and ${duration(wait_ms / tokens)} waited per token`;
+    ? `${read} read per token`
+    : `${read} read and ${duration(wait_ms / tokens)} waited per token`;
 }

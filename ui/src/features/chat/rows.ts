@@ -1,5 +1,6 @@
 import { dayLabel } from '../../lib/format';
 import type { ChatSummary } from '../../platform/openapi';
+import { hitsOf, patternsOfSearch } from './words';
 
 /** A line of the list of chats: the heading of a group, or a chat. */
 export type Row =
@@ -65,38 +66,15 @@ export interface Piece {
   hit: boolean;
 }
 
-/** Marks the words of a search in a text. Case and accents do not count, as for the host. */
+/** Marks the words of a search in a text. */
 export function markWords(text: string, search: string): Piece[] {
-  // The text without case and accents, and for each of its characters the place in the text.
-  let plain = '';
-  const places: number[] = [];
-  let place = 0;
-  for (const character of text) {
-    const folded = fold(character);
-    plain += folded;
-    for (let count = 0; count < folded.length; count += 1) places.push(place);
-    place += character.length;
-  }
-  const words = fold(search)
-    .split(/[^\p{L}\p{N}]+/u)
-    .filter((word) => word !== '')
-    .map((word) => RegExp(`(?<![\\p{L}\\p{N}])${word}`, 'gu'));
-  const hits = words
-    .flatMap((word) => [...plain.matchAll(word)])
-    .map(({ index, 0: { length } }) => [places[index] ?? 0, places[index + length] ?? text.length] as const)
-    .sort(([a], [b]) => a - b);
   const pieces: Piece[] = [];
   let done = 0;
-  for (const [from, to] of hits) {
-    if (from < done) continue;
+  for (const [from, to] of hitsOf(text, patternsOfSearch(search))) {
     if (from > done) pieces.push({ text: text.slice(done, from), hit: false });
     pieces.push({ text: text.slice(from, to), hit: true });
     done = to;
   }
   if (done < text.length) pieces.push({ text: text.slice(done), hit: false });
   return pieces;
-}
-
-function fold(text: string): string {
-  return text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 }

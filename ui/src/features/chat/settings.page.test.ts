@@ -19,7 +19,7 @@ afterEach(() => app.feed.stop());
 async function open() {
   const openWindow = vi.fn(async () => {});
   app = startApp({ connection: async () => ({ url: '' }), openSettings: openWindow, openChat: openWindow });
-  chats = new Chats({ api: app.api, loadWithin: () => null });
+  chats = new Chats({ api: app.api });
   chats.current.model = 'primary';
   render(Root, { app, chats });
   await until(() => network.eventStreams.length === 1);

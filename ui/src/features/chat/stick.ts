@@ -37,6 +37,11 @@ export class StickToEnd {
     };
   };
 
+  /** Stays where the reader is. */
+  leave(): void {
+    this.#follow(false);
+  }
+
   jump(): void {
     this.#follow(true);
     this.#toEnd();

@@ -85,15 +85,21 @@ describe('a stored message', () => {
       finish: 'stop',
       decode_tokens_per_second: null,
       time_to_first_token_ms: null,
+      times: null,
       experts: null,
       context: null,
       left_out: null,
       parts: [
         { type: 'reasoning', text: 'Hm.' },
+        { type: 'tool_call', id: '1', name: 'look', arguments: '{}' },
+        { type: 'tool_result', id: '1', text: 'Paris', failed: false },
         { type: 'text', text: 'Pa' },
         { type: 'text', text: 'ris' },
       ],
     });
     expect(stored).toMatchObject({ id: 7, content: 'Paris', reasoning: 'Hm.', insteadOf: 'cloud' });
+    expect(stored.tools).toEqual([
+      { id: '1', name: 'look', arguments: '{}', result: 'Paris', failed: false },
+    ]);
   });
 });

@@ -1,6 +1,15 @@
-import type { ChatMessage, ContextUse, ExpertReads, Finish, LeftOut, Role } from '../../platform/openapi';
+import type {
+  AnswerTimes,
+  ChatMessage,
+  ContextUse,
+  ExpertReads,
+  Finish,
+  LeftOut,
+  Role,
+} from '../../platform/openapi';
 
 import { type QuestionFile, storedFile } from './files';
+import { type ToolUse, toolUses } from './tools';
 
 /** A message as the page shows it. */
 export interface Message {
@@ -10,6 +19,8 @@ export interface Message {
   role: Role;
   content: string;
   reasoning: string;
+  /** The tools that the model called before it answered. */
+  tools: ToolUse[];
   /** Of a question. */
   files: QuestionFile[];
   tier: string | null;
@@ -21,16 +32,14 @@ export interface Message {
   finish: Finish | null;
   decode_tokens_per_second: number | null;
   time_to_first_token_ms: number | null;
+  /** Where its time went. */
+  times: AnswerTimes | null;
   /** Of a mixture whose experts are read when they are chosen. */
   experts: ExpertReads | null;
   /** How much of its context the answer has used. */
   context: ContextUse | null;
   /** The messages that its prompt was without. */
   leftOut: LeftOut | null;
-  /** The part of the time to the first token in which the tier was loading; known only to the page that saw it. */
-  loadMs: number | null;
-  /** How long the model thought; known only to the page that saw it. */
-  thoughtMs: number | null;
 }
 
 /** A question and its answers. */
@@ -55,9 +64,8 @@ export function shownMessage(stored: ChatMessage): Message {
     leftOut,
     content: text('text'),
     reasoning: text('reasoning'),
+    tools: toolUses(parts),
     files: parts.map(storedFile).filter((file) => file !== null),
-    loadMs: null,
-    thoughtMs: null,
   };
 }
 
@@ -69,6 +77,7 @@ export function unsent(content: string, parent: number | null, files: QuestionFi
     role: 'user',
     content,
     reasoning: '',
+    tools: [],
     files,
     tier: null,
     model: null,
@@ -77,11 +86,10 @@ export function unsent(content: string, parent: number | null, files: QuestionFi
     finish: null,
     decode_tokens_per_second: null,
     time_to_first_token_ms: null,
+    times: null,
     experts: null,
     context: null,
     leftOut: null,
-    loadMs: null,
-    thoughtMs: null,
   };
 }
 

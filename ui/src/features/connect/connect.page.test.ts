@@ -47,7 +47,8 @@ let refuse: boolean;
 function answer({ method, path, body }: Sent): Response | null {
   if (path === '/tierbar/v1/config')
     return Response.json({ path: '/data/config.toml', config: configured({}) });
-  if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
+  if (path === '/tierbar/v1/models')
+    return Response.json({ models_dir: '/data/models', disks: [], models: [] });
   if (path === '/tierbar/v1/connect') {
     const server = { url: 'http://127.0.0.1:11435', key_required: false, tiers: [], embedder: null };
     return Response.json({ server, clients: [CURL, CLAUDE] });

@@ -1,4 +1,4 @@
-import { count } from '../../lib/format';
+import { count, plural } from '../../lib/format';
 import type { Costs, Spent } from '../../platform/openapi';
 
 const TASKS: Record<string, string> = {
@@ -8,12 +8,12 @@ const TASKS: Record<string, string> = {
   brief: 'Brief',
 };
 
-const texts = (answers: number) => (answers === 1 ? '1 text' : `${count(answers)} texts`);
-const tokens = (figure: number) => (figure === 1 ? '1 token' : `${count(figure)} tokens`);
+const texts = (answers: number) => plural(answers, ['# text', '# texts']);
+const tokens = (figure: number) => plural(figure, ['# token', '# tokens']);
 
 /** What tasks have saved and taken, in sentences. */
 export function describeCosts({ days, total }: Costs): string[] {
-  const active = days.length === 1 ? 'On one day' : `On ${days.length} days`;
+  const active = plural(days.length, ['On one day', 'On # days']);
   const saved =
     total.saved_tokens > 0
       ? `That kept about ${tokens(total.saved_tokens)} from a cloud.`

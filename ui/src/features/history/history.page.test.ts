@@ -151,7 +151,7 @@ it('reads only what is new, and neither reads nor draws while the page is hidden
   await screen.findByTestId('chart-memory');
   await until(() => drawn.updates === 6);
   network.history = history(1_800_000_002, 2);
-  await vi.advanceTimersByTimeAsync(10_000);
+  await vi.advanceTimersByTimeAsync(15_000);
   await until(() => drawn.updates === 12);
   expect(reads().at(-1)?.path).toContain('since=1800000002');
   expect(cursor().getAttribute('aria-valuemax')).toBe('3');

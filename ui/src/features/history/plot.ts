@@ -112,9 +112,9 @@ export class Plot {
     if (width !== this.#plot.width) this.#plot.setSize({ width, height: this.#options.height });
   }
 
-  /** Draws in the colors of now. */
+  /** Draws in the colors of now. Bars keep theirs in their paths. */
   recolor(): void {
-    this.#plot.redraw(false);
+    this.#plot.redraw();
   }
 
   /** Shows the cursor at a time, or hides it. */

@@ -76,14 +76,16 @@ export function answering(tier: string, requests: RequestRecord[], from: number,
 
 /** Describes a span in sentences: what, when, and why it ended. */
 export function describeSpan({ tier, phase, from, to, model, why, lasts }: Span, range: Range): string {
-  const what = phase === 'loading' ? 'loading' : 'loaded';
-  const when = lasts
-    ? `since ${timeIn(range, from)}`
-    : `from ${timeIn(range, from)} to ${timeIn(range, to)} (${span(to - from)})`;
-  const facts = `${tier} was ${what} ${when}${model === null ? '' : `, with ${model}`}.`.replace(
-    /^(\S+) was (\S+) since/,
-    '$1 has been $2 since',
-  );
+  const [begin, end, took] = [timeIn(range, from), timeIn(range, to), span(to - from)];
+  const loading = phase === 'loading';
+  const what = lasts
+    ? loading
+      ? `${tier} has been loading since ${begin}`
+      : `${tier} has been loaded since ${begin}`
+    : loading
+      ? `${tier} was loading from ${begin} to ${end} (${took})`
+      : `${tier} was loaded from ${begin} to ${end} (${took})`;
+  const facts = model === null ? `${what}.` : `${what}, with ${model}.`;
   const begun = facts.charAt(0).toUpperCase() + facts.slice(1);
   return why === null ? begun : `${begun} ${sentence(why)}`;
 }

@@ -1,3 +1,4 @@
+import { decimal } from '../../lib/format';
 import type { CatalogModel, LibraryModel, OfferedFile } from '../../platform/openapi';
 import { listModalities, stem } from './labels';
 
@@ -45,8 +46,11 @@ export function purposeOf(model: LibraryModel, entry?: CatalogModel): string {
   if (account.kind === 'reranking') return 'Sorts search results by how well they match.';
   if (!account.chat_template) return 'Continues a text. The file has no chat template.';
   const media = input_modalities.filter((modality) => modality !== 'text');
-  const skills = [account.thinking && 'thinking', account.tools && 'tools'].filter(Boolean).join(' and ');
-  return `Chat${media.length > 0 ? ` about text, ${listModalities(media)}` : ''}${skills ? `, with ${skills}` : ''}.`;
+  const chat = media.length > 0 ? `Chat about text, ${listModalities(media)}` : 'Chat';
+  const { thinking, tools } = account;
+  if (thinking && tools) return `${chat}, with thinking and tools.`;
+  if (thinking) return `${chat}, with thinking.`;
+  return tools ? `${chat}, with tools.` : `${chat}.`;
 }
 
 /** Returns quants from small to large. */
@@ -57,10 +61,15 @@ export function bySize(files: OfferedFile[]): OfferedFile[] {
 /** Formats a number of parameters as model cards do, such as 8B and 135M. */
 export function parameterLabel(parameters: number): string {
   const [value, unit] = parameters >= 999.5e6 ? [parameters / 1e9, 'B'] : [parameters / 1e6, 'M'];
-  return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, '') : value.toFixed(0)}${unit}`;
+  return `${value < 9.95 ? decimal(value, 0, 1) : decimal(value, 0)}${unit}`;
 }
 
 /** The address of a model's page. `id` is an installed model's or a catalog entry's. */
 export function pageOf(id: string): string {
   return `#models/${encodeURIComponent(id)}`;
+}
+
+/** Returns the repository of a reference such as `owner/repo:Q4_K_M` or `owner/repo/file.gguf`; `null` for a URL. */
+export function repositoryOf(reference: string): string | null {
+  return reference.match(/^([\w.-]+\/[\w.-]+)(?:[:/@]|$)/)?.[1] ?? null;
 }

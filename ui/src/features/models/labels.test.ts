@@ -99,7 +99,9 @@ describe('images and sound', () => {
 
 describe('a list of quants', () => {
   it('shows size, fit and recommendation of each', () => {
-    expect(quantLabel(offered('o/r:Q4_K_M', { recommended: true }))).toBe('Q4_K_M, 5 GB, fits, recommended');
+    expect(quantLabel(offered('o/r:Q4_K_M', { loss: 'slight', recommended: true }))).toBe(
+      'Q4_K_M, 5 GB, fits, slight loss, recommended',
+    );
     expect(quantLabel(offered('o/r:Q8_0', { size_bytes: null, fit: refused() }))).toBe(
       'Q8_0, size unknown, too large',
     );

@@ -1,4 +1,4 @@
-import { count, fileSize, timeLeft } from '../../lib/format';
+import { count, decimal, fileSize, timeLeft } from '../../lib/format';
 import type {
   CatalogModel,
   DownloadState,
@@ -11,6 +11,7 @@ import type {
   OfferedProjector,
   Paging,
   Placement,
+  QuantLoss,
   SpeedEstimate,
   Verdict,
 } from '../../platform/openapi';
@@ -96,6 +97,18 @@ export const PLACED: Record<Placement, Fit> = {
   refused: 'refused',
 };
 
+/** How much worse than the model in 16 bits a quant answers. */
+export const LOSS: Record<QuantLoss, string> = {
+  none: 'The original',
+  negligible: 'Nearly the original',
+  slight: 'Slight loss',
+  noticeable: 'Noticeable loss',
+  heavy: 'Heavy loss',
+};
+
+/** Where the limits between them are measured. */
+export const LOSS_SOURCE = 'https://github.com/ggml-org/llama.cpp/blob/master/tools/perplexity/README.md';
+
 /** The expected speed by a way to page experts. */
 export const PAGED: Record<Paging, string> = {
   cache: 'With a cache of experts',
@@ -108,7 +121,7 @@ export const PAGED: Record<Paging, string> = {
 
 /** Formats a range of tokens per second, with as many digits as are significant. */
 export function expectedSpeed({ low, high }: Pick<SpeedEstimate, 'low' | 'high'>): string {
-  const digits = (value: number) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
+  const digits = (value: number) => decimal(value, value < 10 ? 1 : 0);
   const [from, to] = [digits(low), digits(high)];
   return from === to ? `${from} tok/s` : `${from} to ${to} tok/s`;
 }
@@ -117,7 +130,7 @@ export function expectedSpeed({ low, high }: Pick<SpeedEstimate, 'low' | 'high'>
 export function speedError(error: number): string {
   const percent = Math.round(Math.abs(error) * 100);
   if (percent === 0) return 'as expected';
-  return `${percent} % ${error < 0 ? 'slower' : 'faster'} than expected`;
+  return error < 0 ? `${percent} % slower than expected` : `${percent} % faster than expected`;
 }
 
 export const STATE: Record<DownloadState, string> = {
@@ -162,7 +175,11 @@ export function progressText(download: DownloadStatus): string {
     .join(' · ');
 }
 
-const MODALITY: Record<Modality, string> = { text: 'text', image: 'images', audio: 'sound' };
+const MODALITY: Record<Modality, string> = {
+  text: /* @wc-include */ 'text',
+  image: /* @wc-include */ 'images',
+  audio: /* @wc-include */ 'sound',
+};
 
 /** Lists what a message may contain: “text, images and sound”. */
 export function listModalities(modalities: Modality[]): string {
@@ -175,6 +192,13 @@ export function listModalities(modalities: Modality[]): string {
 export function addedBy({ input_modalities }: Pick<OfferedProjector, 'input_modalities'>): string {
   const added = input_modalities.filter((modality) => modality !== 'text');
   return listModalities(added.length > 0 ? added : ['image', 'audio']);
+}
+
+/** Labels the choice of a projector, with its size and that of all, as far as they are known. */
+export function includes(added: string, projector: number | null, model: number | null): string {
+  if (projector === null) return `Include ${added}`;
+  if (model === null) return `Include ${added} (adds ${fileSize(projector)})`;
+  return `Include ${added} (adds ${fileSize(projector)}, ${fileSize(model + projector)} in total)`;
 }
 
 /** Returns the sizes of a download with its projector: “3.1 GB + 1.0 GB for images and sound”. */
@@ -207,7 +231,8 @@ export function quantLabel(file: OfferedFile): string {
     file.quant,
     file.size_bytes === null ? 'size unknown' : fileSize(file.size_bytes),
     file.fit ? FIT[fitOf(file.fit)].toLowerCase() : null,
-    file.recommended ? 'recommended' : null,
+    file.loss ? LOSS[file.loss].toLowerCase() : null,
+    file.recommended ? /* @wc-include */ 'recommended' : null,
   ]
     .filter(Boolean)
     .join(', ');
@@ -227,8 +252,8 @@ export function abilities({ capabilities, context_train }: CatalogModel): string
   const inputs = listModalities(capabilities.inputs);
   return [
     inputs.charAt(0).toUpperCase() + inputs.slice(1),
-    capabilities.thinking && 'thinking',
-    capabilities.tools && 'tools',
+    capabilities.thinking && /* @wc-include */ 'thinking',
+    capabilities.tools && /* @wc-include */ 'tools',
     context_train !== null && `${contextLabel(context_train)} context`,
   ]
     .filter(Boolean)

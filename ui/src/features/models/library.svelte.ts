@@ -1,4 +1,4 @@
-import { count } from '../../lib/format';
+import { plural } from '../../lib/format';
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type { LibraryModel } from '../../platform/openapi';
 import type { ModelList } from './models';
@@ -86,7 +86,7 @@ export class Library {
     await this.load();
     if (models.length === 0)
       return 'No models found yet. Models that you add to this folder will appear here.';
-    return models.length === 1 ? '1 model found.' : `${count(models.length)} models found.`;
+    return plural(models.length, ['# model found.', '# models found.']);
   }
 
   async #do(model: LibraryModel, busy: string, work: () => Promise<Outcome | undefined>): Promise<void> {

@@ -1,11 +1,8 @@
 import { fileSize } from '../../lib/format';
-import type { LibraryModel } from '../../platform/openapi';
+import type { LibraryModel, Listed } from '../../platform/openapi';
 
 /** The answer of `GET /tierbar/v1/models`. */
-export interface ModelList {
-  models_dir: string;
-  models: LibraryModel[];
-}
+export type ModelList = Listed;
 
 /** Finds the model that a configured `model` names: an id, a file name in the models folder, or a path. */
 export function findModel<M extends { id: string; path: string }>(

@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { App } from '../../lib/app';
-import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/openapi';
+import type { CatalogModel, DownloadStatus, LibraryModel, ModelDisk } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured, TIER } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
@@ -21,6 +21,7 @@ import { modelPatch } from '../tiers/chosen';
 let network: Network;
 let app: App;
 let models: LibraryModel[];
+let disks: ModelDisk[];
 let catalog: CatalogModel[];
 let downloads: DownloadStatus[];
 let refreshed: string | null;
@@ -30,7 +31,7 @@ function host(request: Sent): Response | null {
   const { method, path } = request;
   const other = answer(request);
   if (other) return other;
-  if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models });
+  if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', disks, models });
   if (path === '/tierbar/v1/catalog')
     return Response.json({ version: '1', date: '2026-11-26', refreshed, models: catalog });
   if (path === '/tierbar/v1/setup/answers') return Response.json({ answers: [] });
@@ -49,6 +50,7 @@ beforeEach(() => {
   network.override = host;
   answer = () => null;
   models = [];
+  disks = [];
   catalog = [];
   downloads = [];
   refreshed = null;
@@ -159,7 +161,7 @@ describe('downloads', () => {
     );
     await fireEvent.click(await screen.findByRole('button', { name: 'Resume gemma-Q4_K_M' }));
     expect(screen.getByRole('alert').textContent).toBe('The hash differs.');
-    await fireEvent.click(screen.getByRole('button', { name: 'Retry qwen-Q4_K_M' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'Try Again qwen-Q4_K_M' }));
     await until(() => bodies('PATCH', '/tierbar/v1/downloads/qwen').length === 2);
     expect(bodies('PATCH', '/tierbar/v1/downloads/gemma')).toEqual([
       { state: 'paused' },
@@ -610,30 +612,60 @@ describe('available models', () => {
 });
 
 describe('the disk', () => {
-  it('shows what models take and what is free', async () => {
-    models = [
-      localModel('gemma', { size_bytes: 3_000_000_000 }),
-      localModel('smol', { keeper: 'ollama', size_bytes: 1_000_000_000 }),
-    ];
-    answer = ({ path }) =>
-      path === '/tierbar/v1/setup/folder?path=%2Fdata%2Fmodels'
-        ? Response.json({ path: '/data/models', disk: '1', free_bytes: 16_000_000_000, room_bytes: 1 })
-        : null;
-    await open();
-    const bar = await screen.findByRole('img', { name: 'Models take 4 GB, and 16 GB is free.' });
-    expect([...bar.children].map((part) => (part as HTMLElement).style.width)).toEqual(['15%', '5%', '80%']);
-    expect(screen.getByTestId('disk-use').textContent).toMatch(
-      /Tierbar’s models\s+3 GB.*Other apps and folders\s+1 GB.*Free\s+16 GB/s,
-    );
+  const GB = 1_000_000_000;
+  const disk = (folder: string, free_bytes: number, models: ModelDisk['models']): ModelDisk => ({
+    folder,
+    size_bytes: 20 * GB,
+    free_bytes,
+    models,
   });
 
-  it('leaves the sum of the models where its room is unknown', async () => {
-    models = [localModel('gemma')];
-    answer = ({ path }) =>
-      path.includes('/setup/folder') ? refusal(400, 'bad_request', 'it is gone') : null;
+  it('shows what models take, what else is there and what is free', async () => {
+    disks = [
+      disk('/data/models', 12 * GB, [
+        { keeper: 'ollama', bytes: 1 * GB },
+        { keeper: 'tierbar', bytes: 3 * GB },
+      ]),
+      disk('/Volumes/Models', 20 * GB, []),
+    ];
     await open();
-    await until(() => screen.queryByTestId('disk-use')?.textContent?.trim() === 'Models take 98 MB.');
-    expect(screen.queryByRole('img')).toBeNull();
+    const bar = await screen.findByRole('img', { name: 'Models take 4 GB of 20 GB, and 12 GB is free.' });
+    expect([...bar.children].map((part) => (part as HTMLElement).style.width)).toEqual([
+      '15%',
+      '5%',
+      '20%',
+      '60%',
+    ]);
+    const [own, other] = screen.getAllByTestId('disk-use');
+    expect(own?.textContent).toMatch(
+      /Disk of \/data\/models.*Tierbar’s models\s+3 GB.*Ollama\s+1 GB.*Other files\s+4 GB.*Free\s+12 GB.*All models\s+4 GB/s,
+    );
+    expect(other?.textContent).toMatch(/Disk of \/Volumes\/Models.*Free\s+20 GB/s);
+  });
+
+  it('is not named if there is one', async () => {
+    disks = [disk('/data/models', 12 * GB, [])];
+    await open();
+    expect((await screen.findByTestId('disk-use')).textContent).not.toContain('Disk of');
+  });
+
+  it('is told of before a download', async () => {
+    disks = [disk('/data/models', 12 * GB, [])];
+    catalog = [
+      catalogModel('Big', {
+        quants: [
+          offered('o/big:Q4_K_M', { size_bytes: 5 * GB, recommended: true }),
+          offered('o/big:Q8_0', { size_bytes: 13 * GB }),
+        ],
+      }),
+    ];
+    await openPage('big');
+    await until(() => screen.queryByTestId('offer-room'));
+    expect(screen.getByTestId('offer-room').textContent?.trim()).toBe('Leaves 7 GB free on the disk.');
+    await fireEvent.change(screen.getByTestId('offer-quant'), { target: { value: 'o/big:Q8_0' } });
+    expect(screen.getByTestId('offer-room').textContent?.trim()).toBe(
+      'Needs 13 GB, and 12 GB is free on the disk.',
+    );
   });
 });
 
@@ -726,6 +758,62 @@ describe('a model’s page', () => {
     expect(page.queryByTestId('offer')).toBeNull();
     await fireEvent.click(page.getByTestId('model-use'));
     expect(screen.getByTestId('use-primary').textContent).toContain('Everyday');
+  });
+
+  it('says in words what each quant loses, and by whose measure', async () => {
+    catalog = [
+      known({
+        quants: [
+          offered('o/known:Q8_0', { size_bytes: 9_000_000_000, loss: 'negligible' }),
+          offered('o/known:IQ2_M', { size_bytes: 3_000_000_000, loss: 'heavy' }),
+          offered('o/known:MXFP4', { size_bytes: 5_000_000_000, loss: null }),
+        ],
+      }),
+    ];
+    const page = within(await openPage('known'));
+    const rows = within(page.getByTestId('quants')).getAllByRole('row').slice(1);
+    expect(rows.map((row) => row.children[0]?.textContent)).toEqual([
+      'IQ2_MHeavy loss',
+      'MXFP4',
+      'Q8_0Nearly the original',
+    ]);
+    expect(within(page.getByTestId('quant-source')).getByRole('link').getAttribute('href')).toContain(
+      'llama.cpp',
+    );
+  });
+
+  it('fetches the maker’s description only when asked, and shows it without HTML and pictures', async () => {
+    catalog = [known({ maker: 'Example Labs', languages: 'more than 140' })];
+    const text = '# Known\n\nGood at *things*. <script>alert(1)</script> ![a](https://x.example/a.png)';
+    const asked = '/tierbar/v1/hub/readme?id=o%2FKnown-GGUF';
+    answer = ({ path }) =>
+      path === asked
+        ? Response.json({ repository: 'o/Known-GGUF', url: 'https://huggingface.co/o/Known-GGUF', text })
+        : null;
+    const page = within(await openPage('known'));
+    expect(page.getByTestId('model-facts').textContent).toMatch(/Made by.*Example Labs.*More than 140/s);
+    expect(network.sent('GET', asked)).toHaveLength(0);
+    const button = page.getByTestId('readme-show');
+    expect(button.textContent?.trim()).toBe('Show the Maker’s Description');
+    await fireEvent.click(button);
+    const shown = await page.findByTestId('readme');
+    await until(() => shown.querySelector('em')?.textContent === 'things');
+    expect(shown.querySelector('script, img')).toBeNull();
+    await fireEvent.click(button);
+    expect(page.queryByTestId('readme')).toBeNull();
+    await fireEvent.click(button);
+    await page.findByTestId('readme');
+    expect(network.sent('GET', asked)).toHaveLength(1);
+  });
+
+  it('says why there is no description, and tries again', async () => {
+    catalog = [known()];
+    answer = ({ path }) =>
+      path.includes('/hub/readme') ? refusal(404, 'not_found', 'o/Known-GGUF has no readme') : null;
+    const page = within(await openPage('known'));
+    await fireEvent.click(page.getByTestId('readme-show'));
+    expect((await page.findByTestId('readme-problem')).textContent).toContain('o/Known-GGUF has no readme.');
+    expect(page.getByTestId('readme-show').textContent?.trim()).toBe('Show the Maker’s Description');
   });
 
   it('says that a model cannot chat', async () => {

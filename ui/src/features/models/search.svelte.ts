@@ -79,6 +79,7 @@ export class ModelSearch {
     const fit = await this.#api.get('/tierbar/v1/models/fit', { query: { model: reference } });
     const file: OfferedFile = {
       quant: '',
+      loss: null,
       reference,
       file: '',
       parts: 1,

@@ -90,7 +90,7 @@ it('shows that there are no events, or why they cannot be read', async () => {
   expect((await screen.findByTestId('log-problem')).textContent).toContain('The file is damaged.');
   expect(screen.queryByTestId('log-empty')).toBeNull();
   network.override = () => null;
-  await fireEvent.click(screen.getByText('Retry'));
+  await fireEvent.click(screen.getByText('Try Again'));
   expect((await screen.findByTestId('log-empty')).textContent).toContain('No events yet.');
   expect(screen.queryByTestId('log-problem')).toBeNull();
 });

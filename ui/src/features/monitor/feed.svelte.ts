@@ -1,14 +1,16 @@
 import { type Api, ApiError, ConnectionError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
 import type { Entry, Status, TierStatus } from '../../platform/openapi';
-import { Loads } from '../tiers/loads';
 import { mergeStatus, readEntry } from './merge';
+import { isMinorChange } from './minor';
 
 /** `lost`: the last connection ended or failed, and the feed is reconnecting. */
 export type Link = 'connecting' | 'live' | 'lost' | 'locked';
 
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 8000;
+/** How often the page is drawn for readings that have hardly changed. */
+const MINOR_EVERY_MS = 10_000;
 
 /** Owns the host's status as this page sees it, fed by `/tierbar/v1/events` for as long as it runs. */
 export class Feed {
@@ -18,7 +20,6 @@ export class Feed {
   problem = $state<string | null>(null);
   /** Whether the host has another version than the one that this page came from. */
   outdated = $state(false);
-  readonly loads = new Loads();
   /** Called after a lost link is live again. */
   onHealed: () => void = () => {};
   /** Called with each entry of the event log. */
@@ -30,6 +31,10 @@ export class Feed {
   #stop: AbortController | null = null;
   #wake: () => void = () => {};
   #version: string | null = null;
+  /** The status with readings that are not drawn yet. */
+  #latest: Status | null = null;
+  #drawnAt = Number.NEGATIVE_INFINITY;
+  #due: ReturnType<typeof setTimeout> | undefined;
 
   constructor(api: Api) {
     this.#api = api;
@@ -49,10 +54,12 @@ export class Feed {
 
   stop(): void {
     this.#stop?.abort();
+    clearTimeout(this.#due);
   }
 
-  /** Skips the wait before the next attempt, as when the user returns to the window. */
+  /** Draws the latest readings and skips the wait before the next attempt, as when the user returns to the window. */
   retryNow(): void {
+    this.#draw();
     this.#wake();
   }
 
@@ -77,11 +84,13 @@ export class Feed {
             continue;
           }
           if (item.event === 'chats' || item.event === 'snapshot') this.onChats();
-          this.status = mergeStatus(this.status, item.event, item.data);
-          if (this.status === null) continue;
-          this.#version ??= this.status.version;
-          this.outdated = this.#version !== this.status.version;
-          this.loads.observe(this.status.tiers, performance.now());
+          const latest = mergeStatus(this.#latest, item.event, item.data);
+          this.#latest = latest;
+          if (latest === null) continue;
+          if (this.status && item.event === 'change' && isMinorChange(this.status, latest)) this.#drawLater();
+          else this.#draw();
+          this.#version ??= latest.version;
+          this.outdated = this.#version !== latest.version;
           this.#live();
           wait = FIRST_RETRY_MS;
         }
@@ -93,6 +102,20 @@ export class Feed {
       await this.#pause(wait, signal);
       wait = Math.min(wait * 2, LAST_RETRY_MS);
     }
+  }
+
+  #draw(): void {
+    clearTimeout(this.#due);
+    this.#due = undefined;
+    if (this.#latest === null || this.status === this.#latest) return;
+    this.status = this.#latest;
+    this.#drawnAt = performance.now();
+  }
+
+  /** Draws once what comes within seconds; nothing while the page cannot be seen. */
+  #drawLater(): void {
+    if (document.hidden || this.#due !== undefined) return;
+    this.#due = setTimeout(() => this.#draw(), this.#drawnAt + MINOR_EVERY_MS - performance.now());
   }
 
   #live(): void {

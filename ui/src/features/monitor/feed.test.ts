@@ -94,3 +94,51 @@ describe('the status feed', () => {
     await until(() => feed.link === 'live');
   });
 });
+
+describe('readings that hardly change', () => {
+  const GIB = 2 ** 30;
+  const ram = (available: number) => ({ ...STATUS.ram, available_bytes: available * GIB });
+  const drawn = () => (feed.status?.ram.available_bytes ?? 0) / GIB;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => vi.useRealTimers());
+
+  async function start() {
+    feed.start();
+    await vi.waitUntil(() => network.eventStreams.length === 1);
+    await send('snapshot', { ...STATUS, ram: ram(8) });
+  }
+
+  async function send(event: string, value: unknown) {
+    network.eventStreams[0]?.event(event, value);
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  it('are drawn together every few seconds, and others at once', async () => {
+    await start();
+    await send('change', { ram: ram(8.01) });
+    await send('change', { ram: ram(8.02) });
+    expect(drawn()).toBe(8);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(drawn()).toBe(8.02);
+    await send('change', { ram: ram(8.03) });
+    await send('change', { speed: { ...STATUS.speed, decode_tokens_per_second: 3 } });
+    expect(feed.status?.speed.decode_tokens_per_second).toBe(3);
+    expect(drawn()).toBe(8.03);
+    await send('change', { ram: ram(6) });
+    expect(drawn()).toBe(6);
+  });
+
+  it('are not drawn while the page is hidden, and at once when it is seen', async () => {
+    const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+    await start();
+    await send('change', { ram: ram(8.01) });
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(drawn()).toBe(8);
+    hidden.mockReturnValue(false);
+    feed.retryNow();
+    expect(drawn()).toBe(8.01);
+  });
+});

@@ -1,4 +1,4 @@
-import { memory } from '../../lib/format';
+import { memory, plural } from '../../lib/format';
 import type { Line, LoadPlan, Ram, Status, TierState, TierStatus } from '../../platform/openapi';
 import { GROUP } from '../models/labels';
 import { holdsModel } from '../tiers/tiers';
@@ -97,7 +97,7 @@ export function loadedText(tiers: TierStatus[]): string {
   const models = tiers.filter(({ state, pid }) => holdsModel(state) && pid !== null);
   if (models.length === 0) return 'No model loaded';
   const held = sum(models, heldBytes);
-  const count = models.length === 1 ? '1 model loaded' : `${models.length} models loaded`;
+  const count = plural(models.length, ['# model loaded', '# models loaded']);
   return held > 0 ? `${count} · ${memory(held)}` : count;
 }
 

@@ -1,9 +1,10 @@
 import type { App } from '../../lib/app';
 import { asApiError } from '../../lib/http';
+import type { ChatSummary } from '../../platform/openapi';
 import type { Chats } from '../chat/chats.svelte';
 import { saveChat } from '../chat/saveChat';
 import { SECTIONS } from '../settings/sections';
-import { AUTO, holdsModel } from '../tiers/tiers';
+import { AUTO, displayName, holdsModel } from '../tiers/tiers';
 import type { Entry } from './match';
 
 /** What the page around the palette does. */
@@ -11,6 +12,7 @@ export interface Commands {
   newChat: () => void;
   open: (id: string) => void;
   search: () => void;
+  find: () => void;
   importChats: () => void;
   toggleSidebar: () => void;
 }
@@ -40,7 +42,9 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
   // A browser keeps this key to itself.
   const inApp = platform.closePopover !== undefined;
   command('new', 'New Chat', commands.newChat, inApp ? { keys: `${key}N` } : {});
-  command('search', 'Search Chats', commands.search, { keys: `${key}F`, words: 'find' });
+  command('search', 'Search Chats', commands.search, { keys: shiftKey('F'), words: 'find' });
+  if (current.turns.length > 0)
+    command('find', 'Find in This Chat', commands.find, { keys: `${key}F`, words: 'search' });
   if (current.busy) command('stop', 'Stop Answer', () => current.stop(), { keys: `${key}.` });
   command('sidebar', 'Show or Hide Chats', commands.toggleSidebar, { words: 'sidebar' });
   const chat = chats.list.find(({ id }) => id === current.id);
@@ -71,7 +75,9 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
   ];
   for (const { id, about } of choices)
     if (id !== current.model)
-      add('Tiers', `use ${id}`, `Use ${id} for This Chat`, () => void current.choose(id), { words: about });
+      add('Tiers', `use ${id}`, `Use ${displayName(id)} for This Chat`, () => void current.choose(id), {
+        words: `use ${id} ${about}`,
+      });
   for (const { id, state, engine, model } of status?.tiers ?? []) {
     if (engine === 'endpoint') continue;
     const path = { id };
@@ -79,15 +85,17 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
       add(
         'Tiers',
         `unload ${id}`,
-        `Unload ${id}`,
+        `Unload ${displayName(id)}`,
         () => void attempt(() => api.post('/tierbar/v1/tiers/{id}/stop', { path, body: { force: false } })),
+        { words: `unload ${id}` },
       );
     else if (state === 'stopped' && model !== null)
       add(
         'Tiers',
         `load ${id}`,
-        `Load ${id}`,
+        `Load ${displayName(id)}`,
         () => void attempt(() => api.post('/tierbar/v1/tiers/{id}/start', { path })),
+        { words: `load ${id}` },
       );
   }
 
@@ -95,8 +103,24 @@ export function paletteEntries(app: App, chats: Chats, commands: Commands): Entr
   for (const { id, label, words } of SECTIONS)
     add('Settings', id, `Settings: ${label}`, () => void platform.openSettings(id), { words });
 
-  for (const { id, title } of chats.list) add('Chats', id, title || 'New Chat', () => commands.open(id));
+  entries.push(...chats.list.map((chat) => chatEntry(chat, commands)));
   return entries;
+}
+
+/** The chats that the host finds by these words, if the list does not have all chats. */
+export async function moreChats(chats: Chats, words: string, commands: Commands): Promise<Entry[]> {
+  if (!chats.hasMore) return [];
+  const found = await chats.find(words);
+  return found.map((chat) => chatEntry(chat, commands));
+}
+
+function chatEntry({ id, title }: ChatSummary, { open }: Commands): Entry {
+  return { group: 'Chats', id: `Chats ${id}`, label: title || 'New Chat', run: () => open(id) };
+}
+
+/** A shortcut with Shift. */
+function shiftKey(letter: string): string {
+  return commandKey() === '⌘' ? `⇧⌘${letter}` : `Ctrl+Shift+${letter}`;
 }
 
 /** What a shortcut is written with here: ⌘ on a Mac, Ctrl+ elsewhere. */

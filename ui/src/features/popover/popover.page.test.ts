@@ -42,7 +42,7 @@ describe('the popover', () => {
     const label = () => screen.getByTestId('sparkline-ram').getAttribute('aria-label');
     await until(() => label() === 'RAM, the last ten minutes: between 7 GB and 8 GB');
     expect(network.sent('GET', '/tierbar/v1/history?minutes=10')).toHaveLength(1);
-    expect(screen.getByTestId('popover-tier-primary').textContent).toMatch(/primary\s*Ready, 1 GB\s*gemma/);
+    expect(screen.getByTestId('popover-tier-primary').textContent).toMatch(/Everyday\s*Ready, 1 GB\s*gemma/);
     await fireEvent.click(screen.getByTestId('tier-stop-primary'));
     await until(() => network.sent('POST', '/tierbar/v1/tiers/primary/stop').length === 1);
   });

@@ -14,18 +14,27 @@ export function hasEnded({ state }: JobStatus): boolean {
   return state !== 'waiting' && state !== 'running';
 }
 
+const COUNT = {
+  running: (n: number) => `${n} running`,
+  waiting: (n: number) => `${n} waiting`,
+  done: (n: number) => `${n} done`,
+  failed: (n: number) => `${n} failed`,
+  expired: (n: number) => `${n} expired`,
+};
+
 /** Counts the requests by state: `2 running, 3 waiting, 12 done`. */
 export function summarize(count: (state: JobState) => number): string {
-  const counts = (['running', 'waiting', 'done', 'failed', 'expired'] as const)
+  return (['running', 'waiting', 'done', 'failed', 'expired'] as const)
     .filter((state) => count(state) > 0)
-    .map((state) => `${count(state)} ${state}`);
-  return counts.join(', ');
+    .map((state) => COUNT[state](count(state)))
+    .join(', ');
 }
 
 /** Lists when a request was queued, how often it was tried and when it expires. */
 export function listFacts(job: JobStatus, now: number): string[] {
   const facts = [`queued ${moment(job.created_ms, new Date(now))}`];
-  if (job.priority !== 'normal') facts.push(`${job.priority} priority`);
+  if (job.priority === 'high') facts.push('high priority');
+  if (job.priority === 'low') facts.push('low priority');
   if (job.state === 'running') facts.push(`attempt ${job.attempts} of ${job.max_attempts}`);
   else if (job.attempts > 0) facts.push(`${job.attempts} of ${job.max_attempts} attempts`);
   if (hasEnded(job)) {

@@ -18,7 +18,8 @@ let secrets: SecretPlace[];
 let fault: string | null;
 
 function answer({ method, path, body }: Sent): Response | null {
-  if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
+  if (path === '/tierbar/v1/models')
+    return Response.json({ models_dir: '/data/models', disks: [], models: [] });
   if (path === '/tierbar/v1/config') {
     const { tiers = {}, chains = {} } = method === 'PATCH' ? body : {};
     for (const [name, tier] of Object.entries(tiers as Record<string, object | null>)) {

@@ -7,6 +7,7 @@ import type {
   MenuBarConfig,
   NotificationsConfig,
   PolicyConfig,
+  ScheduleConfig,
   ServerConfig,
   TierConfig,
 } from '../../platform/openapi';
@@ -16,7 +17,15 @@ import { modelPatch, ownSettings, type TierPatch, undoPatch } from '../tiers/cho
 export type ConfigPatch = Partial<
   Omit<
     Config,
-    'tiers' | 'library' | 'downloads' | 'policy' | 'server' | 'chains' | 'menu_bar' | 'notifications'
+    | 'tiers'
+    | 'library'
+    | 'downloads'
+    | 'policy'
+    | 'server'
+    | 'chains'
+    | 'menu_bar'
+    | 'notifications'
+    | 'schedules'
   >
 > & {
   server?: Partial<ServerConfig>;
@@ -27,6 +36,7 @@ export type ConfigPatch = Partial<
   menu_bar?: Partial<MenuBarConfig>;
   notifications?: Partial<NotificationsConfig>;
   tiers?: Record<string, TierPatch | null>;
+  schedules?: Record<string, ScheduleConfig | null>;
 };
 
 export interface FieldState {

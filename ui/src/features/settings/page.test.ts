@@ -17,6 +17,7 @@ let source: string | null;
 
 const MODELS = {
   models_dir: '/data/models',
+  disks: [],
   models: [
     {
       id: 'smol',
@@ -163,6 +164,35 @@ describe('general settings', () => {
     await fireEvent.change(text, { target: { value: 'memory' } });
     await until(() => network.sent('PATCH', '/tierbar/v1/config').length === 1);
     expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({ menu_bar: { text: 'memory' } });
+  });
+
+  it('takes a shortcut as it is pressed, and says at the field why it cannot be had', async () => {
+    const checkShortcut = vi.fn(async (keys: string) => {
+      if (keys === 'Cmd+K') throw 'another app has the keys Cmd+K';
+    });
+    await open('', { loginItem: { get: async () => false, set: async () => false }, checkShortcut });
+    const field = (await screen.findByTestId('settings-shortcut')) as HTMLInputElement;
+    expect(field.placeholder).toBe('None');
+    await fireEvent.focus(field);
+    expect(field.placeholder).toBe('Press the keys');
+    await fireEvent.keyDown(field, { key: 'Meta', code: 'MetaLeft', metaKey: true });
+    await fireEvent.keyDown(field, { key: 'k', code: 'KeyK', metaKey: true });
+    expect((await screen.findByTestId('settings-shortcut-error')).textContent).toContain(
+      'Another app has the keys',
+    );
+    expect(network.sent('PATCH', '/tierbar/v1/config')).toEqual([]);
+    await fireEvent.keyDown(field, { key: ' ', code: 'Space', altKey: true, shiftKey: true });
+    await until(() => network.sent('PATCH', '/tierbar/v1/config').length === 1);
+    expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({
+      menu_bar: { shortcut: 'Alt+Shift+Space' },
+    });
+    expect(checkShortcut.mock.calls).toEqual([['Cmd+K'], ['Alt+Shift+Space']]);
+    // Tab leaves the field, and Delete removes the shortcut.
+    expect(await fireEvent.keyDown(field, { key: 'Tab', code: 'Tab' })).toBe(true);
+    await until(() => field.value === 'Alt+Shift+Space');
+    await fireEvent.keyDown(field, { key: 'Backspace', code: 'Backspace' });
+    await until(() => network.sent('PATCH', '/tierbar/v1/config').length === 2);
+    expect(network.sent('PATCH', '/tierbar/v1/config')[1]?.body).toEqual({ menu_bar: { shortcut: '' } });
   });
 
   it('show the login item as the system reports it', async () => {

@@ -1,3 +1,5 @@
+import { plural } from '../../lib/format';
+import { language } from '../../lib/language';
 import type { BenchMemory, Outcome, Settings, TierConfig } from '../../platform/openapi';
 
 /** Marks the outcome of each tuned setting. */
@@ -11,7 +13,7 @@ export const MARK: Record<Outcome, string> = {
 
 /** Formats settings, such as `4 threads, batch 512, f16`. */
 export function formatSettings({ threads, batch, gpu_layers, kv_cache }: Settings): string {
-  const cpu = threads === 0 ? 'automatic threads' : threads === 1 ? '1 thread' : `${threads} threads`;
+  const cpu = threads === 0 ? 'automatic threads' : plural(threads, ['# thread', '# threads']);
   const layers = gpu_layers === null ? '' : `, ${gpu_layers} layers on the GPU`;
   return `${cpu}, batch ${batch}${layers}, ${kv_cache}`;
 }
@@ -38,11 +40,11 @@ export function diffSettings(tier: TierConfig, settings: Settings): Partial<Tier
 
 /** Describes what differs, such as `Threads 4 instead of automatic`. */
 export function describeChanges(before: Settings, after: Settings): string {
-  const threads = (value: number) => (value === 0 ? 'automatic' : String(value));
+  const threads = (value: number) => (value === 0 ? /* @wc-include */ 'automatic' : String(value));
   const layers = (value: number | null) => (value === null ? 'as many as fit' : String(value));
   const text = [
-    ['threads', threads(before.threads), threads(after.threads)],
-    ['batch', String(before.batch), String(after.batch)],
+    ['Threads', threads(before.threads), threads(after.threads)],
+    ['Batch size', String(before.batch), String(after.batch)],
     ['GPU layers', layers(before.gpu_layers), layers(after.gpu_layers)],
     ['KV cache', before.kv_cache, after.kv_cache],
   ]
@@ -62,7 +64,7 @@ export function formatTime(iso: string): string {
   const moment = new Date(iso);
   return Number.isNaN(moment.getTime())
     ? 'at an unknown time'
-    : moment.toLocaleString('en', {
+    : moment.toLocaleString(language(), {
         day: 'numeric',
         month: 'short',
         hour: '2-digit',

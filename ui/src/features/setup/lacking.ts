@@ -16,10 +16,9 @@ export function isDemo({ id }: Pick<LibraryModel, 'id'>): boolean {
   return id.startsWith('SmolLM2-135M-Instruct');
 }
 
-/** The model to begin with: the one for most questions, else the first that a tier lacks. */
+/** The model to begin with, as the host proposes: the one for most questions, unless it is slow on this computer. */
 export function firstModel(plan: SetupPlan | null): TierPlan | undefined {
-  const rows = plan?.tiers.filter(({ replaces, in_use }) => replaces === null && !in_use) ?? [];
-  return rows.find(({ tier }) => tier === 'primary') ?? rows[0];
+  return plan?.tiers.find(({ tier }) => tier === plan.first);
 }
 
 /** Returns why a chat that requests `model` cannot be answered for want of a model; `null` if it can. */

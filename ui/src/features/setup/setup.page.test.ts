@@ -53,6 +53,7 @@ beforeEach(() => {
       disk_free_bytes: 100_000_000_000,
     },
     tiers: [row('fast'), row('primary'), row('heavy', { installed: 'big', download_bytes: 0 })],
+    first: 'primary',
     download_bytes: 6_000_000_000,
     models_dir: '/data/models',
     room: { path: '/data/models', disk: '1', free_bytes: 51_000_000_000, room_bytes: 50_000_000_000 },
@@ -72,7 +73,8 @@ beforeEach(() => {
         : refusal(400, 'bad_request', '/gone cannot be used', 'give the full path of a folder');
     }
     if (path === '/tierbar/v1/setup') return Response.json(plan);
-    if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models: [] });
+    if (path === '/tierbar/v1/models')
+      return Response.json({ models_dir: '/data/models', disks: [], models: [] });
     if (path === '/tierbar/v1/catalog')
       return Response.json({ version: '1', date: '2026-01-02', refreshed: null, models: [] });
     if (path === '/tierbar/v1/config') return Response.json({ path: '', config: {} });

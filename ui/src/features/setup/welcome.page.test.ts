@@ -51,6 +51,7 @@ const PLAN: SetupPlan = {
     disk_free_bytes: 100_000_000_000,
   },
   tiers: [row('fast'), row('primary'), row('heavy')],
+  first: 'primary',
   download_bytes: 9_000_000_000,
   models_dir: '/data/models',
   room: null,
@@ -67,7 +68,8 @@ beforeEach(() => {
     const other = answer(request);
     if (other) return other;
     const { path, method } = request;
-    if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models });
+    if (path === '/tierbar/v1/models')
+      return Response.json({ models_dir: '/data/models', disks: [], models });
     if (path === '/tierbar/v1/setup') return Response.json(PLAN);
     if (path === '/tierbar/v1/config') return Response.json({ path: '', config: {} });
     if (path === '/tierbar/v1/downloads' && method === 'POST')
@@ -80,7 +82,7 @@ afterEach(() => app.feed.stop());
 /** `starter`: the demo model of the first tier. `null`: every tier has its model. */
 async function open(downloads: DownloadStatus[] = [], starter: string | null = '') {
   app = startApp({ connection: async () => ({ url: '' }), openSettings, openChat: async () => {} });
-  render(Root, { app, chats: new Chats({ api: app.api, loadWithin: () => null }) });
+  render(Root, { app, chats: new Chats({ api: app.api }) });
   await until(() => network.eventStreams.length === 1);
   const tiers = STATUS.tiers.map((tier, at) => {
     if (starter === null) return tier;
@@ -115,6 +117,12 @@ describe('the first model', () => {
     now(download('primary', { reference: 'o/primary:Q4_K_M' }));
     await screen.findByRole('progressbar', { name: 'Download of Model of primary' });
     expect(screen.queryByTestId('welcome-model')).toBeNull();
+  });
+
+  it('is another if the host proposes it, such as where that one is slow', async () => {
+    answer = ({ path }) => (path === '/tierbar/v1/setup' ? Response.json({ ...PLAN, first: 'fast' }) : null);
+    await open();
+    expect((await screen.findByTestId('welcome-model')).textContent).toContain('Model of fast');
   });
 
   it('is said to be slow where it is', async () => {

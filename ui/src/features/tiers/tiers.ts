@@ -34,12 +34,8 @@ function isEndpoint(tier: TierStatus): boolean {
 }
 
 /** The tier of this computer to ask instead, after another server has refused; one that is loaded before others. */
-export function otherTier(
-  { code, tier: refused }: { code: string; tier: string | null },
-  tiers: TierStatus[],
-): TierStatus | undefined {
-  const isForeign = tiers.some(({ id, engine }) => id === refused && engine === 'endpoint');
-  if (!isForeign || code === 'context_length_exceeded') return undefined;
+export function otherTier(code: string, tiers: TierStatus[]): TierStatus | undefined {
+  if (code === 'context_length_exceeded') return undefined;
   const able = tiers.filter(({ kind, engine, model }) => kind === 'chat' && engine !== 'endpoint' && model);
   return loadedTiers(able)[0] ?? able[0];
 }
@@ -54,19 +50,27 @@ export function describeSelection(model: string, tiers: TierStatus[], chain?: Ch
   if (model === AUTO) {
     const loaded = loadedTiers(tiers)[0];
     if (loaded)
-      return `Tierbar picks a tier for each question. ${loaded.id} is ${isEndpoint(loaded) ? 'available' : 'loaded'}.`;
+      return isEndpoint(loaded)
+        ? `Tierbar picks a tier for each question. ${displayName(loaded.id)} is available.`
+        : `Tierbar picks a tier for each question. ${displayName(loaded.id)} is loaded.`;
     return 'Tierbar picks a tier for each question. The first answer waits until a model loads.';
   }
   if (chain) return `${chain.name} tries ${formatSteps(chain)} until one answers.`;
   const tier = tiers.find((tier) => tier.id === model);
   if (!tier) return `The tier ${model} no longer exists. Choose another one above.`;
-  if (!tier.model) return `${tier.id} has no model yet. Choose one in Settings.`;
-  if (isEndpoint(tier)) return `${tier.id} is available. It answers with ${tier.model}.`;
-  if (holdsModel(tier.state)) return `${tier.id} answers with ${tier.model}, which is loaded.`;
-  return `${tier.id} answers with ${tier.model}. It loads when you start typing.`;
+  const name = displayName(tier.id);
+  if (!tier.model) return `${name} has no model yet. Choose one in Settings.`;
+  if (isEndpoint(tier)) return `${name} is available. It answers with ${tier.model}.`;
+  if (holdsModel(tier.state)) return `${name} answers with ${tier.model}, which is loaded.`;
+  return `${name} answers with ${tier.model}. It loads when you start typing.`;
 }
 
-const DISPLAY_NAMES: Record<string, string> = { fast: 'Fast', primary: 'Everyday', heavy: 'Deep' };
+const DISPLAY_NAMES: Record<string, string> = {
+  [AUTO]: 'Auto',
+  fast: 'Fast',
+  primary: 'Everyday',
+  heavy: 'Deep',
+};
 
 /** What people call the tier. Apps request it by its id. */
 export function displayName(id: string): string {

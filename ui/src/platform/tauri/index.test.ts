@@ -13,6 +13,7 @@ describe('the platform', () => {
     expect(await platform.connection()).toEqual({ url: '' });
     expect(platform.loginItem).toBeUndefined();
     expect(platform.commandLine).toBeUndefined();
+    expect(platform.checkShortcut).toBeUndefined();
     expect(platform.revealModelsFolder).toBeUndefined();
   });
 
@@ -30,6 +31,7 @@ describe('the platform', () => {
     expect(await platform.connection()).toEqual({ url: 'http://127.0.0.1:1', token: 't' });
     expect(await platform.loginItem?.get()).toBe(false);
     expect(await platform.loginItem?.set(true)).toBe(true);
+    await platform.checkShortcut?.('Alt+Space');
     await platform.commandLine?.get();
     await platform.commandLine?.set(true);
     await platform.openSettings();
@@ -42,6 +44,7 @@ describe('the platform', () => {
       ['connection', {}],
       ['login_item', {}],
       ['set_login_item', { on: true }],
+      ['check_shortcut', { keys: 'Alt+Space' }],
       ['command_line', {}],
       ['set_command_line', { installed: true }],
       ['open_settings', {}],

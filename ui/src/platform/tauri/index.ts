@@ -10,6 +10,7 @@ export const tauri: Platform = {
     get: () => invoke<boolean>('login_item'),
     set: (on) => invoke<boolean>('set_login_item', { on }),
   },
+  checkShortcut: (keys) => invoke('check_shortcut', { keys }),
   commandLine: {
     get: () => invoke<CommandLine>('command_line'),
     set: (installed) => invoke<CommandLine>('set_command_line', { installed }),

@@ -13,6 +13,7 @@ use tierbar_core::{
     fit::{Keeper, LibraryModel},
     nearest::suggest,
     units::file_size,
+    volume::ModelDisk,
 };
 
 #[derive(Debug, clap::Args)]
@@ -26,11 +27,19 @@ pub(crate) struct Args {
 #[derive(Debug, Deserialize)]
 pub(super) struct ModelList {
     models_dir: String,
+    #[serde(default)]
+    pub(super) disks: Vec<ModelDisk>,
     pub(super) models: Vec<LibraryModel>,
 }
 
 pub(super) async fn all(client: &Client) -> Result<ModelList, Error> {
     read(client.get("/tierbar/v1/models").await?)
+}
+
+/// Returns what is free on the disk of the models folder, if that is known.
+pub(super) async fn free_bytes(client: &Client) -> Option<u64> {
+    let list = all(client).await.ok()?;
+    list.disks.first().map(|disk| disk.free_bytes)
 }
 
 /// Finds a model on this machine by its ID, the name of its file or its path.
@@ -64,7 +73,11 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         output::line(&body.to_string());
         return Ok(());
     }
-    let ModelList { models_dir, models } = all(client).await?;
+    let ModelList {
+        models_dir,
+        disks,
+        models,
+    } = all(client).await?;
     if models.is_empty() {
         output::error_line(&format!("There are no models in {models_dir}."));
         output::error_line(
@@ -73,7 +86,21 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         return Ok(());
     }
     output::write(&text(&models_dir, &models));
+    for disk in &disks {
+        output::line(&disk_line(disk));
+    }
     Ok(())
+}
+
+/// Returns how much of a disk the models take, and what is left.
+fn disk_line(disk: &ModelDisk) -> String {
+    format!(
+        "On the disk of {}: {} of models, {} free of {}.",
+        disk.folder,
+        file_size(disk.models_bytes()),
+        file_size(disk.free_bytes),
+        file_size(disk.size_bytes)
+    )
 }
 
 /// Prints the models of other apps on this machine.
@@ -178,5 +205,29 @@ fn place(keeper: Keeper) -> Option<&'static str> {
         Keeper::LmStudio => Some("in LM Studio"),
         Keeper::Ollama => Some("in Ollama"),
         Keeper::HuggingFace => Some("in the Hugging Face cache"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::volume::KeptModels;
+
+    #[test]
+    fn a_disk_is_described_in_decimal_units() {
+        let kept = |keeper, bytes| KeptModels { keeper, bytes };
+        let disk = ModelDisk {
+            folder: "/data/models".to_owned(),
+            size_bytes: 500_000_000_000,
+            free_bytes: 112_000_000_000,
+            models: vec![
+                kept(Keeper::Tierbar, 3_000_000_000),
+                kept(Keeper::Ollama, 1_500_000_000),
+            ],
+        };
+        assert_eq!(
+            disk_line(&disk),
+            "On the disk of /data/models: 4.5 GB of models, 112 GB free of 500 GB."
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! `tierbar models pull`: downloads a model and shows the progress.
 
-use super::choose_tier;
+use super::{choose_tier, list};
 use crate::{
     client::{Client, admin, read},
     downloads::{RESUME_HINT, Updates, progress},
@@ -192,11 +192,24 @@ async fn download(
                 file_size(projector)
             ));
         }
+        if let (None, Some(bytes)) = (&args.to, begun.total_bytes)
+            && let Some(free) = list::free_bytes(client).await
+        {
+            output::error_line(&left_free(bytes.saturating_sub(begun.received_bytes), free));
+        }
         for warning in &begun.warnings {
             output::error_line(&format!("note: {warning}"));
         }
     }
     watch(client, begun, display).await
+}
+
+fn left_free(bytes: u64, free: u64) -> String {
+    format!(
+        "Takes {} more of the disk and leaves {} free.",
+        file_size(bytes),
+        file_size(free.saturating_sub(bytes))
+    )
 }
 
 fn print_verdict(verdict: &Verdict) {

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use tierbar_core::{
     Code, Error, Modality,
     budget::Placement,
-    catalog::{CatalogModel, OfferedFile, PublishedSpeed},
+    catalog::{CatalogModel, HubReadme, OfferedFile, PublishedSpeed},
+    fit::{QUALITY_SOURCE, QuantLoss},
     nearest::suggest,
     units::file_size,
 };
@@ -19,6 +20,9 @@ pub(crate) struct Args {
     /// Name of a model [default: list all]
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    /// Print what its maker wrote about it, from Hugging Face; takes owner/repo, too
+    #[arg(long, requires = "name")]
+    readme: bool,
     /// Print the answer as JSON
     #[arg(long)]
     json: bool,
@@ -42,14 +46,20 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         return Ok(());
     };
     let List { models, .. } = read(body)?;
-    let model = models
-        .iter()
-        .find(|model| is_called(model, name))
-        .ok_or_else(|| {
-            let ids = models.iter().map(|model| model.id.as_str());
-            let hint = suggest(name, ids, "see the list with `tierbar models show`");
-            Error::new(Code::ModelUnknown, format!("the list has no model {name}")).hint(hint)
-        })?;
+    let found = models.iter().find(|model| is_called(model, name));
+    if args.readme
+        && let Some(repository) = found.map_or_else(
+            || name.contains('/').then_some(name),
+            |model| Some(&model.repository),
+        )
+    {
+        return readme(client, repository, args.json).await;
+    }
+    let model = found.ok_or_else(|| {
+        let ids = models.iter().map(|model| model.id.as_str());
+        let hint = suggest(name, ids, "see the list with `tierbar models show`");
+        Error::new(Code::ModelUnknown, format!("the list has no model {name}")).hint(hint)
+    })?;
     if args.json {
         let json = serde_json::to_string(model)
             .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
@@ -57,6 +67,19 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     } else {
         output::write(&details(model));
     }
+    Ok(())
+}
+
+/// Prints what a repository says of its models.
+async fn readme(client: &Client, repository: &str, as_json: bool) -> Result<(), Error> {
+    let path = admin(&["hub", "readme"], &[("id", repository)]);
+    let body = client.get(&path).await?;
+    if as_json {
+        output::json(&body);
+        return Ok(());
+    }
+    let HubReadme { url, text, .. } = read(body)?;
+    output::write(&format!("{text}\n\nFrom {url}\n"));
     Ok(())
 }
 
@@ -113,6 +136,12 @@ fn details(model: &CatalogModel) -> String {
     let mut text = format!("{}\n{}\n\n", model.name, model.about);
     let mut row = |what: &str, value: &str| text += &format!("  {what:<12} {value}\n");
     row("ID", &model.id);
+    if !model.maker.is_empty() {
+        row("Made by", &model.maker);
+    }
+    if let Some(languages) = &model.languages {
+        row("Languages", languages);
+    }
     row("Repository", &model.repository);
     row("License", &model.licence);
     row("Takes", &Modality::list(&model.capabilities.inputs));
@@ -132,6 +161,9 @@ fn details(model: &CatalogModel) -> String {
     text += "\nFiles\n";
     for file in &model.quants {
         text += &format!("  {}\n", offered(file));
+    }
+    if model.quants.iter().any(|file| file.loss.is_some()) {
+        text += &format!("  Quality as published for Llama 3 8B: {QUALITY_SOURCE}\n");
     }
     if !model.speeds.is_empty() {
         text += "\nPublished speeds (measured by others, not on this machine)\n";
@@ -153,6 +185,7 @@ fn details(model: &CatalogModel) -> String {
 
 fn offered(file: &OfferedFile) -> String {
     let mut facts = Vec::new();
+    facts.extend(file.loss.map(QuantLoss::words));
     facts.extend(file.fit.as_ref().map(|fit| placed(fit.placement)));
     facts.extend(file.recommended.then_some("recommended"));
     facts.extend(file.installed.then_some("installed"));
@@ -188,14 +221,15 @@ mod tests {
         serde_json::from_value(json!({
             "id": "big", "name": "Big 9B", "about": "Hard questions.", "aliases": ["big:9b"],
             "capabilities": {"inputs": ["text", "image"], "thinking": true, "tools": false},
-            "context_train": 40_960, "tier": null, "default": false, "kind": "chat", "repository": "o/Big-GGUF",
+            "context_train": 40_960, "tier": null, "default": false, "kind": "chat", "maker": "Example Labs",
+            "languages": "English and German", "repository": "o/Big-GGUF",
             "licence": "MIT", "context_tokens": 4096, "kv_cache": "f16",
             "speeds": [{"chip": "Apple M4", "ram_gb": null, "tokens_per_second": 20.87, "quant": "Q4_K_M",
                         "engine": "llama.cpp", "source": "https://a"}],
             "scores": [{"benchmark": "MMLU-Pro", "score": 48.3, "source": "https://b"}],
             "quants": [
                 {"quant": "Q4_K_M", "reference": "o/Big-GGUF:Q4_K_M", "file": "b.gguf", "parts": 1,
-                 "size_bytes": 5_000_000_000_u64, "sha256": "ab", "recommended": true, "installed": true, "fit": null},
+                 "size_bytes": 5_000_000_000_u64, "sha256": "ab", "loss": "slight", "recommended": true, "installed": true, "fit": null},
                 {"quant": "Q8_0", "reference": "o/Big-GGUF:Q8_0", "file": "c.gguf", "parts": 1,
                  "size_bytes": null, "sha256": null, "recommended": false, "installed": false, "fit": null},
             ],
@@ -209,14 +243,17 @@ mod tests {
             details(&model()),
             "Big 9B\nHard questions.\n\n\
             \x20 ID           big\n\
+            \x20 Made by      Example Labs\n\
+            \x20 Languages    English and German\n\
             \x20 Repository   o/Big-GGUF\n\
             \x20 License      MIT\n\
             \x20 Takes        text and images\n\
             \x20 Supports     thinking\n\
             \x20 Context      up to 40960 tokens\n\n\
             Files\n\
-            \x20 Q4_K_M           5 GB  recommended, installed, checksum known\n\
-            \x20 Q8_0                ?  checksum from Hugging Face at the first download\n\n\
+            \x20 Q4_K_M           5 GB  slight loss, recommended, installed, checksum known\n\
+            \x20 Q8_0                ?  checksum from Hugging Face at the first download\n\
+            \x20 Quality as published for Llama 3 8B: https://github.com/ggml-org/llama.cpp/blob/master/tools/perplexity/README.md\n\n\
             Published speeds (measured by others, not on this machine)\n\
             \x20   20.9 tok/s  Apple M4; Q4_K_M, llama.cpp\n    https://a\n\n\
             Published benchmarks (by its maker, before quantization)\n\

@@ -2,7 +2,6 @@
 
 use super::Part;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 /// What the agent of a turn may use. What a field does not give, it does without.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -88,10 +87,11 @@ pub struct ConsentAnswer {
 /// The part of a message for what a tool has returned.
 #[must_use]
 pub fn result_part(id: &str, text: &str, failed: bool) -> Part {
-    let part = json!({"type": "tool_result", "id": id, "text": text, "failed": failed});
-    serde_json::from_value(part).unwrap_or_else(|_| Part::Text {
+    Part::ToolResult {
+        id: id.to_owned(),
         text: text.to_owned(),
-    })
+        failed,
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,18 @@
 //! A chat as a file for people.
 
 use super::{Chat, ChatMessage, Part, Role, branch};
-use std::fmt::Write;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt::Write};
+
+/// A chat as a file for programs, which can be imported.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ExportedChat {
+    #[serde(flatten)]
+    pub chat: Chat,
+    /// The files of its messages in base64, by their hash in hexadecimal.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+}
 
 /// What an untitled chat is called.
 const UNTITLED: &str = "New Chat";

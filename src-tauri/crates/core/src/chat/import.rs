@@ -13,7 +13,7 @@ use super::{Chat, ChatSummary, Part, context::WhenFull, settings::AnswerSettings
 use crate::TierId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MAX_TITLE_CHARS: usize = 500;
 const MAX_MODEL_CHARS: usize = 500;
@@ -74,7 +74,7 @@ impl Omitted {
             Self::EmptyChats => "they have no messages",
             Self::Images => "the file names images without containing them",
             Self::Files => "the file names attachments without containing them",
-            Self::Tools => "calls of tools and their results are not part of the conversation",
+            Self::Tools => "these calls of tools have no form that Tierbar knows",
         }
     }
 }
@@ -146,11 +146,15 @@ pub fn elements(json: &[u8], most: usize) -> Option<Vec<&[u8]>> {
     (elements.len() <= most).then_some(elements)
 }
 
-/// Reads one chat of a file; `None` if it is left out, which `omissions` counts.
-pub fn read(element: &[u8], omissions: &mut Omissions) -> Option<ImportedChat> {
+/// Reads one chat of a file; `None` if it is left out, which `omissions` counts. `files`: the hashes of those that the chat contains.
+pub fn read(
+    element: &[u8],
+    files: &BTreeSet<String>,
+    omissions: &mut Omissions,
+) -> Option<ImportedChat> {
     let chat = serde_json::from_slice::<Value>(element)
         .ok()
-        .and_then(|value| of_value(value, omissions));
+        .and_then(|value| of_value(value, files, omissions));
     let Some(mut imported) = chat else {
         omissions.add(Omitted::UnknownChats, 1);
         return None;
@@ -164,14 +168,20 @@ pub fn read(element: &[u8], omissions: &mut Omissions) -> Option<ImportedChat> {
     Some(imported)
 }
 
-fn of_value(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
+fn of_value(
+    mut value: Value,
+    files: &BTreeSet<String>,
+    omissions: &mut Omissions,
+) -> Option<ImportedChat> {
     let inner = &value["chat"];
     if value["mapping"].is_object() {
         Some(chatgpt::read(&value, omissions))
     } else if inner["history"]["messages"].is_object() || inner["messages"].is_array() {
         Some(open_webui::read(&value, omissions))
     } else if value["messages"].is_array() && value.get("leaf").is_some() {
-        own(value, omissions)
+        // Their bytes have been read.
+        value["files"] = Value::Null;
+        own(value, files, omissions)
     } else if value["messages"].is_array() && value.get("name").is_some() {
         Some(lm_studio::read(&value, omissions))
     } else {
@@ -179,8 +189,8 @@ fn of_value(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
     }
 }
 
-/// A chat as `GET /tierbar/v1/chats/{id}` has it. What a chat cannot be set to becomes the default.
-fn own(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
+/// A chat as its export has it, or `GET /tierbar/v1/chats/{id}`. What a chat cannot be set to becomes the default.
+fn own(value: Value, files: &BTreeSet<String>, omissions: &mut Omissions) -> Option<ImportedChat> {
     let mut chat: Chat = serde_json::from_value(value).ok()?;
     let summary = &mut chat.summary;
     if summary.settings.check().is_err() {
@@ -195,7 +205,9 @@ fn own(value: Value, omissions: &mut Omissions) -> Option<ImportedChat> {
     for message in &mut chat.messages {
         let last = message.parts.len().saturating_sub(1);
         for (at, part) in message.parts.iter_mut().enumerate() {
-            let Some(file) = part.file() else { continue };
+            let Some(file) = part.file().filter(|file| !files.contains(&file.sha256)) else {
+                continue;
+            };
             let omitted = match *part {
                 Part::Image { .. } => Omitted::Images,
                 _ => Omitted::Files,

@@ -61,21 +61,31 @@ impl<T: Serialize> From<Choice<T>> for Value {
     }
 }
 
-/// The schema of a number of tokens, or `"auto"`.
-pub(super) fn tokens() -> RefOr<Schema> {
-    or_auto(u32::schema())
+/// The schema of a context, or `"auto"`.
+pub(super) fn context() -> RefOr<Schema> {
+    or_auto(
+        u32::schema(),
+        "Context in tokens; `\"auto\"` follows from the model, the machine and the profile.",
+    )
 }
 
 /// The schema of a type of KV cache, or `"auto"`.
 pub(super) fn kv_cache() -> RefOr<Schema> {
-    or_auto(Ref::from_schema_name("KvCache").into())
+    or_auto(
+        Ref::from_schema_name("KvCache").into(),
+        "The cell type of the KV cache; `\"auto\"` follows from the model, the machine and the profile.",
+    )
 }
 
-fn or_auto(value: RefOr<Schema>) -> RefOr<Schema> {
+fn or_auto(value: RefOr<Schema>, about: &str) -> RefOr<Schema> {
     let auto = ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some(["auto"]));
-    OneOfBuilder::new().item(auto).item(value).into()
+    OneOfBuilder::new()
+        .item(auto)
+        .item(value)
+        .description(Some(about))
+        .into()
 }
 
 #[cfg(test)]

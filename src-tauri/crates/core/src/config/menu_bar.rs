@@ -1,5 +1,6 @@
 //! The app's icon in the menu bar.
 
+use super::Shortcut;
 use serde::{Deserialize, Serialize};
 
 /// The icon in the menu bar, or in the system tray.
@@ -12,6 +13,9 @@ pub struct MenuBarConfig {
     /// What a click on the icon opens. On Linux it is always the menu.
     #[schema(required = true)]
     pub click: MenuBarClick,
+    /// The keys that open and close the popover from any app.
+    #[schema(required = true)]
+    pub shortcut: Shortcut,
 }
 
 /// The text beside the icon.

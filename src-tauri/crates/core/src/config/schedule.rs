@@ -4,7 +4,8 @@ use super::hours::minute;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// `[schedules.NAME]`. Only the configuration file can set it, because it names files to read and write.
+/// `[schedules.NAME]`. It names files to read and write, so that the API may set it within limits alone: see
+/// [`ScheduleConfig::check_change`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ScheduleConfig {
     /// By local time.
@@ -144,6 +145,43 @@ impl ScheduleConfig {
     }
 }
 
+impl ScheduleConfig {
+    /// The files that a schedule set by the API may write.
+    const WRITTEN: [&'static str; 3] = [".md", ".txt", ".json"];
+
+    /// Checks what may be set without the configuration file: a schedule that reads no hidden files, such as keys, and writes nothing
+    /// but documents, to a folder. What the file has set already may stay.
+    ///
+    /// # Errors
+    /// The first key that only the file can set, and why in a sentence.
+    pub fn check_change(&self, before: Option<&Self>) -> Result<(), (&'static str, String)> {
+        let only_in_file = |what: &str| format!("{what} can be set in config.toml alone");
+        let is_new = |place: fn(&Self) -> &String| before.map(place) != Some(place(self));
+        if is_new(|schedule| &schedule.source) && !is_url(&self.source) && is_hidden(&self.source) {
+            return Err(("source", only_in_file("a hidden file or folder to read")));
+        }
+        if is_new(|schedule| &schedule.to) {
+            if is_url(&self.to) {
+                return Err(("to", only_in_file("a server that gets the result")));
+            }
+            if is_hidden(&self.to) {
+                return Err(("to", only_in_file("a hidden file or folder to write")));
+            }
+            let name = self.to.to_ascii_lowercase();
+            if !Self::WRITTEN.iter().any(|end| name.ends_with(end)) {
+                let what = "a result other than an .md, .txt or .json file";
+                return Err(("to", only_in_file(what)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a part of the path begins with a dot.
+fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|part| part.starts_with('.'))
+}
+
 /// Returns whether a source or target is a URL.
 #[must_use]
 pub fn is_url(place: &str) -> bool {
@@ -220,5 +258,37 @@ mod tests {
             let error = TimeOfDay::try_from(text.to_owned()).unwrap_err();
             assert!(error.contains("write it as"), "{error}");
         }
+    }
+
+    #[test]
+    fn without_the_file_only_documents_are_read_and_written() {
+        let wrong = |source, to, before: Option<&ScheduleConfig>| {
+            let changed = schedule(source, to).check_change(before);
+            changed.map_err(|(key, _)| key)
+        };
+        for (source, to, key) in [
+            ("~/logs", "~/briefs/{date}.md", None),
+            ("https://a.example/log", "/b/out.TXT", None),
+            ("~/.ssh/id_ed25519", "/b/a.md", Some("source")),
+            ("/a/.env", "/b/a.md", Some("source")),
+            ("/a", "~/.zshrc", Some("to")),
+            ("/a", "~/.config/a.md", Some("to")),
+            ("/a", "/b/run.sh", Some("to")),
+            ("/a", "/b/md", Some("to")),
+            ("/a", "https://a.example/hook", Some("to")),
+        ] {
+            assert_eq!(
+                wrong(source, to, None),
+                key.map_or(Ok(()), Err),
+                "{source} {to}"
+            );
+        }
+        let own = schedule("/a/.env", "https://a.example/hook");
+        assert_eq!(
+            wrong("/a/.env", "https://a.example/hook", Some(&own)),
+            Ok(())
+        );
+        assert_eq!(wrong("/a/.env", "/b/a.md", Some(&own)), Ok(()));
+        assert_eq!(wrong("/a/.env2", "/b/a.md", Some(&own)), Err("source"));
     }
 }

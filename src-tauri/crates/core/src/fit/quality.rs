@@ -5,6 +5,8 @@
 //! matrix, the figures are those with one, as most files on the hub are made today. Other models lose more or less: the figures
 //! rank quants, they do not predict a model's answers.
 
+use serde::{Deserialize, Serialize};
+
 /// Where the figures are from.
 pub const QUALITY_SOURCE: &str =
     "https://github.com/ggml-org/llama.cpp/blob/master/tools/perplexity/README.md";
@@ -21,6 +23,52 @@ pub struct QuantQuality {
     pub kl_divergence: f64,
     /// By how much perplexity is higher than FP16's: 0.024 is 2.4 %.
     pub perplexity_increase: f64,
+}
+
+/// How much worse than the model in 16 bits a quant answers, in a word for people: by the increase of perplexity that was measured
+/// for the quant. The limits are ours.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum QuantLoss {
+    /// 16 bits or more.
+    None,
+    /// Less than 1 %, such as `Q5_K_M`.
+    Negligible,
+    /// Less than 5 %, such as `Q4_K_M`.
+    Slight,
+    /// Less than 20 %, such as `Q3_K_M`.
+    Noticeable,
+    /// 20 % and more, such as `IQ2_M`.
+    Heavy,
+}
+
+impl QuantLoss {
+    /// Of a quant, as files name it; `None` if [`quality`] does not know it.
+    #[must_use]
+    pub fn of(quant: &str) -> Option<Self> {
+        let quality = quality(quant)?;
+        Some(match quality.perplexity_increase {
+            _ if quality.measured == "F16" => Self::None,
+            ..0.01 => Self::Negligible,
+            ..0.05 => Self::Slight,
+            ..0.2 => Self::Noticeable,
+            _ => Self::Heavy,
+        })
+    }
+
+    /// Returns the words for people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::None => "the original",
+            Self::Negligible => "nearly the original",
+            Self::Slight => "slight loss",
+            Self::Noticeable => "noticeable loss",
+            Self::Heavy => "heavy loss",
+        }
+    }
 }
 
 /// The quant, its mean KL divergence, and the increase of its perplexity.
@@ -146,5 +194,25 @@ mod tests {
         };
         // 6.382937 against 6.231636.
         assert!((perplexity_increase - 0.0243).abs() < 0.0001);
+    }
+
+    #[test]
+    fn fewer_bits_are_told_in_words() {
+        for (quant, loss) in [
+            ("BF16", Some(QuantLoss::None)),
+            ("UD-Q8_K_XL", Some(QuantLoss::Negligible)),
+            ("Q6_K", Some(QuantLoss::Negligible)),
+            ("Q5_K_M", Some(QuantLoss::Negligible)),
+            ("UD-Q4_K_XL", Some(QuantLoss::Slight)),
+            ("IQ4_XS", Some(QuantLoss::Slight)),
+            ("Q4_0", Some(QuantLoss::Noticeable)),
+            ("UD-Q3_K_XL", Some(QuantLoss::Noticeable)),
+            ("UD-IQ3_XXS", Some(QuantLoss::Noticeable)),
+            ("UD-Q2_K_XL", Some(QuantLoss::Heavy)),
+            ("UD-IQ2_M", Some(QuantLoss::Heavy)),
+            ("MXFP4", None),
+        ] {
+            assert_eq!(QuantLoss::of(quant), loss, "{quant}");
+        }
     }
 }

@@ -90,6 +90,8 @@ pub(crate) struct ChatTemplate {
     calls_tools: bool,
     /// Whether calls need ids of Mistral's length.
     short_call_ids: bool,
+    /// Markers of the template that are no tokens of the model: as text, they end an answer.
+    written_markers: Vec<String>,
 }
 
 // SAFETY: the C++ object is bound to no thread.
@@ -114,6 +116,7 @@ impl ChatTemplate {
                 model,
                 calls_tools: false,
                 short_call_ids: false,
+                written_markers: Vec::new(),
             });
             made.ok_or_else(|| {
                 let reason = take(error).unwrap_or_default();
@@ -130,6 +133,7 @@ impl ChatTemplate {
                 .try_call_id(&"0".repeat(call_ids::LENGTH + 1))
                 .is_err()
             && template.try_call_id(&"0".repeat(call_ids::LENGTH)).is_ok();
+        template.written_markers = template.try_turns();
         Ok(template)
     }
 
@@ -148,6 +152,30 @@ impl ChatTemplate {
             "try_tools": true,
         }));
         prompt.is_ok_and(|prompt| prompt.calls_tools)
+    }
+
+    /// Returns the markers between an answer and the next question that the model has no tokens for. A model without a template gets
+    /// ChatML's, for one, and can only write these as text.
+    fn try_turns(&self) -> Vec<String> {
+        const ANSWER: &str = "An answer.";
+        const QUESTION: &str = "Another question?";
+        let message = |role: &str, text: &str| json!({"role": role, "content": text});
+        let messages = [
+            message("user", "Hi"),
+            message("assistant", ANSWER),
+            message("user", QUESTION),
+        ];
+        let Ok(rendered) = self.apply(&json!({"messages": messages})) else {
+            return Vec::new();
+        };
+        let rest = rendered.prompt.split_once(ANSWER);
+        let between = rest.and_then(|(_, rest)| rest.split_once(QUESTION));
+        let mut found = between.map_or_else(Vec::new, |(between, _)| markers(between));
+        found.retain(|marker| {
+            let tokens = self.model.tokenize(marker, false, true);
+            tokens.is_ok_and(|tokens| tokens.len() > 1)
+        });
+        found
     }
 
     fn try_call_id(&self, id: &str) -> Result<Prompt, Error> {
@@ -176,8 +204,11 @@ impl ChatTemplate {
             c_string(&request.to_string())?
         };
         let rendered = on_deep_stack(|| self.render(&request))?;
-        serde_json::from_str(&rendered)
-            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))
+        let mut prompt: Prompt = serde_json::from_str(&rendered)
+            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
+        let markers = self.written_markers.iter().cloned();
+        prompt.stops.extend(markers);
+        Ok(prompt)
     }
 
     fn render(&self, request: &CStr) -> Result<String, Error> {
@@ -206,6 +237,24 @@ impl Drop for ChatTemplate {
         // SAFETY: created by tierbar_chat_new, freed once.
         unsafe { tierbar_chat_free(self.raw.as_ptr()) }
     }
+}
+
+/// The words in angle brackets of a text, each once.
+fn markers(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for end in text.split_inclusive('>').filter(|end| end.ends_with('>')) {
+        let Some(begin) = end.rfind('<') else {
+            continue;
+        };
+        let marker = &end[begin..];
+        if marker.len() > 2
+            && !marker.contains(char::is_whitespace)
+            && !found.iter().any(|known| known == marker)
+        {
+            found.push(marker.to_owned());
+        }
+    }
+    found
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::{
     blocking::blocking,
     edge::keys::Weight,
     http::{body, error::Failure, path::Id, schema::Errors},
+    jobs::turns::hash_of,
 };
 use axum::{
     Json,
@@ -13,15 +14,23 @@ use axum::{
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use base64::{Engine, prelude::BASE64_STANDARD};
+use futures_util::{StreamExt, stream};
 use serde::{Deserialize, de::IgnoredAny};
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap},
+    iter,
+    sync::Arc,
+};
 use tierbar_core::{
     Code, Error,
     chat::{
-        Chat, export,
+        Chat,
+        export::{self, ExportedChat},
         import::{self, ChatImport, ImportedChat, Omissions, Omitted},
     },
 };
+use tierbar_store::Store;
 use utoipa::{IntoParams, ToSchema};
 
 /// Enough for the chats of years. The file is in memory while its chats are read one by one.
@@ -30,6 +39,8 @@ const IMPORT_LIMIT: usize = 200 << 20;
 const MOST_CHATS: usize = 100_000;
 /// How much of a file is read before its chats are stored.
 const BATCH: usize = 4 << 20;
+/// How often a file is in memory while it is exported: as it is stored, and about twice in base64.
+const FILE_COPIES: usize = 4;
 const SPLIT: &str = "split the file into several";
 const HINT: &str = "Tierbar reads its own exports, ChatGPT's conversations.json, Open WebUI's exports and LM Studio's \
                     *.conversation.json";
@@ -40,7 +51,7 @@ pub(crate) enum ExportFormat {
     /// The branch that is shown, for people.
     #[default]
     Markdown,
-    /// The whole chat, which can be imported.
+    /// The whole chat with its files, which can be imported.
     Json,
 }
 
@@ -63,7 +74,7 @@ pub(crate) struct Export {
     operation_id = "exportChat",
     security(("token" = [])),
     params(("id" = String, Path, description = "The id of a chat"), Export),
-    responses((status = 200, description = "The file: Markdown, or a `Chat` as JSON", content((String = "text/markdown"), (Chat = "application/json"))), Errors),
+    responses((status = 200, description = "The file: Markdown, in which attached files are named, or an `ExportedChat` as JSON", content((String = "text/markdown"), (ExportedChat = "application/json"))), Errors),
 )]
 pub(crate) async fn export(
     State(admin): State<Arc<Admin>>,
@@ -71,7 +82,7 @@ pub(crate) async fn export(
     query: Result<Query<Export>, QueryRejection>,
 ) -> Result<Response, Failure> {
     let Export { format, reasoning } = read_query(query)?;
-    let weight = admin.jobs.charge_chat(&id, 0).await?;
+    let mut weight = admin.jobs.charge_chat(&id, 0).await?;
     let chat = admin.store.chat(&id).await?;
     let name = export::file_name(&chat);
     let (mut response, extension) = match format {
@@ -80,11 +91,51 @@ pub(crate) async fn export(
             let text = export::markdown(&chat, reasoning);
             ((kind, text).into_response(), "md")
         }
-        ExportFormat::Json => (Json(chat).into_response(), "json"),
+        ExportFormat::Json => {
+            weight.grow(largest_file(&chat).saturating_mul(FILE_COPIES))?;
+            let kind = [(header::CONTENT_TYPE, "application/json")];
+            let body = exported(admin.store.clone(), &chat)?;
+            ((kind, body).into_response(), "json")
+        }
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_DISPOSITION, disposition(&name, extension));
     Ok(response.map(|body| weight.with(body)))
+}
+
+/// The bytes of a chat's largest file.
+fn largest_file(chat: &Chat) -> usize {
+    let parts = chat.messages.iter().flat_map(|message| &message.parts);
+    let sizes = parts.filter_map(|part| Some(part.file()?.bytes));
+    usize::try_from(sizes.max().unwrap_or_default()).unwrap_or(usize::MAX)
+}
+
+/// An [`ExportedChat`] as JSON. Its files, which may be many times as large as the chat, are read one by one.
+fn exported(store: Store, chat: &Chat) -> Result<Body, Error> {
+    let mut json = serde_json::to_string(chat)
+        .map_err(|error| Error::new(Code::Internal, format!("the chat as JSON: {error}")))?;
+    let parts = chat.messages.iter().flat_map(|message| &message.parts);
+    let hashes: BTreeSet<String> = parts
+        .filter_map(|part| Some(part.file()?.sha256.clone()))
+        .collect();
+    if hashes.is_empty() {
+        return Ok(json.into());
+    }
+    // The files come within the chat's braces.
+    json.pop();
+    json.push_str(",\"files\":{");
+    let files = stream::iter(hashes.into_iter().enumerate()).then(move |(number, hash)| {
+        let store = store.clone();
+        async move {
+            let mut files = store.attachments(vec![hash.clone()]).await?;
+            let comma = if number == 0 { "" } else { "," };
+            let data = BASE64_STANDARD.encode(files.remove(&hash).unwrap_or_default());
+            Ok::<_, Error>(Bytes::from(format!("{comma}\"{hash}\":\"{data}\"")))
+        }
+    });
+    let begin = stream::iter(iter::once(Ok(Bytes::from(json))));
+    let end = stream::iter(iter::once(Ok(Bytes::from_static(b"}}"))));
+    Ok(Body::from_stream(begin.chain(files).chain(end)))
 }
 
 /// The header that names a file (RFC 6266): in ASCII for old clients, and as it is.
@@ -129,7 +180,8 @@ pub(crate) async fn import(
     for batch in batches(elements) {
         let read = read(batch, &mut weight).await?;
         omissions.extend(read.omissions);
-        let added = admin.store.import_chats(read.chats).await?;
+        let added = admin.store.import_chats(read.chats, read.files);
+        let added = added.await?;
         weight.shrink_to(file.len());
         omissions.add(Omitted::LargeChats, added.too_large);
         imported.chats += added.chats;
@@ -186,27 +238,52 @@ fn batches(elements: Vec<Bytes>) -> Vec<Vec<Bytes>> {
 #[derive(Debug, Default)]
 struct Batch {
     chats: Vec<ImportedChat>,
+    /// Those of their messages, by hash.
+    files: HashMap<String, Vec<u8>>,
     omissions: Omissions,
+}
+
+/// The files of a chat that Tierbar has exported.
+#[derive(Debug, Default, Deserialize)]
+struct Files {
+    #[serde(default)]
+    files: HashMap<String, String>,
+}
+
+/// Returns the files that a chat contains, by hash. One that is not what its hash says is none.
+fn files_of(json: &[u8]) -> HashMap<String, Vec<u8>> {
+    // What other programs call so has another form.
+    let Files { files } = serde_json::from_slice(json).unwrap_or_default();
+    let files = files.into_iter().filter_map(|(hash, data)| {
+        let data = BASE64_STANDARD.decode(data).ok()?;
+        (hash_of(&data) == hash).then_some((hash, data))
+    });
+    files.collect()
 }
 
 async fn read(elements: Vec<Bytes>, weight: &mut Weight) -> Result<Batch, Error> {
     let mut batch = Batch::default();
     let (mut texts, mut values, mut readable) = (0, 0, Vec::new());
     for json in elements {
-        let memory = body::values_memory(&json).saturating_add(json.len());
+        let memory = body::values_memory(&json);
         if body::check_values(memory).is_err() {
             batch.omissions.add(Omitted::LargeChats, 1);
             continue;
         }
         texts += json.len();
-        // The values of one chat at a time are in memory, and the texts of all.
-        values = values.max(memory);
+        // The values of one chat at a time are in memory, and the texts and files of all.
+        values = values.max(memory.saturating_add(json.len()));
         readable.push(json);
     }
     weight.grow(texts + values)?;
     blocking("the import", move || {
         for json in readable {
-            let chat = import::read(&json, &mut batch.omissions);
+            let files = files_of(&json);
+            let hashes: BTreeSet<String> = files.keys().cloned().collect();
+            let chat = import::read(&json, &hashes, &mut batch.omissions);
+            if chat.is_some() {
+                batch.files.extend(files);
+            }
             batch.chats.extend(chat);
         }
         Ok(batch)
@@ -298,6 +375,44 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn an_exported_chat_contains_its_files() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let made = json(bench.ask("POST", "/tierbar/v1/chats", "{}").await).await;
+        let id = made["id"].as_str().unwrap();
+        let parts = json!([
+            {"type": "file", "name": "a.txt", "media_type": "text/plain", "text": "abc"},
+            {"type": "image", "name": "b.png", "media_type": "image/png", "data": "AAEC"},
+        ]);
+        let question = json!({"text": "?", "parts": parts}).to_string();
+        let path = format!("/tierbar/v1/chats/{id}");
+        // The tier does not answer; its question is stored.
+        let begun = bench.ask("POST", &format!("{path}/turns"), question).await;
+        assert_eq!(begun.status(), 201);
+        let export = format!("{path}/export?format=json");
+        let file = text(bench.ask("GET", &export, "").await).await;
+        let exported: ExportedChat = serde_json::from_str(&file).unwrap();
+        let mut files: Vec<_> = exported.files.values().map(String::as_str).collect();
+        files.sort_unstable();
+        assert_eq!(files, ["AAEC", "YWJj"]);
+
+        let elsewhere = Bench::new("127.0.0.1:11435").await;
+        // What is not what its hash says is left out.
+        let broken = file.replace("\"AAEC\"", "\"AAED\"");
+        let import = |file: String| elsewhere.ask("POST", "/tierbar/v1/chats/import", file);
+        let imported = json(import(broken).await).await;
+        assert_eq!(imported["left_out"][0]["what"], "images", "{imported}");
+        let listed = json(elsewhere.ask("GET", "/tierbar/v1/chats", "").await).await;
+        let copy = listed["chats"][0]["id"].as_str().unwrap();
+        let export = format!("/tierbar/v1/chats/{copy}/export?format=json");
+        let copy = text(elsewhere.ask("GET", &export, "").await).await;
+        let copy: ExportedChat = serde_json::from_str(&copy).unwrap();
+        let files: Vec<_> = copy.files.into_values().collect();
+        assert_eq!(files, ["YWJj"]);
+        let parts = &copy.chat.messages[0].parts;
+        assert_eq!(parts[0].file().unwrap().name, "a.txt");
     }
 
     #[tokio::test]

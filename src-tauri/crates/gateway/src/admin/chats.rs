@@ -13,15 +13,23 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::chat::{Chat, ChatSummary};
-use tierbar_store::{ChatFields, NewMessage};
+use tierbar_core::{
+    Code, Error,
+    chat::{Chat, ChatSummary},
+};
+use tierbar_store::{ChatFields, ChatPage, NewMessage};
 use utoipa::{IntoParams, ToSchema};
+
+/// The most chats of a page.
+const MOST_LISTED: u32 = 1000;
 
 /// Chats without their messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChatList {
     /// The pinned ones first, then the latest first.
     chats: Vec<ChatSummary>,
+    /// How many chats there are; of a search, how many it found.
+    total: u64,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -30,6 +38,11 @@ pub(crate) struct Search {
     /// Words that the title or a message has, the last of them perhaps only the beginning of one. At most 100 chats are found, the
     /// latest first. Without it, all chats are listed.
     search: Option<String>,
+    /// The id of a chat: only those that follow it in the list are listed.
+    before: Option<String>,
+    /// The most chats to list. Default: all.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
 }
 
 /// The message at which a fork ends.
@@ -53,13 +66,25 @@ pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
     query: Result<Query<Search>, QueryRejection>,
 ) -> Result<Json<ChatList>, Failure> {
-    let Search { search } = read_query(query)?;
-    let mut chats = match search {
-        Some(words) => admin.store.search_chats(&words).await?,
-        None => admin.store.list_chats().await?,
+    let Search {
+        search,
+        before,
+        limit,
+    } = read_query(query)?;
+    if let Some(limit) = limit.filter(|limit| !(1..=MOST_LISTED).contains(limit)) {
+        let message = format!("limit is {limit}; it must be between 1 and {MOST_LISTED}");
+        return Err(Error::new(Code::BadRequest, message).into());
+    }
+    let (mut chats, total) = match search {
+        Some(words) => {
+            let found = admin.store.search_chats(&words).await?;
+            let count = found.len() as u64;
+            (found, count)
+        }
+        None => admin.store.list_page(ChatPage { before, limit }).await?,
     };
     admin.jobs.note_turns(&mut chats).await;
-    Ok(Json(ChatList { chats }))
+    Ok(Json(ChatList { chats, total }))
 }
 
 /// Creates a chat.

@@ -70,12 +70,16 @@ fn widening(patch: &Map<String, Value>) -> Option<&'static str> {
     };
     let tiers = patch.get("tiers").and_then(Value::as_object);
     let has_engine = |tier: &Value| tier.get("engine").is_some();
+    let schedules = patch.get("schedules").and_then(Value::as_object);
+    let is_set = |schedule: &Value| !schedule.is_null();
     if let Some((_, shown)) = sections.iter().find(|(name, _)| patch.contains_key(*name)) {
         Some(shown)
     } else if has("queue", "webhook_hosts") {
         Some("webhook_hosts")
     } else if tiers.is_some_and(|tiers| tiers.values().any(has_engine)) {
         Some("an endpoint")
+    } else if schedules.is_some_and(|schedules| schedules.values().any(is_set)) {
+        Some("a schedule")
     } else {
         None
     }

@@ -12,7 +12,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_core::catalog::{CatalogRefresh, HubModel, HubRepository};
+use tierbar_core::catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository};
 use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -101,4 +101,24 @@ pub(crate) async fn repository(
 ) -> Result<Json<HubRepository>, Failure> {
     let Named { id } = read_query(query)?;
     Ok(Json(admin.models.repository(id).await?))
+}
+
+/// Returns what a repository on Hugging Face says of its models.
+///
+/// Tierbar asks Hugging Face only now: no page of a model is fetched by itself.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/hub/readme",
+    tag = "owner",
+    operation_id = "hubReadme",
+    security(("token" = [])),
+    params(Named),
+    responses((status = 200, description = "The readme", body = HubReadme), Errors),
+)]
+pub(crate) async fn readme(
+    State(admin): State<Arc<Admin>>,
+    query: Result<Query<Named>, QueryRejection>,
+) -> Result<Json<HubReadme>, Failure> {
+    let Named { id } = read_query(query)?;
+    Ok(Json(admin.models.readme(id).await?))
 }

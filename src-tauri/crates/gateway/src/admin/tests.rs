@@ -26,6 +26,7 @@ async fn any_model_name_can_be_part_of_a_path() {
         ("POST", "models/M%C3%B6we/verify", "verify Möwe"),
         ("GET", "hub/search?q=gemma%204+it", "search gemma 4 it"),
         ("GET", "hub/repository?id=a%2Fb", "repository a/b"),
+        ("GET", "hub/readme?id=a%2Fb", "readme a/b"),
         ("DELETE", "downloads/7", "remove download 7"),
         ("GET", "catalog", "catalog"),
         ("POST", "catalog/refresh", "refresh catalog"),

@@ -172,6 +172,7 @@ impl Reading {
         Source {
             tier: answers.tier,
             model: answers.model,
+            leased: answers.leased,
             ..self.way.source()
         }
     }
@@ -182,6 +183,7 @@ impl Reading {
             Sent::Streaming(answer) => Source {
                 tier: Some(answer.lease().tier().clone()),
                 model: Some(answer.lease().model().clone()),
+                leased: Some(answer.leased()),
                 ..Source::default()
             },
             Sent::Whole(whole) => Source::of_headers(&whole.headers),

@@ -2,6 +2,7 @@
 
 use crate::http::headers::TIER;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use std::time::Instant;
 use tierbar_core::{Code, ModelId, TierId, chat::context::ContextUse};
 
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
@@ -31,6 +32,8 @@ pub struct Source {
     pub context: Option<ContextUse>,
     /// What came of the chain's triage, if it has one.
     pub triage: Option<String>,
+    /// When the wait for the tier was over, of an answer that streams.
+    pub leased: Option<Instant>,
 }
 
 impl Source {

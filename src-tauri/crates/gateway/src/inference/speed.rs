@@ -188,6 +188,20 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
+    /// Of an endpoint's answer only the server's own figures count: its chunks may hold any number of tokens, and come in bursts.
+    pub(crate) fn uncounted(self) -> Self {
+        let mut measured = self.meter.measured();
+        if measured
+            .live
+            .as_ref()
+            .is_some_and(|live| live.answer == self.answer)
+        {
+            measured.live = None;
+        }
+        drop(measured);
+        self
+    }
+
     /// A chunk with content has passed.
     pub(crate) fn chunk(&self, now: Instant) {
         let mut measured = self.meter.measured();
@@ -300,6 +314,22 @@ mod tests {
         assert_eq!(meter.speed().decode_tokens_per_second, Some(10.0));
         assert_eq!(meter.take_decode(), Some(10.0));
         assert_eq!(meter.take_decode(), None);
+    }
+
+    #[test]
+    fn chunks_of_an_endpoint_are_no_tokens() {
+        let (meter, start) = (SpeedMeter::default(), Instant::now());
+        let answering = meter.begin(&small()).uncounted();
+        answering.chunk(start);
+        answering.chunk(after(start, 1));
+        assert_eq!(meter.speed(), Speed::default());
+        assert_eq!(meter.under_way(&small()), 1);
+        answering.timings(&Timings {
+            predicted_per_second: Some(41.0),
+            ..Timings::default()
+        });
+        drop(answering);
+        assert_eq!(meter.speed().decode_tokens_per_second, Some(41.0));
     }
 
     #[test]

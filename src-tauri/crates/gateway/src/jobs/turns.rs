@@ -11,6 +11,7 @@ mod run;
 
 use crate::{blocking::blocking, edge::keys::Weight, inference::Inference, jobs::Jobs};
 use attachments::NewPart;
+pub(crate) use attachments::hash_of;
 use log::Log;
 use parking_lot::Mutex as SyncMutex;
 use prompt::Prompt;

@@ -4,11 +4,12 @@ use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf};
 use tierbar_core::{
     Error, TierId,
-    catalog::{CatalogModel, CatalogRefresh, HubModel, HubRepository},
+    catalog::{CatalogModel, CatalogRefresh, HubModel, HubReadme, HubRepository},
     download::{DownloadState, DownloadStatus, Include, Priority},
     fit::{LibraryModel, Verdict},
     lease::BoxFuture,
     setup::{FolderRoom, SetupPlan},
+    volume::ModelDisk,
 };
 
 /// The host's models. Owned by the host; no call blocks.
@@ -68,6 +69,10 @@ pub trait Models: Send + Sync + fmt::Debug {
     /// `RepositoryUnknown`, `AccessDenied`, `Unreachable`.
     fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>>;
 
+    /// # Errors
+    /// `NotFound` without a readme, else as [`Models::repository`].
+    fn readme(&self, id: String) -> BoxFuture<'_, Result<HubReadme, Error>>;
+
     /// The downloads, in the order of the status.
     fn downloads(&self) -> Vec<DownloadStatus>;
 
@@ -94,6 +99,8 @@ pub trait Models: Send + Sync + fmt::Debug {
 pub struct Listed {
     #[schema(value_type = String)]
     pub models_dir: PathBuf,
+    /// The disks with models, first that of the models folder.
+    pub disks: Vec<ModelDisk>,
     pub models: Vec<LibraryModel>,
 }
 

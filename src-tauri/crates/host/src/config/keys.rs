@@ -91,6 +91,7 @@ mod tests {
             ("policy.max_loadd", Some("max_loaded")),
             ("queue.atonce", Some("at_once")),
             ("menu_bar.clik", Some("click")),
+            ("menu_bar.shortkut", Some("shortcut")),
             ("notifications.download", Some("downloads")),
             ("tiers.fast.modle", Some("model")),
             ("tiers.fast.sampling.temprature", Some("temperature")),

@@ -95,6 +95,8 @@ webhook_hosts = []
 text = "none"
 # What a click on it opens on a Mac: "menu" or "popover", a small window with memory, speed and tiers.
 click = "menu"
+# Keys that open and close that window from any app, such as "Alt+Space": Ctrl, Alt, Shift, Cmd and a key. Empty: none.
+shortcut = ""
 
 [notifications]
 # What the app and open pages notify you of. true: when a model is downloaded; when the last queued request has ended; when the

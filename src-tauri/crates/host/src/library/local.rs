@@ -1,5 +1,6 @@
 //! Models on this machine: listed, verified, imported, removed.
 
+use super::disks::{disks, stored};
 use crate::{
     blocking::blocking,
     live_config::LiveConfig,
@@ -64,8 +65,12 @@ impl LocalModels {
             };
             wire(entry, tiers, fit, profiles)
         };
+        let models_dir = library.models_dir().to_owned();
+        let (dir, stored) = (models_dir.clone(), stored(&entries));
+        let disks = blocking("looking at the disks", move || Ok(disks(&dir, &stored))).await?;
         Ok(Listed {
-            models_dir: library.models_dir().to_owned(),
+            models_dir,
+            disks,
             models: entries.iter().map(model).collect(),
         })
     }

@@ -11,7 +11,7 @@ use crate::{
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId,
-    catalog::{CatalogRefresh, HubModel, HubRepository},
+    catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
     config::{Choice, KvCache, Profile, TierConfig},
     download::Include,
     fit::{ContextChoice, Machine, Verdict, verdict_with},
@@ -155,6 +155,11 @@ impl Offers {
                 .any(|entry| entry.reference() == Some(reference))
         };
         self.resolver.offers(&repository, &suit, &installed).await
+    }
+
+    pub(crate) async fn readme(&self, id: String) -> Result<HubReadme, Error> {
+        let repository = Repository::new(&id)?;
+        self.resolver.hub().readme(&repository).await
     }
 
     /// Resolves a reference to files, sizes, hashes and the model's header.

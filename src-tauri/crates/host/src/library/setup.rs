@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tierbar_core::{
     Error, TierId,
     fit::Machine,
-    setup::{FolderRoom, SetupMachine, SetupPlan, TierPlan, is_starter},
+    setup::{FolderRoom, SetupMachine, SetupPlan, TierPlan, first_model, is_starter},
 };
 use tierbar_library::{
     Entry, model_id,
@@ -86,6 +86,7 @@ impl Offers {
         Ok(SetupPlan {
             machine: of_machine(&machine, room.as_ref()),
             download_bytes: tiers.iter().map(|tier| tier.download_bytes).sum(),
+            first: first_model(&tiers).map(|first| first.tier.clone()),
             tiers,
             models_dir: folder.display().to_string(),
             room,

@@ -404,12 +404,22 @@ async fn a_schedule_can_be_run_by_hand() {
 }
 
 #[test]
-fn schedules_come_only_from_the_configuration() {
+fn the_api_sets_schedules_of_documents_alone() {
     let config = |text: &str| toml::from_str::<Config>(text).unwrap();
-    let one = "[schedules.a]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"/b\"\n";
-    let (none, one, other) = (config(""), config(one), config(&one.replace("/b", "/c")));
-    assert_eq!(refuse_new(&none, &one).unwrap_err().code, Code::BadRequest);
-    assert_eq!(refuse_new(&one, &other).unwrap_err().code, Code::BadRequest);
-    assert_eq!(refuse_new(&one, &one), Ok(()));
-    assert_eq!(refuse_new(&one, &none), Ok(()));
+    let one_text =
+        "[schedules.a]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"/b\"\n";
+    let (none, one, other) = (
+        config(""),
+        config(one_text),
+        config(&one_text.replace("/b", "/c")),
+    );
+    let document = config(&one_text.replace("/b", "/b.md"));
+    for (before, after) in [(&none, &one), (&one, &other)] {
+        let error = check_changes(before, after).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest);
+        assert!(error.message.starts_with("schedules.a.to: "), "{error}");
+    }
+    assert_eq!(check_changes(&none, &document), Ok(()));
+    assert_eq!(check_changes(&one, &one), Ok(()));
+    assert_eq!(check_changes(&one, &none), Ok(()));
 }

@@ -9,7 +9,7 @@ use tierbar_core::{
     Error,
     budget::Beside,
     catalog::{HubRepository, OfferedFile},
-    fit::{Instead, Verdict, verdict_with},
+    fit::{Instead, QuantLoss, Verdict, verdict_with},
 };
 
 impl Resolver {
@@ -83,6 +83,7 @@ fn offered(
         parts: u32::try_from(quant.files.len()).unwrap_or(u32::MAX),
         size_bytes: Some(quant.size()),
         sha256: first.sha256.clone().filter(|_| quant.files.len() == 1),
+        loss: QuantLoss::of(&quant.name),
         recommended: best.is_some(),
         reason: best.map(|best| best.reason.clone()),
         installed: installed(&quant.reference),

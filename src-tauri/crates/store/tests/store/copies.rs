@@ -1,16 +1,17 @@
 //! Forks, and chats of a file.
 
 use crate::support::Fixture;
+use std::collections::{BTreeSet, HashMap};
 use tierbar_core::{
     Code,
     chat::{
-        AnswerFacts, Chat, Finish, branch,
+        AnswerFacts, Attachment, Chat, Finish, Part, branch,
         context::{LeftOut, WhenFull},
         import::{self, Omissions},
         text_parts,
     },
 };
-use tierbar_store::{ChatFields, NewTurn, Store};
+use tierbar_store::{ChatFields, NewAttachment, NewTurn, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {
     NewTurn {
@@ -115,7 +116,7 @@ async fn an_imported_chat_is_added_once() {
     let imported = |source: &str| {
         let mut omissions = Omissions::default();
         let json = serde_json::to_vec(&exported).unwrap();
-        let mut chat = import::read(&json, &mut omissions).unwrap();
+        let mut chat = import::read(&json, &BTreeSet::new(), &mut omissions).unwrap();
         if !source.is_empty() {
             chat.source = source.to_owned();
             chat.created_ms = Some(1_700_000_000_000);
@@ -123,11 +124,20 @@ async fn an_imported_chat_is_added_once() {
         }
         vec![chat]
     };
-    let known = store.import_chats(imported("")).await.unwrap();
+    let known = store
+        .import_chats(imported(""), HashMap::new())
+        .await
+        .unwrap();
     assert_eq!((known.chats, known.known), (0, 1));
-    let added = store.import_chats(imported("chatgpt:1")).await.unwrap();
+    let added = store
+        .import_chats(imported("chatgpt:1"), HashMap::new())
+        .await
+        .unwrap();
     assert_eq!((added.chats, added.messages, added.known), (1, 2, 0));
-    let again = store.import_chats(imported("chatgpt:1")).await.unwrap();
+    let again = store
+        .import_chats(imported("chatgpt:1"), HashMap::new())
+        .await
+        .unwrap();
     assert_eq!((again.chats, again.known), (0, 1));
 
     let chats = store.list_chats().await.unwrap();
@@ -138,8 +148,50 @@ async fn an_imported_chat_is_added_once() {
     assert_eq!(shown(&store.chat(&copy.id).await.unwrap()), ["Why?", "So."]);
     // A deleted one comes back with the next import.
     store.delete_chat(&copy.id).await.unwrap();
-    let added = store.import_chats(imported("chatgpt:1")).await.unwrap();
+    let added = store
+        .import_chats(imported("chatgpt:1"), HashMap::new())
+        .await
+        .unwrap();
     assert_eq!(added.chats, 1);
+}
+
+#[tokio::test]
+async fn an_imported_chat_has_its_files() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let file = |hash: &str| {
+        let file = Attachment {
+            sha256: hash.to_owned(),
+            media_type: "text/plain".into(),
+            name: format!("{hash}.txt"),
+            bytes: 3,
+        };
+        NewAttachment::New {
+            part: Part::File { file },
+            data: hash.as_bytes().to_vec(),
+        }
+    };
+    let question = NewTurn {
+        attachments: vec![file("abc"), file("def")],
+        ..turn("a", "Why?")
+    };
+    store.open_turn(&id, question).await.unwrap();
+    let exported = serde_json::to_vec(&store.chat(&id).await.unwrap()).unwrap();
+    let both = BTreeSet::from(["abc".to_owned(), "def".to_owned()]);
+    let chat = import::read(&exported, &both, &mut Omissions::default()).unwrap();
+    // One of them is not in the file after all.
+    let files = HashMap::from([("abc".to_owned(), b"abc".to_vec())]);
+    let elsewhere = Fixture::new().store();
+    let added = elsewhere.import_chats(vec![chat], files).await.unwrap();
+    assert_eq!(added.chats, 1);
+    let copy = elsewhere.list_chats().await.unwrap().remove(0);
+    let message = elsewhere.chat(&copy.id).await.unwrap().messages.remove(0);
+    let names = message.parts.iter().filter_map(Part::file);
+    let names: Vec<_> = names.map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["abc.txt"]);
+    let hashes = vec!["abc".to_owned(), "def".to_owned()];
+    let stored = elsewhere.attachments(hashes).await.unwrap();
+    assert_eq!(stored, HashMap::from([("abc".to_owned(), b"abc".to_vec())]));
 }
 
 #[tokio::test]
@@ -151,10 +203,13 @@ async fn no_imported_chat_is_of_the_future() {
     let before = exported.summary.updated_at.clone();
     exported.summary.updated_at = "9999-01-01T00:00:00.000000Z".into();
     let json = serde_json::to_vec(&exported).unwrap();
-    let mut chat = import::read(&json, &mut Omissions::default()).unwrap();
+    let mut chat = import::read(&json, &BTreeSet::new(), &mut Omissions::default()).unwrap();
     chat.source = String::new();
     chat.created_ms = Some(99_000_000_000_000);
-    store.import_chats(vec![chat]).await.unwrap();
+    store
+        .import_chats(vec![chat], HashMap::new())
+        .await
+        .unwrap();
     let chats = store.list_chats().await.unwrap();
     let copy = chats.iter().find(|chat| chat.id != id).unwrap();
     for time in [&copy.created_at, &copy.updated_at] {
@@ -170,8 +225,11 @@ async fn a_chat_larger_than_one_can_be_is_not_imported() {
     let mut exported = store.chat(&id).await.unwrap();
     exported.messages[0].parts = text_parts("x".repeat(17 << 20));
     let json = serde_json::to_vec(&exported).unwrap();
-    let mut chat = import::read(&json, &mut Omissions::default()).unwrap();
+    let mut chat = import::read(&json, &BTreeSet::new(), &mut Omissions::default()).unwrap();
     chat.source = String::new();
-    let added = store.import_chats(vec![chat]).await.unwrap();
+    let added = store
+        .import_chats(vec![chat], HashMap::new())
+        .await
+        .unwrap();
     assert_eq!((added.chats, added.too_large), (0, 1));
 }

@@ -295,7 +295,9 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TRIGGER message_rewritten; DROP TRIGGER message_removed;
+            "DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
+             DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
+             DROP TRIGGER message_rewritten; DROP TRIGGER message_removed;
              DROP TRIGGER chat_added; DROP TRIGGER chat_renamed; DROP TRIGGER chat_removed; DROP TABLE message_words;
              DROP TABLE title_words; DROP VIEW message_texts; DROP INDEX chats_of_source; DROP INDEX chats_deleted;
              ALTER TABLE chats DROP COLUMN pinned; ALTER TABLE chats DROP COLUMN deleted_at; ALTER TABLE chats DROP COLUMN source;

@@ -5,18 +5,19 @@ use std::fs;
 use tierbar_core::{
     Code,
     chat::{
-        AnswerFacts, Approximated, ExpertReads, Finish, Role,
+        AnswerFacts, AnswerTimes, Approximated, Attachment, ExpertReads, Finish, Part, Role,
         context::{ContextUse, LeftOut, WhenFull},
     },
     history::{Point, Spread},
     status::Pressure,
 };
-use tierbar_store::{ChatFields, NewMessage, Store};
+use tierbar_store::{ChatFields, ChatPage, NewMessage, Store};
 
 fn message(role: Role, content: impl Into<String>) -> NewMessage {
     NewMessage {
         role,
         content: content.into(),
+        parts: Vec::new(),
         answer: AnswerFacts::default(),
     }
 }
@@ -44,6 +45,12 @@ async fn a_chat_reads_back_whole_after_reopening() {
             finish: Some(Finish::Length),
             decode_tokens_per_second: Some(41.25),
             time_to_first_token_ms: Some(180.5),
+            times: Some(AnswerTimes {
+                load_ms: Some(100.0),
+                prefill_ms: Some(80.5),
+                decode_ms: Some(970.0),
+                thinking_ms: None,
+            }),
             experts: Some(ExpertReads {
                 hit_rate: 0.75,
                 read_bytes: 4096,
@@ -97,6 +104,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
         .map(|message| NewMessage {
             role: message.role,
             content: message.text(),
+            parts: Vec::new(),
             answer: message.answer.clone(),
         })
         .collect();
@@ -115,6 +123,46 @@ async fn a_chat_reads_back_whole_after_reopening() {
         "{:?}",
         chat.summary
     );
+}
+
+#[tokio::test]
+async fn a_message_keeps_its_calls_of_tools() {
+    let store = Fixture::new().store();
+    let id = store.create_chat(ChatFields::default()).await.unwrap().id;
+    let parts = vec![
+        Part::ToolCall {
+            id: "1".into(),
+            name: "search".into(),
+            arguments: "{}".into(),
+        },
+        Part::ToolResult {
+            id: "1".into(),
+            text: "no network".into(),
+            failed: true,
+        },
+    ];
+    let answer = NewMessage {
+        parts: parts.clone(),
+        ..message(Role::Assistant, "I do not know.")
+    };
+    store.add_message(&id, answer).await.unwrap();
+    let read = store.chat(&id).await.unwrap().messages.remove(0);
+    assert_eq!(read.parts[..2], parts);
+    assert_eq!(read.text(), "I do not know.");
+
+    let file = Attachment {
+        sha256: "ab".into(),
+        media_type: "text/plain".into(),
+        name: "a.txt".into(),
+        bytes: 1,
+    };
+    let with_file = NewMessage {
+        parts: vec![Part::File { file }],
+        ..user("?")
+    };
+    let error = store.add_message(&id, with_file).await.unwrap_err();
+    assert_eq!(error.code, Code::BadRequest);
+    assert_eq!(store.chat(&id).await.unwrap().messages.len(), 1);
 }
 
 #[tokio::test]
@@ -415,6 +463,108 @@ async fn a_search_finds_words_in_titles_and_messages() {
 }
 
 #[tokio::test]
+async fn a_search_finds_chinese_japanese_and_korean() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let japanese = store.create_chat(titled("Tokyo")).await.unwrap().id;
+    let long = "これは長い文章です。".repeat(20);
+    let text = format!("{long}東京towerは高いです。{long}");
+    let answer = store.add_message(&japanese, message(Role::Assistant, text));
+    answer.await.unwrap();
+    for (title, text) in [("Seoul", "한국어를 배우고 있습니다"), ("河流", "Rivers")] {
+        let chat = store.create_chat(titled(title)).await.unwrap().id;
+        store.add_message(&chat, user(text)).await.unwrap();
+    }
+    let found = async |store: &Store, words: &str| -> Vec<String> {
+        let found = store.search_chats(words).await.unwrap().into_iter();
+        found.map(|chat| chat.title).collect()
+    };
+    for (words, title) in [
+        ("高", "Tokyo"),
+        ("東京", "Tokyo"),
+        ("高い 文章", "Tokyo"),
+        ("京tow", "Tokyo"),
+        ("TOWER", "Tokyo"),
+        ("한국", "Seoul"),
+        ("배우고", "Seoul"),
+        ("流", "河流"),
+    ] {
+        assert_eq!(found(&store, words).await, [title], "{words}");
+    }
+    for none in ["京東", "東京 大阪", "국한", "%", "_"] {
+        assert_eq!(found(&store, none).await, [""; 0], "{none}");
+    }
+    let hit = store.search_chats("東京").await.unwrap().remove(0);
+    let excerpt = hit.found.unwrap().excerpt;
+    assert!(excerpt.contains("東京towerは高い"), "{excerpt}");
+    assert!(excerpt.chars().count() < 200, "{excerpt}");
+
+    // The index of a database that has none yet.
+    drop(store);
+    rusqlite::Connection::open(fixture.path())
+        .unwrap()
+        .execute_batch(
+            "DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
+             DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
+             PRAGMA user_version = 15;",
+        )
+        .unwrap();
+    let store = fixture.store();
+    assert_eq!(found(&store, "東京").await, ["Tokyo"]);
+    store.delete_chat(&japanese).await.unwrap();
+    drop(store);
+    fixture.set_deleted_at("2000-01-01T00:00:00.000000Z");
+    assert_eq!(found(&fixture.store(), "東京").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn chats_are_listed_in_pages() {
+    let store = Fixture::new().store();
+    let mut ids = Vec::new();
+    for count in 0..5 {
+        ids.push(
+            store
+                .create_chat(titled(&count.to_string()))
+                .await
+                .unwrap()
+                .id,
+        );
+    }
+    let pin = ChatFields {
+        pinned: Some(true),
+        ..ChatFields::default()
+    };
+    store.update_chat(&ids[1], pin).await.unwrap();
+    let page = async |before: Option<&str>, limit| -> String {
+        let page = ChatPage {
+            before: before.map(str::to_owned),
+            limit: Some(limit),
+        };
+        let (chats, total) = store.list_page(page).await.unwrap();
+        assert_eq!(total, 5);
+        chats.into_iter().map(|chat| chat.title).collect()
+    };
+    assert_eq!(page(None, 2).await, "14");
+    assert_eq!(page(Some(ids[4].as_str()), 2).await, "32");
+    assert_eq!(page(Some(ids[2].as_str()), 9).await, "0");
+    assert_eq!(page(Some(ids[0].as_str()), 9).await, "");
+    // A page may begin after a chat that was deleted meanwhile.
+    store.delete_chat(&ids[4]).await.unwrap();
+    let after = ChatPage {
+        before: Some(ids[4].clone()),
+        limit: None,
+    };
+    let (rest, total) = store.list_page(after).await.unwrap();
+    assert_eq!((rest.len(), total), (3, 4));
+    let unknown = ChatPage {
+        before: Some("nope".into()),
+        limit: None,
+    };
+    let error = store.list_page(unknown).await.unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+}
+
+#[tokio::test]
 async fn chats_of_an_older_version_are_searched_too() {
     let store = Fixture::of_november_2026().store();
     let found = store.search_chats("capital").await.unwrap();
@@ -532,7 +682,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 15)"),
+            .contains("newer Tierbar (schema 99; this one knows 16)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

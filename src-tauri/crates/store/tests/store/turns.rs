@@ -235,6 +235,7 @@ async fn an_answer_that_is_added_after_an_answer_stands_beside_it() {
         let message = NewMessage {
             role,
             content: content.to_owned(),
+            parts: Vec::new(),
             answer: AnswerFacts::default(),
         };
         store.add_message(&id, message).await.unwrap();
@@ -286,6 +287,7 @@ async fn what_was_added_behind_a_discarded_answer_stays_in_the_branch() {
     let message = NewMessage {
         role: Role::User,
         content: "added".into(),
+        parts: Vec::new(),
         answer: AnswerFacts::default(),
     };
     store.add_message(&id, message).await.unwrap();

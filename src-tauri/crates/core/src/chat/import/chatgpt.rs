@@ -5,7 +5,7 @@ use super::{
     ImportedChat, Omissions, Omitted, millis, source, summary, text,
     tree::{Node, Tree},
 };
-use crate::chat::{Chat, Role, text_parts};
+use crate::chat::{Chat, Part, Role, text_parts};
 use serde_json::Value;
 
 pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
@@ -37,8 +37,15 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
         "assistant" => Role::Assistant,
         "system" => Role::System,
         "tool" => {
-            omissions.add(Omitted::Tools, 1);
-            return Node::skipped();
+            let text = content_text(content, omissions);
+            let result = Part::ToolResult {
+                id: String::new(),
+                text,
+                failed: false,
+            };
+            return Node::Skipped {
+                parts: vec![result],
+            };
         }
         _ => return Node::skipped(),
     };
@@ -50,9 +57,14 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
         }
         _ => {}
     }
-    if !matches!(message["recipient"].as_str(), None | Some("all")) {
-        omissions.add(Omitted::Tools, 1);
-        return Node::skipped();
+    let recipient = message["recipient"].as_str();
+    if let Some(tool) = recipient.filter(|recipient| *recipient != "all") {
+        let call = Part::ToolCall {
+            id: String::new(),
+            name: tool.to_owned(),
+            arguments: content_text(content, omissions),
+        };
+        return Node::Skipped { parts: vec![call] };
     }
     if message["metadata"]["is_visually_hidden_from_conversation"] == true {
         return Node::skipped();
@@ -81,15 +93,20 @@ fn thoughts(content: &Value) -> Node {
     let thoughts = thoughts.into_iter().flatten();
     let texts: Vec<_> = thoughts.map(|thought| text(thought, "content")).collect();
     let mut reasoning = texts.join("\n\n").trim().to_owned();
-    if !reasoning.is_empty() {
-        reasoning.push('\n');
+    if reasoning.is_empty() {
+        return Node::skipped();
     }
-    Node::Skipped { reasoning }
+    reasoning.push('\n');
+    Node::Skipped {
+        parts: vec![Part::Reasoning { text: reasoning }],
+    }
 }
 
 fn content_text(content: &Value, omissions: &mut Omissions) -> String {
     let Some(parts) = content["parts"].as_array() else {
-        return text(content, "text").to_owned();
+        // What a search returns is called `result`.
+        let text = [text(content, "text"), text(content, "result")].concat();
+        return text;
     };
     let mut texts = Vec::new();
     for part in parts {

@@ -4,6 +4,7 @@
 use super::{ImportedChat, Omissions, Omitted, millis, source, summary, text, tree::Tree};
 use crate::chat::{Chat, Part, Role, answer_parts, text_parts};
 use serde_json::Value;
+use std::borrow::Cow;
 
 pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
     let mut tree = Tree::default();
@@ -67,30 +68,31 @@ fn message(
         "system" => Role::System,
         _ => return None,
     };
-    let (mut answer, mut reasoning) = (Vec::new(), Vec::new());
+    let (mut answer, mut reasoning, mut tools) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(steps) = version["steps"].as_array() {
         for step in steps {
-            match text(step, "type") {
-                "contentBlock" => {
-                    let is_thought = text(&step["style"], "type") == "thinking";
-                    let texts = if is_thought {
-                        &mut reasoning
-                    } else {
-                        &mut answer
-                    };
-                    texts.extend(texts_of(&step["content"], omissions));
-                }
-                "toolStatus" => omissions.add(Omitted::Tools, 1),
-                _ => {}
+            // The others say such things as how far a call has come.
+            if text(step, "type") == "contentBlock" {
+                let is_thought = text(&step["style"], "type") == "thinking";
+                let texts = if is_thought {
+                    &mut reasoning
+                } else {
+                    &mut answer
+                };
+                texts.extend(texts_of(&step["content"], omissions));
+                tools.extend(tools_of(&step["content"]));
             }
         }
     } else {
         answer = texts_of(&version["content"], omissions);
+        tools = tools_of(&version["content"]);
     }
-    let parts = answer_parts(
+    let mut parts = answer_parts(
         answer.join("\n").trim().to_owned(),
         reasoning.join("\n").trim().to_owned(),
     );
+    let place = usize::from(matches!(parts.first(), Some(Part::Reasoning { .. })));
+    drop(parts.splice(place..place, tools));
     if parts.is_empty() {
         return None;
     }
@@ -109,9 +111,49 @@ fn texts_of<'a>(content: &'a Value, omissions: &mut Omissions) -> Vec<&'a str> {
             "text" => texts.push(text(part, "text")),
             "file" if text(part, "fileType") == "image" => omissions.add(Omitted::Images, 1),
             "file" => omissions.add(Omitted::Files, 1),
-            "toolCallRequest" | "toolCallResult" => omissions.add(Omitted::Tools, 1),
             _ => {}
         }
     }
     texts
+}
+
+/// The calls of tools, and their results.
+fn tools_of(content: &Value) -> Vec<Part> {
+    let parts = content.as_array().into_iter().flatten();
+    let tool = |part: &Value| {
+        let id = [
+            &part["toolCallRequestId"],
+            &part["toolCallId"],
+            &part["callId"],
+        ];
+        let id = id.into_iter().find(|id| !id.is_null()).map(plain);
+        let id = id.unwrap_or_default().into_owned();
+        match text(part, "type") {
+            "toolCallRequest" => Some(Part::ToolCall {
+                id,
+                name: text(part, "name").to_owned(),
+                arguments: [&part["parameters"], &part["arguments"]]
+                    .into_iter()
+                    .find(|arguments| !arguments.is_null())
+                    .map(plain)
+                    .unwrap_or_default()
+                    .into_owned(),
+            }),
+            "toolCallResult" => Some(Part::ToolResult {
+                id,
+                text: plain(&part["content"]).into_owned(),
+                failed: false,
+            }),
+            _ => None,
+        }
+    };
+    parts.filter_map(tool).collect()
+}
+
+/// A text as it is, and anything else as JSON.
+fn plain(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
 }

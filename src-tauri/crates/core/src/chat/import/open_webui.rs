@@ -5,7 +5,7 @@ use super::{
     ImportedChat, Omissions, Omitted, millis, source, summary, text,
     tree::{Node, Tree},
 };
-use crate::chat::{Chat, Role, answer_parts, text_parts};
+use crate::chat::{Chat, Part, Role, answer_parts, text_parts};
 use serde_json::Value;
 
 pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
@@ -79,8 +79,15 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
     };
     let content = text(message, "content");
     let parts = if role == Role::Assistant {
-        let (answer, reasoning) = split(content, omissions);
-        answer_parts(answer, reasoning)
+        let Split {
+            answer,
+            reasoning,
+            tools,
+        } = split(content, omissions);
+        let mut parts = answer_parts(answer, reasoning);
+        let place = usize::from(matches!(parts.first(), Some(Part::Reasoning { .. })));
+        drop(parts.splice(place..place, tools));
+        parts
     } else {
         text_parts(content.to_owned())
     };
@@ -95,10 +102,18 @@ fn node(message: &Value, omissions: &mut Omissions) -> Node {
     }
 }
 
-/// An answer's text, and its reasoning.
-fn split(content: &str, omissions: &mut Omissions) -> (String, String) {
+/// What an answer's content is made of.
+struct Split {
+    answer: String,
+    reasoning: String,
+    /// Calls of tools, and their results.
+    tools: Vec<Part>,
+}
+
+fn split(content: &str, omissions: &mut Omissions) -> Split {
     const END: &str = "</details>";
     let (mut answer, mut reasoning) = (String::new(), String::new());
+    let mut tools = Vec::new();
     let mut rest = content;
     while let Some(begin) = rest.find("<details type=\"") {
         let (before, block) = rest.split_at(begin);
@@ -114,11 +129,52 @@ fn split(content: &str, omissions: &mut Omissions) -> (String, String) {
                 reasoning.push_str(line.strip_prefix(' ').unwrap_or(line));
                 reasoning.push('\n');
             }
+        } else if block.starts_with("<details type=\"tool_calls\"")
+            && let Some(name) = attribute(block, "name")
+        {
+            let id = attribute(block, "id").unwrap_or_default();
+            tools.push(Part::ToolCall {
+                id: id.clone(),
+                name,
+                arguments: attribute(block, "arguments").unwrap_or_default(),
+            });
+            let result = attribute(block, "result");
+            tools.extend(result.map(|text| Part::ToolResult {
+                id,
+                text,
+                failed: false,
+            }));
         } else {
             omissions.add(Omitted::Tools, 1);
         }
         rest = after;
     }
     answer.push_str(rest);
-    (answer.trim().to_owned(), reasoning.trim().to_owned())
+    Split {
+        answer: answer.trim().to_owned(),
+        reasoning: reasoning.trim().to_owned(),
+        tools,
+    }
+}
+
+/// An attribute of a block's tag: a text that may be JSON once more, with what HTML escapes.
+fn attribute(block: &str, name: &str) -> Option<String> {
+    let tag = block.split_once('>').map_or(block, |(tag, _)| tag);
+    let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
+    let (value, _) = rest.split_once('"')?;
+    let mut value = value.to_owned();
+    for (escaped, letter) in [
+        ("&quot;", "\""),
+        ("&#x27;", "'"),
+        ("&#39;", "'"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&amp;", "&"),
+    ] {
+        value = value.replace(escaped, letter);
+    }
+    Some(match serde_json::from_str(&value) {
+        Ok(Value::String(text)) => text,
+        _ => value,
+    })
 }

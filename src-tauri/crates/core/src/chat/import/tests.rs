@@ -7,7 +7,11 @@ use serde_json::json;
 
 fn read_one(value: &Value) -> (ImportedChat, Vec<(Omitted, u64)>) {
     let mut omissions = Omissions::default();
-    let chat = read(value.to_string().as_bytes(), &mut omissions);
+    let chat = read(
+        value.to_string().as_bytes(),
+        &BTreeSet::new(),
+        &mut omissions,
+    );
     (chat.expect("a chat"), counts(&omissions))
 }
 
@@ -22,6 +26,22 @@ fn shown(chat: &Chat) -> Vec<String> {
     let branch = chat.leaf.map(|leaf| branch(&chat.messages, leaf));
     let branch = branch.unwrap_or_default().into_iter();
     branch.map(ChatMessage::text).collect()
+}
+
+fn called(id: &str, name: &str, arguments: &str) -> Part {
+    Part::ToolCall {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    }
+}
+
+fn returned(id: &str, text: &str) -> Part {
+    Part::ToolResult {
+        id: id.to_owned(),
+        text: text.to_owned(),
+        failed: false,
+    }
 }
 
 #[test]
@@ -53,12 +73,14 @@ fn what_has_no_known_form_is_counted() {
         r#"{"messages": []}"#,
         r#"{"messages": [3], "leaf": null}"#,
     ] {
-        assert_eq!(read(element.as_bytes(), &mut omissions), None, "{element}");
+        let chat = read(element.as_bytes(), &BTreeSet::new(), &mut omissions);
+        assert_eq!(chat, None, "{element}");
     }
     assert_eq!(counts(&omissions), [(Omitted::UnknownChats, 5)]);
     let mut omissions = Omissions::default();
     let empty = r#"{"title": "x", "mapping": {}}"#;
-    assert_eq!(read(empty.as_bytes(), &mut omissions), None);
+    let chat = read(empty.as_bytes(), &BTreeSet::new(), &mut omissions);
+    assert_eq!(chat, None);
     assert_eq!(counts(&omissions), [(Omitted::EmptyChats, 1)]);
 }
 
@@ -85,6 +107,17 @@ fn an_exported_chat_reads_back() {
     assert_eq!(shown(&imported.chat), ["[a.png]\n\n?", "Paris"]);
     assert!(imported.chat.messages[0].parts[0].file().is_none());
     assert_eq!(omitted, [(Omitted::Images, 1)]);
+
+    // With its files, it has them.
+    let mut omissions = Omissions::default();
+    let with = read(
+        file.to_string().as_bytes(),
+        &BTreeSet::from(["00".to_owned()]),
+        &mut omissions,
+    );
+    let parts = with.unwrap().chat.messages.remove(0).parts;
+    assert_eq!(parts[0].file().unwrap().name, "a.png");
+    assert!(counts(&omissions).is_empty());
 }
 
 #[test]
@@ -156,14 +189,42 @@ fn a_chatgpt_conversation_keeps_its_branches() {
     assert_eq!(parents, [None, Some(1), Some(1)]);
     let second = &imported.chat.messages[2];
     assert_eq!(
-        second.parts[0],
-        Part::Reasoning {
-            text: "Look.\n".into()
-        }
+        second.parts[..3],
+        [
+            called("call-0", "web", "search()"),
+            returned("call-0", "Paris…"),
+            Part::Reasoning {
+                text: "Look.\n".into()
+            }
+        ]
     );
     assert_eq!(second.answer.model.as_deref(), Some("gpt-4o"));
     assert_eq!(second.answer.finish, Some(Finish::Stop));
-    assert_eq!(omitted, [(Omitted::Images, 1), (Omitted::Tools, 2)]);
+    assert_eq!(omitted, [(Omitted::Images, 1)]);
+}
+
+#[test]
+fn a_call_without_an_answer_is_one() {
+    let node = |role: &str, recipient: &str, parent: Value| {
+        let message =
+            json!({"author": {"role": role}, "recipient": recipient, "content": {"parts": ["x"]}});
+        json!({"parent": parent, "message": message})
+    };
+    let file = json!({"title": "t", "current_node": "result", "mapping": {
+        "ask": node("user", "all", Value::Null),
+        "first": node("assistant", "python", json!("ask")),
+        "more": node("user", "all", json!("first")),
+        "call": node("assistant", "python", json!("more")),
+        "result": node("tool", "all", json!("call")),
+    }});
+    let (imported, _) = read_one(&file);
+    let messages = &imported.chat.messages;
+    let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
+    let (user, assistant) = (Role::User, Role::Assistant);
+    assert_eq!(roles, [user, assistant, user, assistant]);
+    assert_eq!(messages[1].parts, [called("call-0", "python", "x")]);
+    assert_eq!(messages[3].parts.len(), 2);
+    assert_eq!(imported.chat.leaf, Some(4));
 }
 
 #[test]
@@ -186,6 +247,8 @@ fn an_open_webui_chat_keeps_reasoning_and_branches() {
                     "files": [{"type": "image", "url": "data:"}, {"type": "file", "name": "a.pdf"}]},
                 "m2": {"id": "m2", "parentId": "m1", "role": "assistant", "model": "gemma", "content":
                     "<details type=\"reasoning\" done=\"true\" duration=\"2\">\n<summary>Thought</summary>\n> Look.\n> Well.\n</details>\nParis\n\
+                     <details type=\"tool_calls\" done=\"true\" id=\"7\" name=\"search\" arguments=\"&quot;{\\&quot;q\\&quot;: 1}&quot;\" result=\"A &amp; B\">\n\
+                     <summary>Tool</summary>\n</details>\
                      <details type=\"tool_calls\" done=\"true\">\n<summary>Tool</summary>\n</details>"},
                 "m3": {"id": "m3", "parentId": "m1", "role": "assistant", "model": "gemma", "content": "Berlin"},
             }},
@@ -197,10 +260,14 @@ fn an_open_webui_chat_keeps_reasoning_and_branches() {
     assert_eq!(shown(&imported.chat), ["Be brief.", "Which city?", "Paris"]);
     assert_eq!(imported.chat.messages.len(), 4);
     assert_eq!(
-        imported.chat.messages[2].parts[0],
-        Part::Reasoning {
-            text: "Look.\nWell.".into()
-        }
+        imported.chat.messages[2].parts[..3],
+        [
+            Part::Reasoning {
+                text: "Look.\nWell.".into()
+            },
+            called("7", "search", r#"{"q": 1}"#),
+            returned("7", "A & B"),
+        ]
     );
     assert_eq!(
         omitted,
@@ -221,7 +288,11 @@ fn an_lm_studio_chat_keeps_its_versions() {
     let block = |text: &str, style: Value| json!({"type": "contentBlock", "content": [{"type": "text", "text": text}], "style": style});
     let answer = |text: &str| {
         json!({"type": "multiStep", "role": "assistant", "senderInfo": {"senderName": "gemma"}, "steps": [
-        block("Look.", json!({"type": "thinking", "ended": true})), block(text, Value::Null), {"type": "debugInfoBlock"}]})
+        block("Look.", json!({"type": "thinking", "ended": true})),
+        {"type": "contentBlock", "content": [{"type": "toolCallRequest", "callId": 3, "name": "look", "parameters": {"q": 1}}]},
+        {"type": "toolStatus", "callId": 3},
+        {"type": "contentBlock", "content": [{"type": "toolCallResult", "callId": 3, "content": "Found"}]},
+        block(text, Value::Null), {"type": "debugInfoBlock"}]})
     };
     let file = json!({
         "name": "France", "pinned": false, "createdAt": 1_700_000_000_000_u64, "assistantLastMessagedAt": 1_700_000_100_000_u64,
@@ -242,6 +313,10 @@ fn an_lm_studio_chat_keeps_its_versions() {
     let paris = &imported.chat.messages[3];
     assert_eq!(paris.role, Role::Assistant);
     assert_eq!(paris.answer.model.as_deref(), Some("gemma"));
+    assert_eq!(
+        paris.parts[1..3],
+        [called("3", "look", r#"{"q":1}"#), returned("3", "Found")]
+    );
     assert_eq!(omitted, [(Omitted::Images, 2)]);
 }
 
@@ -275,7 +350,7 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(file in proptest::collection::vec(any::<u8>(), 0..64)) {
         let mut omissions = Omissions::default();
         for element in elements(&file, 64).unwrap() {
-            let _chat = read(element, &mut omissions);
+            let _chat = read(element, &BTreeSet::new(), &mut omissions);
         }
     }
 }

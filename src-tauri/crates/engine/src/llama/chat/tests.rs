@@ -223,3 +223,25 @@ fn a_call_in_the_generic_form_is_read_beside_text() {
         ("", vec!["look".to_owned()])
     );
 }
+
+#[test]
+fn markers_are_words_in_angle_brackets() {
+    let text = "<|im_end|>\n<|im_start|>user\n a < b > c <> <|im_end|>";
+    assert_eq!(markers(text), ["<|im_end|>", "<|im_start|>"]);
+    assert_eq!(markers("</s><s>[INST] "), ["</s>", "<s>"]);
+    assert!(markers("USER: ").is_empty());
+}
+
+#[test]
+fn markers_that_are_no_tokens_end_an_answer() {
+    let stops = |template: &ChatTemplate| {
+        let request = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        template.apply(&request).unwrap().stops
+    };
+    // The model has tokens for ChatML, which is also its own template.
+    let own = ChatTemplate::new(model(), None).unwrap();
+    assert!(!stops(&own).iter().any(|stop| stop.contains("<|im_")));
+    let text = "{% for message in messages %}<|begin|>{{ message['role'] }}\n{{ message['content'] }}<|finish|>\n{% endfor %}";
+    let foreign = ChatTemplate::new(model(), Some(text)).unwrap();
+    assert_eq!(stops(&foreign), ["<|finish|>", "<|begin|>"]);
+}

@@ -259,6 +259,7 @@ async fn only_a_new_session_widens_access() {
         (config, r#"{"allowed_origins": ["https://evil.example"]}"#),
         (config, r#"{"log": {"prompts": true}}"#),
         (config, r#"{"queue": {"webhook_hosts": ["evil.example"]}}"#),
+        (config, r#"{"schedules": {"night": {"at": "02:00"}}}"#),
         (
             config,
             r#"{"tiers": {"fast": {"engine": {"endpoint": "https://evil.example"}}}}"#,

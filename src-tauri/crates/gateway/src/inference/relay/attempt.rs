@@ -18,7 +18,10 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use secrecy::SecretString;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
@@ -103,11 +106,15 @@ pub(crate) async fn send(
     if let Some(keep) = request.keep_alive {
         lease.keep(keep);
     }
-    let answering = inference.speed.begin(lease.model());
+    let mut answering = inference.speed.begin(lease.model());
+    if is_remote(&*lease) {
+        answering = answering.uncounted();
+    }
     let mut counted = inference
         .metrics
         .answer(lease.tier(), request.arrived)
         .traced(request.trace.clone());
+    let leased = Instant::now();
     request.trace.leased(lease.tier(), lease.model());
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
@@ -131,6 +138,7 @@ pub(crate) async fn send(
         return Ok(Sent::Streaming(Box::new(Answer::new(
             upstream.without_head(),
             StreamMeter::new(answering, counted, charge),
+            leased,
             lease,
         ))));
     }
@@ -275,7 +283,8 @@ fn no_key(lease: &dyn Lease) -> Error {
         lease.tier()
     );
     let name = Name::of_server(url);
-    Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
+    let hint = format!("enter its key in Settings > Cloud, or run `tierbar secret set {name}`");
+    Error::new(Code::Unreachable, message).hint(hint)
 }
 
 /// The cause may be the model, the prompt or the key; the server's message says which.
@@ -287,7 +296,9 @@ fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
         lease.tier()
     );
     let name = Name::of_server(url);
-    let hint = format!("if the key does not allow it, run: tierbar secret set {name}");
+    let hint = format!(
+        "if the key does not allow it, enter another in Settings > Cloud, or run `tierbar secret set {name}`"
+    );
     Error::new(Code::Unreachable, message).hint(hint)
 }
 

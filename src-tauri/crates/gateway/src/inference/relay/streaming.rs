@@ -26,7 +26,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tierbar_core::{
     Code, Error,
@@ -51,23 +51,35 @@ pub(crate) struct Answer {
     tail: Vec<u8>,
     /// Where what comes of it counts for or against its endpoint.
     trial: Option<Trial>,
+    leased: Instant,
     lease: Box<dyn Lease>,
 }
 
 impl Answer {
-    pub(super) fn new(upstream: Upstream, meter: StreamMeter, lease: Box<dyn Lease>) -> Self {
+    /// `leased`: when the lease was granted.
+    pub(super) fn new(
+        upstream: Upstream,
+        meter: StreamMeter,
+        leased: Instant,
+        lease: Box<dyn Lease>,
+    ) -> Self {
         Self {
             upstream,
             meter,
             held: Vec::new(),
             tail: Vec::new(),
             trial: None,
+            leased,
             lease,
         }
     }
 
     pub(crate) fn lease(&self) -> &dyn Lease {
         &*self.lease
+    }
+
+    pub(crate) fn leased(&self) -> Instant {
+        self.leased
     }
 
     pub(crate) fn counts_for(&mut self, trial: Trial) {

@@ -131,16 +131,21 @@ fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment,
         );
         return Err(Error::new(Code::BadRequest, message));
     }
-    let mut sha256 = String::with_capacity(64);
-    for byte in Sha256::digest(data) {
-        sha256.push_str(&format!("{byte:02x}"));
-    }
     Ok(Attachment {
-        sha256,
+        sha256: hash_of(data),
         media_type,
         name,
         bytes: data.len() as u64,
     })
+}
+
+/// The hash by which a file is stored: SHA-256 in hexadecimal.
+pub(crate) fn hash_of(data: &[u8]) -> String {
+    let mut hash = String::with_capacity(64);
+    for byte in Sha256::digest(data) {
+        hash.push_str(&format!("{byte:02x}"));
+    }
+    hash
 }
 
 /// The files of a conversation's messages, by hash.

@@ -23,11 +23,12 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, TierState,
     chat::{
-        AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
-        context::WhenFull, repetition::Repetition,
+        AnswerFacts, AnswerTimes, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage,
+        answer_parts, context::WhenFull, repetition::Repetition, thinking::InlineThinking,
     },
+    status::{EngineKind, TierStatus},
 };
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -63,6 +64,11 @@ pub(super) async fn run(
         stage: None,
         stored: (0, 0),
         continued: None,
+        asked: Instant::now(),
+        tiers: Vec::new(),
+        usage: Usage::default(),
+        inline_thinking: InlineThinking::default(),
+        thinks_since: None,
         text_end: Repetition::default(),
         reasoning_end: Repetition::default(),
         steps: Vec::new(),
@@ -109,6 +115,14 @@ struct Writing {
     stored: (usize, usize),
     /// What is known of the answer that it continues.
     continued: Option<AnswerFacts>,
+    /// When the last attempt began, and the tiers as they were then.
+    asked: Instant,
+    tiers: Vec<TierStatus>,
+    /// What the engine has counted and measured.
+    usage: Usage,
+    inline_thinking: InlineThinking,
+    /// Since when the model thinks, if it does.
+    thinks_since: Option<Instant>,
     /// The ends of what this turn has added to the text and to the reasoning.
     text_end: Repetition,
     reasoning_end: Repetition,
@@ -131,6 +145,7 @@ impl Writing {
                 }
                 Part::Text { text } => {
                     self.stored.0 += text.len();
+                    self.inline_thinking.push(&text);
                     self.turn.log.push(TurnEvent::Text {
                         text,
                         tokens: 0,
@@ -140,6 +155,10 @@ impl Writing {
                 // A turn writes no others.
                 _ => {}
             }
+        }
+        let times = answer.answer.times;
+        if let Some(thinking_ms) = times.and_then(|times| times.thinking_ms) {
+            self.times().thinking_ms = Some(thinking_ms);
         }
         self.continued = Some(answer.answer);
     }
@@ -218,6 +237,8 @@ impl Writing {
         };
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
+        self.tiers = inference.tiers.snapshot();
+        self.asked = Instant::now();
         // The task is the host's, and outlives whoever began the turn.
         let asked = tokio::select! {
             biased;
@@ -267,6 +288,7 @@ impl Writing {
             }
             Event::Reasoning(text) => {
                 let (tokens, decode_ms) = self.note_token();
+                self.note_thinking(true);
                 let repeats = self.reasoning_end.push(&text);
                 self.turn.log.push(TurnEvent::Reasoning {
                     text,
@@ -279,6 +301,8 @@ impl Writing {
             }
             Event::Text(text) => {
                 let (tokens, decode_ms) = self.note_token();
+                let thinks = self.inline_thinking.push(&text);
+                self.note_thinking(thinks);
                 let repeats = self.text_end.push(&text);
                 self.turn.log.push(TurnEvent::Text {
                     text,
@@ -290,8 +314,7 @@ impl Writing {
                 }
             }
             Event::Usage(usage) => {
-                self.facts.decode_tokens_per_second =
-                    measured_speed(&usage).or_else(|| self.speed());
+                self.usage = usage;
                 self.facts.experts = usage.experts;
                 self.facts.context = usage.context();
             }
@@ -319,7 +342,11 @@ impl Writing {
     }
 
     fn note_source(&mut self, source: Source) {
+        let load_ms = self.load_ms(&source);
         self.facts_of(source);
+        if load_ms.is_some() {
+            self.times().load_ms = load_ms;
+        }
         let AnswerFacts {
             tier,
             model,
@@ -359,14 +386,62 @@ impl Writing {
     fn note_token(&mut self) -> (u32, u64) {
         self.pieces += 1;
         let first = *self.first.get_or_insert_with(Instant::now);
-        let waited = first.duration_since(self.begun).as_secs_f64() * 1000.0;
+        let waited = ms(first.duration_since(self.begun));
         self.facts.time_to_first_token_ms = Some(waited);
         let decoded = u64::try_from(first.elapsed().as_millis());
         (self.pieces, decoded.unwrap_or(u64::MAX))
     }
 
-    /// Tokens per second by the clock of this host, for servers that report none.
+    /// How long the tier that answers has loaded for this answer; `None` if it was loaded already.
+    fn load_ms(&self, source: &Source) -> Option<f64> {
+        let mut tiers = self.tiers.iter();
+        let tier = tiers.find(|tier| Some(&tier.id) == source.tier.as_ref())?;
+        let loads = tier.engine != EngineKind::Endpoint
+            && !matches!(tier.state, TierState::Ready | TierState::Busy);
+        let leased = source.leased.filter(|_| loads)?;
+        Some(ms(leased.duration_since(self.asked)))
+    }
+
+    /// Adds up the time in which the model thinks.
+    fn note_thinking(&mut self, thinks: bool) {
+        if thinks {
+            self.thinks_since.get_or_insert_with(Instant::now);
+        } else if let Some(since) = self.thinks_since.take() {
+            *self.times().thinking_ms.get_or_insert(0.0) += ms(since.elapsed());
+        }
+    }
+
+    /// Adds the speed of an answer that has ended, and its times. One that broke off has no speed.
+    fn note_speed(&mut self, finish: Finish) {
+        if self.first.is_none() || finish == Finish::Error {
+            return;
+        }
+        self.facts.decode_tokens_per_second = measured_speed(&self.usage).or_else(|| self.speed());
+        let prefill_ms = measured_ms(self.usage.prefill_seconds);
+        let decode_ms = measured_ms(self.usage.decode_seconds).or_else(|| {
+            let first = self.first.filter(|_| !self.is_of_endpoint())?;
+            Some(ms(first.elapsed()))
+        });
+        let times = self.times();
+        (times.prefill_ms, times.decode_ms) = (prefill_ms, decode_ms);
+    }
+
+    fn times(&mut self) -> &mut AnswerTimes {
+        self.facts.times.get_or_insert_default()
+    }
+
+    /// Whether another server answers: the clock of this host would measure the network.
+    fn is_of_endpoint(&self) -> bool {
+        let mut tiers = self.tiers.iter();
+        let tier = tiers.find(|tier| Some(tier.id.as_str()) == self.facts.tier.as_deref());
+        tier.is_some_and(|tier| tier.engine == EngineKind::Endpoint)
+    }
+
+    /// Tokens per second by the clock of this host, for programs that report none.
     fn speed(&self) -> Option<f64> {
+        if self.is_of_endpoint() {
+            return None;
+        }
         let seconds = self.first?.elapsed().as_secs_f64();
         // A rate over less than a quarter of a second says little.
         (seconds >= 0.25).then(|| f64::from(self.pieces - 1) / seconds)
@@ -400,6 +475,7 @@ impl Writing {
             Ending::Answered(finish) => (finish, None),
             Ending::Failed(error) => (Finish::Error, Some(error)),
         };
+        self.note_thinking(false);
         self.facts.finish = Some(finish);
         // An answer to which nothing was added stays as it was.
         let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
@@ -408,9 +484,7 @@ impl Writing {
         {
             self.facts = before;
         }
-        if self.facts.decode_tokens_per_second.is_none() {
-            self.facts.decode_tokens_per_second = self.speed();
-        }
+        self.note_speed(finish);
         let stored = self.store_whole(finish).await;
         let tier = self.facts.tier.clone();
         let last = match (stored, error) {
@@ -490,6 +564,16 @@ fn failed(error: &Error, tier: Option<String>, answer: Option<ChatMessage>) -> T
         retry_after_seconds: seconds_of(error),
         answer,
     }
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// A time that an engine measured. Some report 0 for what they did not measure.
+fn measured_ms(seconds: Option<f64>) -> Option<f64> {
+    let seconds = seconds.filter(|seconds| *seconds > 0.0)?;
+    Some(seconds * 1000.0)
 }
 
 /// Tokens per second by the engine's own clock.

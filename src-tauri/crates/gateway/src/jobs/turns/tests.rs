@@ -17,7 +17,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
-use tierbar_core::Modality;
+use tierbar_core::{Modality, TierState};
 use tokio::sync::{Mutex, mpsc, watch};
 
 /// What the worker is made to say; dropped, its stream ends.
@@ -208,6 +208,39 @@ async fn an_answer_is_followed_live_and_stored_with_its_figures() {
     assert_eq!(sent["messages"], question);
     assert_eq!(sent["temperature"], 0);
     stage.bench.released().await;
+}
+
+#[tokio::test]
+async fn an_answer_is_stored_with_where_its_time_went() {
+    let stage = Stage::new().await;
+    stage
+        .bench
+        .status
+        .send_modify(|status| Arc::make_mut(status).tiers[0].state = TierState::Stopped);
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("<think>Hm");
+    follower.text("<think>Hm").await;
+    stage.say("</think>Yes");
+    follower.text("</think>Yes").await;
+    let end = json!({
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 2},
+        "timings": {"prompt_ms": 400.0, "predicted_ms": 250.0},
+    });
+    let end = format!("data: {end}\n\ndata: [DONE]\n\n");
+    stage.words.send(end).unwrap();
+    follower.last().await;
+    let answer = &stage.chat().await["messages"][1];
+    let times = &answer["times"];
+    assert_eq!(
+        (&times["prefill_ms"], &times["decode_ms"]),
+        (&json!(400.0), &json!(250.0))
+    );
+    for measured in ["load_ms", "thinking_ms"] {
+        assert!(times[measured].as_f64().unwrap() > 0.0, "{times}");
+    }
+    assert_eq!(answer["decode_tokens_per_second"], 8.0);
 }
 
 #[tokio::test]
@@ -572,8 +605,10 @@ async fn a_failure_is_the_last_event_and_keeps_the_text() {
         (&json!("failed"), &json!("worker_crashed"))
     );
     let chat = stage.chat().await;
-    assert_eq!(last["answer"], chat["messages"][1]);
-    assert_eq!(chat["messages"][1]["finish"], "error");
+    let answer = &chat["messages"][1];
+    assert_eq!(&last["answer"], answer);
+    assert_eq!(answer["finish"], "error");
+    assert!(answer["decode_tokens_per_second"].is_null(), "{answer}");
 
     let unknown = stage.begin(json!({"text": "!", "model": "gpt-5"})).await;
     let last = stage.follow(&unknown, 0).await.last().await;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::{
     path::PathBuf,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 use tierbar_agent::{
     agent::{
@@ -420,6 +420,8 @@ impl Writing {
         fields.extend(ask.fields(earlier));
         fields.insert("model".to_owned(), model.into());
         let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
+        self.tiers = inference.tiers.snapshot();
+        self.asked = Instant::now();
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
         let asked = tokio::select! {

@@ -1,0 +1,285 @@
+//! The keys of the configuration, with their types, defaults and descriptions: those of the API's schema, which is made of the
+//! types and their comments.
+
+use super::{Config, KvCache};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use utoipa::{PartialSchema, ToSchema};
+
+/// Stands for the name of a tier, chain or schedule in a key, as in `tiers.NAME.model`.
+pub const NAME: &str = "NAME";
+
+/// One key of the configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Key {
+    /// With the tables that it is in, such as `policy.home`.
+    pub name: String,
+    pub accepts: Accepts,
+    /// What it is for, and how its value is written.
+    pub about: String,
+    /// `None` for a key that has none.
+    pub default: Option<Value>,
+}
+
+/// The types of JSON that a value may have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accepts {
+    /// Texts, if only some are possible.
+    pub choices: Vec<String>,
+    pub text: bool,
+    pub boolean: bool,
+    pub integer: bool,
+    pub number: bool,
+    pub list: bool,
+    pub table: bool,
+}
+
+type Schemas = BTreeMap<String, Value>;
+
+/// Returns all keys, sorted by name.
+#[must_use]
+pub fn keys() -> Vec<Key> {
+    let mut named = Vec::new();
+    <Config as ToSchema>::schemas(&mut named);
+    // Only a schema made by hand refers to it.
+    named.push((KvCache::name().into_owned(), KvCache::schema()));
+    let named: Schemas = named
+        .into_iter()
+        .filter_map(|(name, schema)| Some((name, serde_json::to_value(schema).ok()?)))
+        .collect();
+    let root = serde_json::to_value(<Config as PartialSchema>::schema()).unwrap_or_default();
+    let mut keys = Vec::new();
+    collect("", &root, &named, &mut keys);
+    keys.sort_by(|one, other| one.name.cmp(&other.name));
+    keys
+}
+
+impl Key {
+    /// Returns whether a name is of this key, with any name where it has [`NAME`].
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        let mut wanted = name.split('.');
+        let mut own = self.name.split('.');
+        loop {
+            match (own.next(), wanted.next()) {
+                (None, None) => return true,
+                (Some(own), Some(wanted)) if own == wanted || own == NAME && !wanted.is_empty() => {
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// Returns a typed value as JSON. What is of no type of the key is a text, which the configuration refuses with its own words.
+    #[must_use]
+    pub fn value(&self, text: &str) -> Value {
+        let accepts = &self.accepts;
+        let json = || serde_json::from_str::<Value>(text.trim()).ok();
+        let is_accepted = |value: &Value| match value {
+            Value::Bool(_) => accepts.boolean,
+            Value::Number(number) => accepts.number || accepts.integer && !number.is_f64(),
+            Value::Array(_) => accepts.list,
+            Value::Object(_) => accepts.table,
+            Value::Null | Value::String(_) => false,
+        };
+        if let Some(value) = json().filter(is_accepted) {
+            return value;
+        }
+        match text.trim() {
+            "on" | "yes" if accepts.boolean => return true.into(),
+            "off" | "no" if accepts.boolean => return false.into(),
+            _ => {}
+        }
+        if accepts.list {
+            let items = text.split(',').map(str::trim);
+            return items.filter(|item| !item.is_empty()).collect();
+        }
+        text.into()
+    }
+}
+
+impl Accepts {
+    /// Returns what can be written, such as `auto or a whole number`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words: Vec<&str> = self.choices.iter().map(String::as_str).collect();
+        let kinds = [
+            (self.boolean, "true"),
+            (self.boolean, "false"),
+            (self.number, "a number"),
+            (self.integer && !self.number, "a whole number"),
+            (self.text, "text"),
+            (self.list, "a list, separated by commas"),
+            (self.table, "a table, as JSON"),
+        ];
+        words.extend(kinds.iter().filter(|(is, _)| *is).map(|(_, word)| *word));
+        match words.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            Some((last, _)) => (*last).to_owned(),
+            None => "text".to_owned(),
+        }
+    }
+
+    fn add(&mut self, schema: &Value, named: &Schemas) {
+        let schema = resolved(schema, named);
+        for of in ["oneOf", "anyOf", "allOf"] {
+            for one in schema[of].as_array().into_iter().flatten() {
+                self.add(one, named);
+            }
+        }
+        if let Some(choices) = schema["enum"].as_array() {
+            let choices = choices.iter().filter_map(Value::as_str);
+            self.choices.extend(choices.map(str::to_owned));
+            return;
+        }
+        let types = match &schema["type"] {
+            Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+            one => Vec::from_iter(one.as_str()),
+        };
+        for kind in types {
+            match kind {
+                "boolean" => self.boolean = true,
+                "integer" => self.integer = true,
+                "number" => self.number = true,
+                "string" => self.text = true,
+                "array" => self.list = true,
+                "object" => self.table = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns the schema that a reference means, or the one given.
+fn resolved<'a>(schema: &'a Value, named: &'a Schemas) -> &'a Value {
+    let name = schema["$ref"]
+        .as_str()
+        .and_then(|path| path.rsplit('/').next());
+    name.and_then(|name| named.get(name)).unwrap_or(schema)
+}
+
+fn collect(table: &str, schema: &Value, named: &Schemas, keys: &mut Vec<Key>) {
+    let properties = resolved(schema, named)["properties"].as_object();
+    for (name, schema) in properties.into_iter().flatten() {
+        let name = if table.is_empty() {
+            name.clone()
+        } else {
+            format!("{table}.{name}")
+        };
+        let inner = resolved(schema, named);
+        if inner["properties"].is_object() {
+            collect(&name, inner, named, keys);
+        } else if inner["additionalProperties"].is_object() {
+            let each = &inner["additionalProperties"];
+            collect(&format!("{name}.{NAME}"), each, named, keys);
+        } else {
+            let mut accepts = Accepts::default();
+            accepts.add(schema, named);
+            keys.push(Key {
+                name,
+                accepts,
+                about: about(schema, inner),
+                default: schema
+                    .get("default")
+                    .cloned()
+                    .filter(|default| !default.is_null()),
+            });
+        }
+    }
+}
+
+/// Returns what a key is for, and, if its type says it, how its value is written.
+fn about(schema: &Value, inner: &Value) -> String {
+    let text = |schema: &Value| {
+        let text = schema["description"].as_str().unwrap_or_default();
+        text.replace('\n', " ")
+    };
+    let (own, form) = (text(schema), text(inner));
+    if own.is_empty() || own == form {
+        form
+    } else if form.starts_with(['`', '"']) {
+        // How a span of time or a size is written.
+        format!("{own} Written as {form}")
+    } else {
+        own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn key(name: &str) -> Key {
+        let found = keys().into_iter().find(|key| key.is_called(name));
+        found.unwrap_or_else(|| panic!("there is no key {name}"))
+    }
+
+    #[test]
+    fn keys_have_types_defaults_and_descriptions() {
+        for (name, words, default) in [
+            ("listen", "text", json!("127.0.0.1:11435")),
+            ("policy.battery_below", "a whole number", json!(20)),
+            ("policy.step_down", "true or false", json!(true)),
+            ("policy.max_loaded", "auto or a whole number", json!("auto")),
+            ("menu_bar.text", "none, speed or memory", json!("none")),
+            ("notifications.downloads", "true or false", json!(false)),
+            ("library.folders", "a list, separated by commas", json!([])),
+            (
+                "tiers.fast.kv_cache",
+                "auto, f16, q8_0 or q4_0",
+                json!(null),
+            ),
+            ("tiers.fast.sampling.temperature", "a number", json!(null)),
+            ("chains.night.cost", "a number", json!(0.0)),
+        ] {
+            let key = key(name);
+            assert_eq!(key.accepts.words(), words, "{name}");
+            assert_eq!(key.default.unwrap_or_default(), default, "{name}");
+        }
+        assert!(key("policy.quiet_hours").about.contains("22:00-07:30"));
+        for Key { name, about, .. } in keys() {
+            assert!(!about.contains('\n'), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_stands_for_that_of_a_tier() {
+        assert_eq!(key("tiers.fast.model").name, "tiers.NAME.model");
+        for unknown in [
+            "tiers.fast",
+            "tiers..model",
+            "model",
+            "policy",
+            "listen.on",
+            "",
+        ] {
+            assert!(
+                !keys().iter().any(|key| key.is_called(unknown)),
+                "{unknown}"
+            );
+        }
+    }
+
+    #[test]
+    fn text_becomes_a_value_of_the_keys_type() {
+        for (name, text, value) in [
+            ("listen", "127.0.0.1:1", json!("127.0.0.1:1")),
+            ("policy.home", "5", json!("5")),
+            ("policy.battery_below", "30", json!(30)),
+            ("policy.battery_below", "many", json!("many")),
+            ("policy.step_down", "false", json!(false)),
+            ("policy.step_down", "on", json!(true)),
+            ("policy.step_down", "perhaps", json!("perhaps")),
+            ("policy.max_loaded", "auto", json!("auto")),
+            ("policy.max_loaded", "2", json!(2)),
+            ("library.folders", "/a, ~/b", json!(["/a", "~/b"])),
+            ("library.folders", "[\"/a,b\"]", json!(["/a,b"])),
+            ("library.folders", "", json!([])),
+            ("tiers.fast.sampling.temperature", "0.7", json!(0.7)),
+            ("menu_bar.click", "popover", json!("popover")),
+        ] {
+            assert_eq!(key(name).value(text), value, "{name} {text}");
+        }
+    }
+}

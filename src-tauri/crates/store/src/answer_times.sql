@@ -1,0 +1,2 @@
+-- JSON: a `core::chat::AnswerTimes`.
+ALTER TABLE messages ADD COLUMN times TEXT;

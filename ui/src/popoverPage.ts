@@ -1,0 +1,9 @@
+import { mount } from 'svelte';
+import Root from './features/popover/Root.svelte';
+import { startApp } from './lib/app';
+import { onLanguageChoice } from './lib/language';
+import { detectPlatform } from './platform';
+
+onLanguageChoice(() => location.reload());
+const app = startApp(await detectPlatform());
+mount(Root, { target: document.getElementById('app') as HTMLElement, props: { app } });
