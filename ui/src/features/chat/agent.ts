@@ -13,22 +13,21 @@ export interface AgentStep {
 const SUBJECTS = ['command', 'path', 'query', 'url', 'name'];
 
 /** The step in one line. */
-export function describeStep({ name, arguments: text, result, failed }: AgentStep): string {
+export function describeStep({ name, arguments: text }: AgentStep): string {
   const subject = subjectOf(text);
-  const end = result === null ? '…' : failed ? ' (failed)' : '';
   switch (name) {
     case 'run_command':
-      return `Ran ${subject}${end}`;
+      return `Ran ${subject}`;
     case 'read_file':
-      return `Read ${subject || 'the folder'}${end}`;
+      return subject === '' ? 'Read the folder' : `Read ${subject}`;
     case 'write_file':
-      return `Wrote ${subject}${end}`;
+      return `Wrote ${subject}`;
     case 'search_web':
-      return `Searched the web for “${subject}”${end}`;
+      return `Searched the web for “${subject}”`;
     case 'read_page':
-      return `Opened ${subject}${end}`;
+      return `Opened ${subject}`;
     default:
-      return `Used ${subject || name}${end}`;
+      return `Used ${subject || name}`;
   }
 }
 
