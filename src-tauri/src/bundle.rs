@@ -36,11 +36,14 @@ fn the_bundle_contains_every_program_that_the_app_starts() {
             "tierbar",
             "tierbar-extract",
             "tierbar-guard",
+            "tierbar-sandbox",
             "tierbar-worker"
         ]
     );
     let build = include_str!("../../bundle/macos-app");
-    assert!(build.contains("for program in tierbar tierbar-worker tierbar-guard tierbar-extract"));
+    assert!(build.contains(
+        "for program in tierbar tierbar-worker tierbar-guard tierbar-extract tierbar-sandbox"
+    ));
     // Everything is signed once, with the hardened runtime and no exceptions.
     assert_eq!(bundle["macOS"]["hardenedRuntime"], true);
     assert!(bundle["macOS"]["entitlements"].is_null());

@@ -525,6 +525,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/chats/{id}/turns/{turn}/consent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers what the agent of a turn asks before it acts. Nothing but this allows an act. */
+        post: operations["answerConsent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/chats/{id}/turns/{turn}/events": {
         parameters: {
             query?: never;
@@ -2004,6 +2021,29 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What an agent does without a question. */
+        AgentAllowed: {
+            /** @description Opening pages whose address the question or the search provider has given. */
+            known_pages?: boolean;
+            /** @description Reading files of the folder, and commands of which it is certain that they only read. */
+            reading?: boolean;
+            /** @description Sending words to the search provider. */
+            search?: boolean;
+        };
+        /** @description What the agent of a turn may use. What a field does not give, it does without. */
+        AgentOptions: {
+            /** @description What is done without a question. */
+            allow?: components["schemas"]["AgentAllowed"];
+            /** @description The absolute path of the folder for files and commands. Without one there are neither. */
+            folder?: string | null;
+            /** @description Whether pages of the web can be opened. */
+            pages?: boolean;
+            /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
+            search?: string | null;
+            way?: components["schemas"]["AgentWay"];
+        };
+        /** @description How the model says what it wants to do. */
+        AgentWay: "calls" | "text";
         /** @description The counts of a day's lines. */
         Aggregate: {
             /** Format: int64 */
@@ -3167,6 +3207,29 @@ export interface components {
             clients: components["schemas"]["ClientSettings"][];
             server: components["schemas"]["ClientServer"];
         };
+        /** @description What a person answers. */
+        ConsentAnswer: {
+            allow: components["schemas"]["ConsentScope"] | null;
+            /** @description The question's. */
+            id: string;
+        };
+        /** @description What an agent asks before it acts. */
+        ConsentQuestion: {
+            /** @description The change of a file, as a unified diff. */
+            diff: string | null;
+            /** @description Where, if it has a place. */
+            folder: string | null;
+            /** @description Names the question in its answer. */
+            id: string;
+            /** @description How far it can be allowed. */
+            scopes: components["schemas"]["ConsentScope"][];
+            /** @description Such as `Run this command?`. */
+            title: string;
+            /** @description All of what is to happen, with invisible characters made visible. */
+            what: string;
+        };
+        /** @description How far an answer reaches. */
+        ConsentScope: "once" | "folder" | "chat" | "exact";
         /** @description A saved context to copy to the store or from it. */
         ContextCopy: {
             name: string;
@@ -6830,6 +6893,31 @@ export interface components {
             /** @enum {string} */
             type: "text";
         } | {
+            /** @description JSON as text. */
+            arguments: string;
+            /** @description Names the step within its message. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            type: "tool_call";
+        } | {
+            question: components["schemas"]["ConsentQuestion"];
+            /** @enum {string} */
+            type: "consent";
+        } | {
+            allow: components["schemas"]["ConsentScope"] | null;
+            /** @description The question's. */
+            id: string;
+            /** @enum {string} */
+            type: "consent_answered";
+        } | {
+            failed: boolean;
+            /** @description The step's. */
+            id: string;
+            text: string;
+            /** @enum {string} */
+            type: "tool_result";
+        } | {
             message: components["schemas"]["ChatMessage"];
             /** @enum {string} */
             type: "finished";
@@ -6850,6 +6938,7 @@ export interface components {
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
+            agent?: components["schemas"]["AgentOptions"] | null;
             /** @description `parent` is an answer that ended before the model did, and is continued in the same message. Without `text`. */
             continue?: boolean;
             /** @description What answers this once. Default: the chat's model; for an answer that is continued, the tier that began it. */
@@ -6993,6 +7082,9 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AgentAllowed = components['schemas']['AgentAllowed'];
+export type AgentOptions = components['schemas']['AgentOptions'];
+export type AgentWay = components['schemas']['AgentWay'];
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
@@ -7054,6 +7146,9 @@ export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
 export type ConfigAnswer = components['schemas']['ConfigAnswer'];
 export type Connections = components['schemas']['Connections'];
+export type ConsentAnswer = components['schemas']['ConsentAnswer'];
+export type ConsentQuestion = components['schemas']['ConsentQuestion'];
+export type ConsentScope = components['schemas']['ConsentScope'];
 export type ContextCopy = components['schemas']['ContextCopy'];
 export type ContextDelete = components['schemas']['ContextDelete'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
@@ -8261,6 +8356,35 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The turn has ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    answerConsent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of a turn */
+                turn: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsentAnswer"];
+            };
+        };
+        responses: {
+            /** @description The agent goes on */
             204: {
                 headers: {
                     [name: string]: unknown;

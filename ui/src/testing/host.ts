@@ -6,6 +6,7 @@ import type {
   ChatImport,
   ChatMessage,
   ChatSummary,
+  ConsentAnswer,
   ContextUse,
   Costs,
   Entry,
@@ -95,6 +96,8 @@ export class RunningTurn {
   experts: ExpertReads | null = null;
   context: ContextUse | null = null;
   leftOut: LeftOut | null = null;
+  /** What was answered to the agent's questions. */
+  consents: ConsentAnswer[] = [];
   times: AnswerTimes | null = null;
   #tokens = 0;
   #chat: Chat;
@@ -141,6 +144,12 @@ export class RunningTurn {
     if (this.ended) stream.end();
     else this.#followers.push(stream);
     return stream.response;
+  }
+
+  consent(answer: ConsentAnswer): Response {
+    this.consents.push(answer);
+    this.event({ type: 'consent_answered', ...answer });
+    return new Response(null, { status: 204 });
   }
 
   event(event: TurnEvent): void {
@@ -417,7 +426,7 @@ export class Network {
     }
     const [, id, rest = '', turn, events] =
       pathname.match(
-        /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/events)?)?)?$/,
+        /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/(?:events|consent))?)?)?$/,
       ) ?? [];
     if (id === undefined) {
       if (method === 'GET' && words !== null) {
@@ -463,6 +472,7 @@ export class Network {
     if (turn !== undefined) {
       const running = this.turns.find(({ id }) => id === turn);
       if (!running) return refusal(404, 'not_found', 'This turn is not running.');
+      if (events === '/consent') return running.consent(body);
       if (events) return running.follow(request);
       if (!running.ended) running.finish('stopped');
       return new Response(null, { status: 204 });

@@ -1,5 +1,6 @@
 //! `tierbar chat`: a conversation in the terminal, which the chat window shows too, or one question.
 
+mod agent;
 mod commands;
 mod files;
 
@@ -7,6 +8,7 @@ use crate::{
     client::{self, Client, admin},
     costs, grades, output,
 };
+use agent::{AgentArgs, Answered};
 use commands::{COMMANDS, Completion, Input};
 use futures_util::StreamExt;
 use reqwest::{Method, Response};
@@ -16,18 +18,27 @@ use sse_stream::SseByteStream;
 use std::{
     io::{IsTerminal, Read},
     path::PathBuf,
+    time::Duration,
 };
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
         AnswerFacts, Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun,
-        TurnEvent, branch,
+        TurnEvent,
+        agent::ConsentQuestion,
+        branch,
         context::{CHOICES, ContextUse, LeftOut},
     },
     grade::GradeVerdict,
     units::file_size,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::timeout,
+};
+
+/// A question of an agent is put if its answer does not follow within this time.
+const ANSWERED_ALREADY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -50,9 +61,12 @@ pub(crate) struct Args {
     /// List saved chats with their IDs
     #[arg(long)]
     list: bool,
+    #[command(flatten)]
+    agent: AgentArgs,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let agent = args.agent.options()?;
     let prompt = args.once.map(question).transpose()?;
     let client = Client::running_or_own(home).await?;
     let outcome = if args.list {
@@ -60,7 +74,13 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else if let Some(prompt) = prompt {
         ask_once(&client, args.tier, prompt).await
     } else {
-        converse(&client, args.tier, args.when_full, &args.file, args.resume).await
+        let begun = Begun {
+            tier: args.tier,
+            when_full: args.when_full,
+            resume: args.resume,
+            agent,
+        };
+        converse(&client, begun, &args.file).await
     };
     client.close().await;
     outcome
@@ -144,14 +164,22 @@ async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<(), 
     Err(broken_off("the connection ended"))
 }
 
-/// Reads questions until the end of input. Each is a turn of a chat, which the host runs and stores.
-async fn converse(
-    client: &Client,
+/// How a conversation begins.
+struct Begun {
     tier: Option<String>,
     when_full: Option<String>,
-    files: &[PathBuf],
     resume: Option<String>,
-) -> Result<(), Error> {
+    agent: Option<Value>,
+}
+
+/// Reads questions until the end of input. Each is a turn of a chat, which the host runs and stores.
+async fn converse(client: &Client, begun: Begun, files: &[PathBuf]) -> Result<(), Error> {
+    let Begun {
+        tier,
+        when_full,
+        resume,
+        agent,
+    } = begun;
     let files = files.iter().map(|path| files::read(path));
     let mut conversation = Conversation {
         client,
@@ -159,6 +187,7 @@ async fn converse(
         when_full,
         chat: None,
         instructions: None,
+        agent,
         files: files.collect::<Result<Vec<_>, _>>()?,
         starts_over: false,
     };
@@ -203,6 +232,8 @@ struct Conversation<'a> {
     chat: Option<String>,
     /// Those of the chat that the next question begins.
     instructions: Option<String>,
+    /// What the agent of each turn may use, if there is one.
+    agent: Option<Value>,
     /// The files of the next question.
     files: Vec<Value>,
     /// The next question begins a branch of its own.
@@ -302,7 +333,8 @@ impl Conversation<'_> {
             "instructions" => return self.instruct(argument).await,
             "retry" => {
                 self.begun()?;
-                return self.begin(&json!({"model": self.tier}), 0).await;
+                let again = json!({"model": self.tier, "agent": self.agent});
+                return self.begin(&again, 0).await;
             }
             "continue" => return self.go_on().await,
             "good" => return self.grade(GradeVerdict::Good, argument).await,
@@ -429,6 +461,9 @@ impl Conversation<'_> {
         if self.starts_over {
             question["parent"] = Value::Null;
         }
+        if let Some(agent) = &self.agent {
+            question["agent"] = agent.clone();
+        }
         if !self.files.is_empty() {
             question["parts"] = self.files.clone().into();
         }
@@ -496,11 +531,63 @@ impl Conversation<'_> {
         Ok(self.chat.insert(chat.id).clone())
     }
 
+    /// Asks the person what the agent asks, and sends the answer. One that was given elsewhere meanwhile counts.
+    async fn answer(
+        &self,
+        chat: &str,
+        turn: &str,
+        question: &ConsentQuestion,
+    ) -> Result<(), Error> {
+        let allow = match agent::ask(question).await? {
+            Answered::Scope(scope) => Some(scope),
+            Answered::No => None,
+            Answered::Stop => {
+                let path = admin(&["chats", chat, "turns", turn], &[]);
+                self.client.delete(&path).await?;
+                return Ok(());
+            }
+        };
+        let path = admin(&["chats", chat, "turns", turn, "consent"], &[]);
+        let answer = json!({"id": question.id, "allow": allow});
+        match self.client.post(&path, &answer).await {
+            Err(error)
+                if matches!(
+                    error.code,
+                    Code::Conflict | Code::BadRequest | Code::NotFound
+                ) =>
+            {
+                output::error(&error);
+                Ok(())
+            }
+            answered => answered.map(drop),
+        }
+    }
+
     async fn follow(&self, chat: &str, turn: &str, shown: &mut Shown) -> Result<(), Error> {
         let path = admin(&["chats", chat, "turns", turn, "events"], &[]);
         let response = self.client.send(Method::GET, &path, None).await?;
         let mut events = SseByteStream::new(response.bytes_stream());
-        while let Some(event) = events.next().await {
+        // One that is answered already is followed by its answer at once.
+        let mut open: Option<ConsentQuestion> = None;
+        loop {
+            let event = if open.is_some() {
+                timeout(ANSWERED_ALREADY, events.next()).await
+            } else {
+                Ok(events.next().await)
+            };
+            let event = match (event, open.take()) {
+                (Ok(Some(event)), question) => {
+                    open = question;
+                    event
+                }
+                (Ok(None), _) => break,
+                (Err(_), Some(question)) => {
+                    shown.end_line();
+                    self.answer(chat, turn, &question).await?;
+                    continue;
+                }
+                (Err(_), None) => continue,
+            };
             let event = event.map_err(|error| broken_off(&error.to_string()))?;
             let Some(data) = event.data else { continue };
             let event = serde_json::from_str(&data)
@@ -536,6 +623,15 @@ impl Conversation<'_> {
                     let error = error.unwrap_or_else(|| broken_off(&message));
                     return Err(with_choices(error));
                 }
+                TurnEvent::ToolCall {
+                    name, arguments, ..
+                } => {
+                    shown.end_line();
+                    agent::show_step(&name, &arguments);
+                }
+                TurnEvent::ToolResult { text, failed, .. } => agent::show_result(&text, failed),
+                TurnEvent::Consent { question } => open = Some(question),
+                TurnEvent::ConsentAnswered { .. } => open = None,
                 TurnEvent::Progress { .. }
                 | TurnEvent::LeftOut { .. }
                 | TurnEvent::Started { .. }

@@ -207,6 +207,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tierbar chat",
             "tierbar chat --tier heavy",
+            "tierbar chat --agent --web duckduckgo",
             "tierbar chat --once \"What is the capital of France?\"",
         ],
     ),

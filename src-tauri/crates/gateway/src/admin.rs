@@ -134,6 +134,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(turns::begin))
         .routes(routes!(turns::stop))
         .routes(routes!(turns::events))
+        .routes(routes!(turns::consent))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::end_all))

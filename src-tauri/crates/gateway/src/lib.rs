@@ -42,7 +42,7 @@ pub use inference::{
 pub use jobs::queue::{JobQueue, QueueRunner};
 pub use metrics::Metrics;
 pub use services::{
-    Services,
+    SandboxPlace, Services,
     documents::DocumentIndex,
     measures::{MeasureEvent, Measurement, Measures},
     models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified},

@@ -4,7 +4,8 @@ mod endless;
 
 use crate::{
     CatalogAnswer, DocumentIndex, DownloadChange, FitQuestion, Gateway, JobQueue, Keys, Listed,
-    Metrics, Models, Pull, QueueRunner, Schedules, Services, SpeedMeter, Token, Verified,
+    Metrics, Models, Pull, QueueRunner, SandboxPlace, Schedules, Services, SpeedMeter, Token,
+    Verified,
 };
 use axum::{
     Router,
@@ -269,6 +270,13 @@ impl Services for Home {
     }
     fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>> {
         Box::pin(async { vec!["codex"] })
+    }
+    fn sandbox(&self) -> Result<SandboxPlace, Error> {
+        Ok(SandboxPlace {
+            launcher: self.folder.path().join("tierbar-sandbox"),
+            protected: vec![self.folder.path().to_owned()],
+            own_ports: Vec::new(),
+        })
     }
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
         Box::pin(async { (MachineFigures::default(), HostFigures::default()) })

@@ -76,6 +76,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             &board,
             &workers,
             Arc::clone(&models.local),
+            network.address.port(),
         ),
         models,
         remote: Remote::new(Remote::SILENCE)?,
@@ -155,6 +156,7 @@ fn admin(
     board: &Arc<StatusBoard>,
     workers: &Workers,
     local: Arc<LocalModels>,
+    port: u16,
 ) -> Arc<Admin> {
     Arc::new(Admin {
         config: Arc::clone(config),
@@ -171,6 +173,7 @@ fn admin(
             supervisor: workers.supervisor.clone(),
             board: Arc::clone(board),
         },
+        port,
     })
 }
 

@@ -12,6 +12,7 @@ export const COMMANDS: Command[] = [
   { name: 'new', help: 'Begin a new chat' },
   { name: 'model', argument: 'NAME', needs: true, help: 'Choose the tier or chain that answers' },
   { name: 'instructions', argument: 'TEXT', help: 'Set what each answer keeps in mind' },
+  { name: 'agent', argument: 'FOLDER', help: 'Let the model act in a folder, and ask first' },
   { name: 'retry', help: 'Answer the last message again' },
   { name: 'continue', help: 'Continue the last answer' },
   { name: 'export', help: 'Save this chat as Markdown' },

@@ -4,6 +4,8 @@ import type {
   Chat,
   ChatMessage,
   ChatSummary,
+  ConsentQuestion,
+  ConsentScope,
   Grade,
   LeftOut,
   TurnBegun,
@@ -11,6 +13,7 @@ import type {
   WhenFull,
 } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
+import type { AgentStep } from './agent';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
@@ -42,6 +45,10 @@ export interface LiveAnswer {
   /** Measured by the host. */
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
+  /** What its agent has done so far. */
+  steps: AgentStep[];
+  /** What its agent waits for. */
+  consent: ConsentQuestion | null;
 }
 
 /** How one answer differs from the chat's. */
@@ -88,6 +95,8 @@ export class Conversation {
   draft = $state('');
   /** The files that go with the draft. */
   files = $state.raw<QuestionFile[]>([]);
+  /** The folder in which the model may act, and asks first; `null` if it only answers. */
+  agent = $state<string | null>(null);
   /** The question that the draft replaces once it is sent. */
   editing = $state.raw<Message | null>(null);
   /** All branches, oldest first; a question on its way to the host is the last. */
@@ -333,6 +342,21 @@ export class Conversation {
     if (this.#turn !== null) void this.#cancel();
   }
 
+  /** Answers what the agent of the running turn asks; `null` refuses. */
+  async consent(id: string, allow: ConsentScope | null): Promise<void> {
+    const path = { id: this.id ?? '', turn: this.#turn ?? '' };
+    try {
+      await this.#around.api.post('/tierbar/v1/chats/{id}/turns/{turn}/consent', {
+        path,
+        body: { id, allow },
+      });
+    } catch (cause) {
+      const error = asApiError(cause);
+      // It was answered elsewhere meanwhile, which the turn's events tell.
+      if (error.status !== 409 && error.status !== 404) this.problem = error;
+    }
+  }
+
   /** Follows the turn no longer. It runs on in the host. */
   leave(): void {
     this.#leave.abort();
@@ -357,6 +381,8 @@ export class Conversation {
       leftOut: null,
       tokensPerSecond: null,
       firstTokenMs: null,
+      steps: [],
+      consent: null,
     };
   }
 
@@ -444,14 +470,16 @@ export class Conversation {
     const question = this.messages.find(({ id }) => id === null);
     const choice = whenFull ? { when_full: whenFull } : {};
     const path = { id: this.id };
+    // Reading in the folder changes nothing.
+    const agent = this.agent === null ? {} : { agent: { folder: this.agent, allow: { reading: true } } };
     const parts = question?.files.length ? { parts: question.files.map(({ part }) => part) } : {};
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path,
       body: continued
         ? { ...choice, continue: true, parent: continued.id }
         : question
-          ? { ...choice, ...parts, text: question.content, model, parent: question.parent }
-          : { ...choice, model, parent: this.leaf },
+          ? { ...choice, ...parts, ...agent, text: question.content, model, parent: question.parent }
+          : { ...choice, ...agent, model, parent: this.leaf },
     });
     this.#turn = begun.id;
     this.#note(begun.chat);
@@ -572,6 +600,22 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       const thinking = thinkingOf(live, event, thinksAfter(live, text, event.text));
       return { ...live, text, thinking, loading: false, tokensPerSecond: rate(event), firstTokenMs };
     }
+    case 'tool_call': {
+      const { id, name, arguments: text } = event;
+      const step = { id, name, arguments: text, result: null, failed: false };
+      return { ...live, loading: false, consent: null, steps: [...live.steps, step] };
+    }
+    case 'tool_result': {
+      const { id, text: result, failed } = event;
+      return {
+        ...live,
+        steps: live.steps.map((step) => (step.id === id ? { ...step, result, failed } : step)),
+      };
+    }
+    case 'consent':
+      return { ...live, loading: false, consent: event.question };
+    case 'consent_answered':
+      return { ...live, consent: live.consent?.id === event.id ? null : live.consent };
   }
 }
 
