@@ -538,7 +538,7 @@ fn the_modules_of_a_storey_import_downwards() {
         ),
         (
             "metrics",
-            vec!["machine", "trace", "answer", "requests", "later"],
+            vec!["machine", "ledger", "trace", "answer", "requests", "later"],
         ),
         (
             "services",

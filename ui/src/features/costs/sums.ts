@@ -1,21 +1,26 @@
+import { decimal } from '../../lib/format';
+import { language } from '../../lib/language';
 import type { LedgerEntry, RequestCosts } from '../../platform/openapi';
 
 /** US dollars. A request often costs less than a cent. */
 export function dollars(amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return '–';
   const digits = Math.abs(amount) > 0 && Math.abs(amount) < 0.01 ? 4 : 2;
-  const text = Math.abs(amount).toLocaleString('en', {
+  const text = Math.abs(amount).toLocaleString(language(), {
+    style: 'currency',
+    currency: 'USD',
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   });
-  return `${amount < 0 ? '−' : ''}$${text}`;
+  return `${amount < 0 ? '−' : ''}${text}`;
 }
 
 /** Watt-hours; `~` marks an estimate. */
 export function energy({ measured_joules, estimated_joules }: RequestCosts): string {
   if (estimated_joules === null) return '–';
   const hours = (measured_joules + estimated_joules) / 3600;
-  return `${estimated_joules > 0 ? '~' : ''}${hours < 100 ? hours.toFixed(2) : hours.toFixed(0)} Wh`;
+  const figure = decimal(hours, hours < 100 ? 2 : 0);
+  return estimated_joules > 0 ? `~${figure} Wh` : `${figure} Wh`;
 }
 
 type Sum = Pick<RequestCosts, 'requests' | 'prompt_tokens' | 'completion_tokens'>;

@@ -1,4 +1,4 @@
-import { count, sentence } from '../../lib/format';
+import { count, plural, sentence } from '../../lib/format';
 import type { DocumentSource, Indexing, Passage } from '../../platform/openapi';
 
 /** Where in its document a passage is: `Methods › Data, page 3`. */
@@ -13,16 +13,15 @@ export function placeOf({ headings, page, line }: Passage): string {
 export function describeSource(source: DocumentSource): string {
   const parts: string[] = [];
   if (source.is_missing) parts.push('Not connected');
-  if (source.is_folder)
-    parts.push(source.indexed === 1 ? '1 document' : `${count(source.indexed)} documents`);
-  parts.push(source.passages === 1 ? '1 passage' : `${count(source.passages)} passages`);
+  if (source.is_folder) parts.push(plural(source.indexed, ['# document', '# documents']));
+  parts.push(plural(source.passages, ['# passage', '# passages']));
   if (source.waiting > 0) parts.push(`${count(source.waiting)} to read`);
   return parts.join(' · ');
 }
 
 /** How many of its files cannot be read. */
 export function describeFailed({ failed }: DocumentSource): string {
-  return failed === 1 ? '1 file can’t be read' : `${count(failed)} files can’t be read`;
+  return plural(failed, ['# file can’t be read', '# files can’t be read']);
 }
 
 /** What the indexer does, in a sentence. */

@@ -3,6 +3,12 @@ import { displayName } from '../tiers/tiers';
 
 export const LEVELS: Record<Level, string> = { simple: 'Simple', medium: 'Medium', hard: 'Hard' };
 
+const QUESTIONS: Record<Level, string> = {
+  simple: 'Simple questions',
+  medium: 'Medium questions',
+  hard: 'Hard questions',
+};
+
 /** The tier that is made for a level. */
 const TIER: Record<Level, string> = { simple: 'fast', medium: 'primary', hard: 'heavy' };
 
@@ -22,7 +28,7 @@ const total = ({ good, bad }: GradeCounts) => good + bad;
 
 /** What `auto` has learned about the questions of a level. */
 export function learned({ level, own_tier, smaller_tier, routed_as }: LearnedLevel, enough: number): string {
-  const questions = `${LEVELS[level]} questions`;
+  const questions = QUESTIONS[level];
   if (routed_as !== level)
     return `${questions} go to ${displayName(TIER[routed_as])}, because of your grades.`;
   const grades = Math.max(total(own_tier), total(smaller_tier));

@@ -1,3 +1,4 @@
+import { decimal } from '../../lib/format';
 import type { RequestRecord } from '../../platform/openapi';
 import { dollars } from '../costs/sums';
 
@@ -30,7 +31,7 @@ export const OUTCOME_TONE = { answered: '', cancelled: 'caption', failed: 'tone-
 
 /** The energy and the money that a request took, where they are known. */
 export function tookText({ millijoules, paid }: RequestRecord): string | undefined {
-  const energy = millijoules ? `${(millijoules / 1000).toFixed(1)} J` : null;
+  const energy = millijoules ? `${decimal(millijoules / 1000, 1)} J` : null;
   const parts = [energy, paid ? dollars(paid) : null].filter((part) => part !== null);
   return parts.length > 0 ? parts.join(' · ') : undefined;
 }
