@@ -3,6 +3,7 @@
 mod files;
 mod filter;
 mod modes;
+mod room;
 mod tree;
 
 pub(crate) use modes::serve;

@@ -3,7 +3,7 @@
 use super::{Process, set_limits};
 use crate::sandbox::{Places, Policy, profile};
 use rustix::{
-    process::{Pid, getpid, setsid},
+    process::{Pid, getpid, getuid, setsid},
     stdio::dup2_stdin,
 };
 use std::{
@@ -67,11 +67,13 @@ pub(crate) fn system_folders() -> Vec<PathBuf> {
 
 /// What enforces a sandbox, or why nothing does.
 pub(crate) fn enforcement() -> Result<String, String> {
-    if Path::new(SANDBOX_EXEC).is_file() {
-        Ok("Seatbelt".to_owned())
-    } else {
-        Err(format!("this system has no {SANDBOX_EXEC}"))
+    if !Path::new(SANDBOX_EXEC).is_file() {
+        return Err(format!("this system has no {SANDBOX_EXEC}"));
     }
+    if getuid().is_root() {
+        return Err("macOS does not limit the processes of root".to_owned());
+    }
+    Ok("Seatbelt".to_owned())
 }
 
 /// Limits this process, and returns the command to become, which restricts itself.
@@ -105,8 +107,8 @@ pub(crate) fn restrict(
     Ok(command)
 }
 
-/// Seatbelt restricts modes and times itself.
-pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf]) {}
+/// Seatbelt restricts modes and times itself, and the kernel the number of processes.
+pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf], _processes: u64) {}
 
 /// The command's process group, and the descendants of the launcher and of the processes seen before.
 pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Vec<Process> {

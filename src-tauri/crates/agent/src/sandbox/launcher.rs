@@ -173,6 +173,7 @@ impl Launched {
         let kept = request.policy.limits.kept_output_bytes;
         let places = request.policy.write.iter().chain([&home]);
         let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
+        let processes = request.policy.limits.processes;
         let inside = Inside { request, home };
         // The way to the command, until it is one.
         let (ours, theirs) = UnixStream::pair()?;
@@ -198,7 +199,7 @@ impl Launched {
                 thread::spawn(move || read(reader, &stream, &written, &sender));
             }
         }
-        thread::spawn(move || platform::serve(&ours, &places));
+        thread::spawn(move || platform::serve(&ours, &places, processes));
         thread::spawn({
             let sender = sender.clone();
             move || watch_host(&sender)

@@ -50,6 +50,7 @@ pub struct Limits {
     pub cpu_seconds: u64,
     /// Of all processes together.
     pub memory_bytes: u64,
+    /// With their threads on Linux.
     pub processes: u64,
     /// Of one file.
     pub file_bytes: u64,

@@ -39,12 +39,14 @@ enum Refused {
     Always,
     /// The C library has another way.
     Unknown,
-    /// Done by the launcher, if the file is one to write.
+    /// Done by the launcher or, where it says so, by the kernel.
     Served,
     /// Unless each of these arguments is as given.
     Unless(Vec<(u32, Is)>),
     /// Done by the launcher unless this argument, of 64 bits, is zero.
     ServedUnlessNull(u32),
+    /// If this argument has one of these bits; otherwise the launcher decides.
+    ServedWithout(u32, u32),
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -66,6 +68,11 @@ pub(super) const FCHMODAT2: c_long = 452;
 pub(super) const CHMOD: Option<c_long> = Some(libc::SYS_chmod);
 #[cfg(target_arch = "aarch64")]
 pub(super) const CHMOD: Option<c_long> = None;
+/// What begins a process or a thread.
+#[cfg(target_arch = "x86_64")]
+pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork];
+#[cfg(target_arch = "aarch64")]
+pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone];
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
@@ -211,7 +218,6 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     unless(libc::SYS_setpriority, &[(0, Is::OneOf(&[0])), (1, SELF)]);
     unless(libc::SYS_ioprio_set, &[(0, Is::OneOf(&[1])), (1, SELF)]);
     unless(libc::SYS_personality, &[(0, Is::OneOf(&[0, u32::MAX]))]);
-    unless(libc::SYS_clone, &[(0, Is::Without(NAMESPACES))]);
     unless(libc::SYS_socketpair, &[(0, Is::OneOf(&[1]))]);
     unless(libc::SYS_ioctl, &[(1, Is::NoneOf(TYPING))]);
     // `connect` is not needed for these.
@@ -236,6 +242,13 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     let modes = [Some(libc::SYS_fchmodat), Some(FCHMODAT2), CHMOD];
     let modes = modes.into_iter().flatten();
     calls.extend(modes.map(|number| (number, Refused::Served)));
+    calls.extend(BEGINNINGS.iter().map(|number| {
+        let refused = match *number {
+            libc::SYS_clone => Refused::ServedWithout(0, NAMESPACES),
+            _ => Refused::Served,
+        };
+        (*number, refused)
+    }));
     // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
     calls.push((libc::SYS_clone3, Refused::Unknown));
     calls
@@ -265,7 +278,8 @@ pub(super) fn install(rules: Rules) -> Result<OwnedFd, String> {
         libc::syscall(
             libc::SYS_seccomp,
             SET_FILTER,
-            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            // A signal does not break off a call that the launcher has heard of.
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
             &raw const program,
         )
     };
@@ -312,6 +326,15 @@ fn body(refused: &Refused) -> Vec<sock_filter> {
                 jump(BPF_JEQ, 0, 1, 0),
                 ret(libc::SECCOMP_RET_USER_NOTIF),
                 ret(libc::SECCOMP_RET_ALLOW),
+            ];
+        }
+        Refused::ServedWithout(argument, bits) => {
+            return vec![
+                load(ARGUMENTS + 8 * argument),
+                statement(BPF_ALU | BPF_AND | BPF_K, *bits),
+                jump(BPF_JEQ, 0, 1, 0),
+                ret(error(libc::EPERM)),
+                ret(libc::SECCOMP_RET_USER_NOTIF),
             ];
         }
         Refused::Unless(arguments) => arguments,
@@ -523,8 +546,12 @@ mod tests {
     #[test]
     fn threads_and_forks_are_no_namespaces() {
         let clone = |flags: i32| call(CLOSED, libc::SYS_clone, &[flags as u32 as u64]);
-        assert_eq!(clone(libc::SIGCHLD), ALLOWED);
-        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD), ALLOWED);
+        let served = libc::SECCOMP_RET_USER_NOTIF;
+        assert_eq!(clone(libc::SIGCHLD), served);
+        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD), served);
+        for number in BEGINNINGS {
+            assert_eq!(call(CLOSED, *number, &[]), served, "{number}");
+        }
         for flag in [
             libc::CLONE_NEWUSER,
             libc::CLONE_NEWNS,
@@ -535,7 +562,7 @@ mod tests {
             libc::CLONE_NEWCGROUP,
             0x80,
         ] {
-            assert_ne!(clone(flag | libc::SIGCHLD), ALLOWED, "{flag:x}");
+            assert_eq!(clone(flag | libc::SIGCHLD), error(libc::EPERM), "{flag:x}");
         }
     }
 

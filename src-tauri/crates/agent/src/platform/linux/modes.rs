@@ -1,8 +1,9 @@
 //! Changes of modes and times by path, which Landlock does not restrict and many programs need: a linker makes its output executable,
 //! Git and `cp -p` set modes and times. The kernel hands these calls to the launcher, outside of the sandbox, which opens the
 //! path itself, looks where it has led, and changes that very file if the command may write there. The command's memory is read once,
-//! so nothing can be exchanged in between.
+//! so nothing can be exchanged in between. It also hands over each new process and thread, which the launcher counts.
 
+use super::{filter::BEGINNINGS, room::Room};
 use libc::{seccomp_notif, seccomp_notif_resp};
 use rustix::{
     fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, chmod, open, utimensat},
@@ -44,15 +45,31 @@ pub(super) fn hand_over(listener: &OwnedFd, launcher: impl AsFd) -> Result<(), S
 }
 
 /// Receives the listener of a command, and answers its calls until the launcher ends. `places`: where the command may write, without
-/// symbolic links.
-pub(crate) fn serve(command: &UnixStream, places: &[PathBuf]) {
+/// symbolic links; `processes`: how many it may have, threads included.
+pub(crate) fn serve(command: &UnixStream, places: &[PathBuf], processes: u64) {
     let Some(listener) = receive(command) else {
         return;
     };
+    let mut room = Room::new(processes);
     while let Some(call) = next(&listener) {
-        let result = perform(&call, places, || is_waiting(&listener, call.id));
-        answer(&listener, call.id, result.err());
+        let result = if !BEGINNINGS.contains(&i64::from(call.data.nr)) {
+            let performed = perform(&call, places, || is_waiting(&listener, call.id));
+            performed.map(|()| Answer::Performed)
+        } else if room.take() {
+            Ok(Answer::Continue)
+        } else {
+            Err(Errno::AGAIN)
+        };
+        answer(&listener, call.id, result);
     }
+}
+
+/// What a call that is not refused gets.
+enum Answer {
+    /// The launcher has done it.
+    Performed,
+    /// The kernel does it. Safe for calls that have been judged by registers alone, which no other thread can change.
+    Continue,
 }
 
 fn receive(command: &UnixStream) -> Option<OwnedFd> {
@@ -105,12 +122,18 @@ fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
     status == 0
 }
 
-fn answer(listener: &OwnedFd, id: u64, error: Option<Errno>) {
+fn answer(listener: &OwnedFd, id: u64, result: Result<Answer, Errno>) {
+    const CONTINUE: u32 = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let (error, flags) = match result {
+        Ok(Answer::Performed) => (0, 0),
+        Ok(Answer::Continue) => (0, CONTINUE),
+        Err(error) => (-error.raw_os_error(), 0),
+    };
     let response = seccomp_notif_resp {
         id,
         val: 0,
-        error: error.map_or(0, |error| -error.raw_os_error()),
-        flags: 0,
+        error,
+        flags,
     };
     // SAFETY: the call reads one `seccomp_notif_resp` at the address, which outlives it.
     let _gone = unsafe {

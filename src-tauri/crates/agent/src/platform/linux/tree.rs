@@ -12,6 +12,7 @@ use std::{
 struct Stat {
     process: Process,
     parent: i32,
+    threads: u64,
     is_zombie: bool,
 }
 
@@ -32,6 +33,39 @@ pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Vec<Process
         }
     }
     found
+}
+
+/// How many processes and threads are below this process, zombies included, as the kernel counts them. A process whose parent has ended
+/// while all were read counts too, if it is younger than this one: this one adopts it.
+pub(super) fn tasks() -> u64 {
+    let stats: BTreeMap<i32, Stat> = all()
+        .filter_map(stat)
+        .map(|stat| (stat.process.pid.as_raw_nonzero().get(), stat))
+        .collect();
+    let own = getpid().as_raw_nonzero().get();
+    let since = stats.get(&own).map_or(0, |own| own.process.started);
+    let is_below = |stat: &Stat| {
+        let mut parent = stat.parent;
+        // Numbers that were reused while they were read could make a circle.
+        for _ in 0..stats.len() {
+            // The first processes have the parent 0.
+            if parent == 0 {
+                return false;
+            }
+            if parent == own {
+                return true;
+            }
+            match stats.get(&parent) {
+                Some(above) => parent = above.parent,
+                None => return stat.process.started >= since,
+            }
+        }
+        true
+    };
+    let below = stats
+        .iter()
+        .filter(|(pid, stat)| **pid != own && is_below(stat));
+    below.map(|(_, stat)| stat.threads.max(1)).sum()
 }
 
 /// The memory that these processes hold, swapped pages included. Memory that two share counts twice.
@@ -82,14 +116,16 @@ fn parse(text: &str) -> Option<Stat> {
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    // Field 22; the state is field 3.
-    let started = fields.nth(17)?.parse().ok()?;
+    // Fields 20 and 22; the state is field 3.
+    let threads = fields.nth(15)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
     Some(Stat {
         process: Process {
             pid: Pid::from_raw(pid)?,
             started,
         },
         parent,
+        threads,
         is_zombie: matches!(state, "Z" | "X"),
     })
 }
@@ -104,7 +140,7 @@ mod tests {
         let stat = parse(text).unwrap();
         assert_eq!(stat.process.pid.as_raw_nonzero().get(), 42);
         assert_eq!((stat.parent, stat.process.started), (7, 998_877));
-        assert!(!stat.is_zombie);
+        assert_eq!((stat.threads, stat.is_zombie), (1, false));
         assert!(parse("42 (x").is_none());
     }
 
