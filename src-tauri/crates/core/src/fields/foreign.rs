@@ -256,7 +256,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_option_of_ollamas_is_refused_where_it_would_change_an_answer() {
+    fn an_option_of_ollamas_that_changes_an_answer_is_refused() {
         for fine in [
             json!(null),
             json!({"num_ctx": 8192, "num_gpu": 9, "anything": 1}),
