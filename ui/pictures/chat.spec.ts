@@ -29,7 +29,7 @@ test('the first launch', async ({ page, open, network }) => {
     request.path === '/tierbar/v1/setup'
       ? Response.json(PLAN)
       : request.path === '/tierbar/v1/models'
-        ? Response.json({ models_dir: '/models', models: [] })
+        ? Response.json({ models_dir: '/models', disks: [], models: [] })
         : respond(request);
   await open('/', WITHOUT_MODELS);
   await expect(page.getByTestId('welcome-get')).toBeVisible();
@@ -40,7 +40,7 @@ test('the first launch', async ({ page, open, network }) => {
   const demo = 'SmolLM2-135M-Instruct.Q4_1';
   network.override = (request) =>
     request.path === '/tierbar/v1/models'
-      ? Response.json({ models_dir: '/models', models: [localModel(demo)] })
+      ? Response.json({ models_dir: '/models', disks: [], models: [localModel(demo)] })
       : request.path === '/tierbar/v1/setup'
         ? Response.json(PLAN)
         : respond(request);

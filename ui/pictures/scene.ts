@@ -8,6 +8,7 @@ import type {
   Entry,
   History,
   LibraryModel,
+  ModelDisk,
   Part,
   RequestRecord,
   SetupPlan,
@@ -212,6 +213,18 @@ const CATALOG: CatalogModel[] = [
       }),
     ],
   }),
+];
+
+const DISKS: ModelDisk[] = [
+  {
+    folder: PLAN.models_dir,
+    size_bytes: 494_384_795_648,
+    free_bytes: 212_400_000_000,
+    models: [
+      { keeper: 'tierbar', bytes: 8_300_000_000 },
+      { keeper: 'lm_studio', bytes: 4_100_000_000 },
+    ],
+  },
 ];
 
 const MODELS: LibraryModel[] = [
@@ -591,7 +604,7 @@ export function respond({ method, path }: Sent): Response | null {
   const { pathname } = new URL(path, 'http://host');
   switch (pathname) {
     case '/tierbar/v1/models':
-      return Response.json({ models_dir: PLAN.models_dir, models: MODELS });
+      return Response.json({ models_dir: PLAN.models_dir, disks: DISKS, models: MODELS });
     case '/v1/context':
       return Response.json({ object: 'list', data: [CONTEXT] });
     case '/v1/context/store':

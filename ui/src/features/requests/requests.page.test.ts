@@ -74,7 +74,7 @@ it('reads only new requests, and all of them from a host that has restarted', as
   await open();
   await until(() => screen.queryByTestId('requests') && rows().length === 1);
   network.recent = [request(8, { tier: 'heavy' }), request(7)];
-  await vi.advanceTimersByTimeAsync(2000);
+  await vi.advanceTimersByTimeAsync(15_000);
   await until(() => rows().length === 2);
   expect(rows()[0]?.[1]).toBe('heavy');
   expect(network.requests.findLast(({ path }) => path.startsWith('/tierbar/v1/requests'))?.path).toContain(
@@ -84,7 +84,7 @@ it('reads only new requests, and all of them from a host that has restarted', as
   network.recent = [request(1, { tier: 'primary' })];
   network.eventStreams[0]?.breakOff();
   await until(() => app.feed.link === 'lost');
-  await vi.advanceTimersByTimeAsync(2000);
+  await vi.advanceTimersByTimeAsync(15_000);
   await until(() => screen.queryByTestId('requests') && rows().length === 1);
   expect(rows()[0]?.[1]).toBe('primary');
 });
@@ -100,10 +100,12 @@ it('shows the newest first, and more on request', async () => {
 });
 
 it('shows that there are none, or why they cannot be read', async () => {
+  vi.useFakeTimers();
   network.override = ({ path }) =>
     path.startsWith('/tierbar/v1/requests') ? refusal(500, 'internal', 'it broke') : null;
   await open();
-  expect((await screen.findByTestId('requests-problem')).textContent).toBe('It broke.');
+  await until(() => screen.queryByTestId('requests-problem')?.textContent === 'It broke.');
   network.override = () => null;
-  expect((await screen.findByTestId('requests-empty')).textContent).toContain('No requests yet.');
+  await vi.advanceTimersByTimeAsync(15_000);
+  await until(() => screen.queryByTestId('requests-empty')?.textContent?.includes('No requests yet.'));
 });

@@ -21,8 +21,11 @@ export class Requests {
 
   async load(): Promise<void> {
     try {
-      const query = { limit: KEPT, after: this.list?.[0]?.id };
+      const before = this.list;
+      const query = { limit: KEPT, after: before?.[0]?.id };
       const { requests } = await this.#api.get('/tierbar/v1/requests', { query });
+      // Another read was faster.
+      if (this.list !== before) return;
       // A list that has not changed is not drawn again.
       if (this.list === null || requests.length > 0)
         this.list = [...requests, ...(this.list ?? [])].slice(0, KEPT);
