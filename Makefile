@@ -50,7 +50,7 @@ snapshots: ## Accept how the windows look now, as the pictures in ui/pictures/st
 	@bundle/setup test
 	@$(MAKE) --no-print-directory ui
 	@cd ui && status=0 && { ../$(with) npm run --silent pictures -- --update-snapshots changed $(if $(ONLY),-g "$(ONLY)") || status=$$?; } && \
-		cd pictures/states && git ls-files -z --modified --others -- '*.png' | xargs -0r mogrify -strip +dither -colors 64 \
+		cd pictures/states && git ls-files -z --modified --others -- '*.png' | xargs -0r mogrify -strip +dither -colors 200 \
 		-define png:compression-level=9 -define png:compression-filter=0 -define png:color-type=3 && exit $$status
 
 screenshots: ## Make the pictures of docs/images

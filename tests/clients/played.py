@@ -22,7 +22,8 @@ USAGE = {
 FIELDS = set(
     "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort"
     " temperature top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty"
-    " frequency_penalty user metadata store verbosity think thinking_budget_tokens chat_template_kwargs".split()
+    " frequency_penalty user metadata store verbosity think thinking_budget_tokens chat_template_kwargs dry_multiplier"
+    " dry_allowed_length dry_penalty_last_n".split()
 )
 # One red pixel.
 PNG_BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"

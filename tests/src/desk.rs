@@ -36,7 +36,6 @@ pub struct Desk {
     pub tray: TrayHost,
     pub display: Display,
     bus: SessionBus,
-    theme: Option<&'static str>,
     environment: Vec<(&'static str, String)>,
     _turn: MutexGuard<'static, ()>,
 }
@@ -45,14 +44,6 @@ impl Desk {
     /// # Panics
     /// If a part of it is missing on this machine.
     pub async fn new() -> Self {
-        Self::with_theme(None).await
-    }
-
-    /// A desk whose programs use this GTK theme.
-    ///
-    /// # Panics
-    /// If a part of it is missing on this machine.
-    pub async fn with_theme(theme: Option<&'static str>) -> Self {
         let turn = TURN.lock().await;
         let folder = tempfile::Builder::new()
             .prefix("tierbar-")
@@ -71,7 +62,6 @@ impl Desk {
             display: Display::start(),
             bus,
             folder,
-            theme,
             environment: Vec::new(),
             _turn: turn,
         };
@@ -169,9 +159,6 @@ impl Desk {
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        if let Some(theme) = self.theme {
-            command.env("GTK_THEME", theme);
-        }
         command
     }
 

@@ -38,8 +38,8 @@ steps = ["cloud", "fast", "queue"]
     await settings.getByTestId('settings-nav-monitor').click();
     const step = (name: string) => settings.getByTestId(`chain-step-${name}`);
     await expect(step('cloud')).toHaveText(/^1\s*cloud\s*Rate limited: next attempt in \d+ min$/);
-    await expect(step('fast')).toHaveText(/^2\s*fast\s*(Ready|Answering)$/);
-    await expect(step('queue')).toHaveText(/^3\s*queue\s*Queues requests that no other step answers$/);
+    await expect(step('fast')).toHaveText(/^2\s*Fast\s*(Ready|Answering)$/);
+    await expect(step('queue')).toHaveText(/^3\s*Queue\s*Queues requests that no other step answers$/);
     await expect(settings.getByTestId('queue-counts')).toBeHidden();
 
     // While Tierbar is paused, queued requests stay in the queue.

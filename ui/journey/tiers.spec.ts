@@ -19,7 +19,7 @@ test('tiers are loaded and unloaded from the picker, one at a time', async ({ ch
   expect(() => process.kill(pid as number, 0)).toThrow('ESRCH');
 
   await primary.click();
-  await expect(picker).toHaveAccessibleName('Tier: primary, SmolLM2-135M-Instruct.Q4_1, Ready');
+  await expect(picker).toHaveAccessibleName('Tier: Everyday, SmolLM2-135M-Instruct.Q4_1, Ready');
   await answers(chat, ENDLESS);
   await ask(chat, 'Tell me about the sea.');
   await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);

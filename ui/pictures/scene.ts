@@ -86,9 +86,8 @@ export const WITHOUT_MODELS = status({
   tiers: ['fast', 'primary', 'heavy'].map((id) => tier(id, null)),
 });
 
-function fit(gib: number, summary: string, speed: number | null) {
+function fit(gib: number, speed: number | null) {
   return verdict({
-    summary,
     total_bytes: gib * GIB,
     lines: [
       { what: 'dense_weights', bytes: (gib - 1.8) * GIB },
@@ -121,7 +120,8 @@ function row(tier: string, name: string, about: string, bytes: number, speed: nu
     size_bytes: bytes,
     download_bytes: bytes,
     reason: 'It fits in memory with 4 to 5 bits per weight, the usual balance of speed and quality.',
-    fit: fit(bytes / GIB + 1.9, `it needs ${(bytes / GIB + 1.9).toFixed(1)} GiB of 12 GiB`, speed),
+    grounds: { basis: 'balanced', measured: null, perplexity_increase: null },
+    fit: fit(bytes / GIB + 1.9, speed),
     installed: null,
     in_use: false,
     replaces: null,
@@ -132,7 +132,7 @@ export const PLAN: SetupPlan = {
   machine: {
     ram_bytes: 16 * GIB,
     budget_bytes: 12 * GIB,
-    others_bytes: 3.9 * GIB,
+    others_bytes: 3 * GIB,
     gpu_bytes: 11.84 * GIB,
     memory_bytes_per_second: 100e9,
     disk_bytes_per_second: 2.8e9,
@@ -159,13 +159,13 @@ const CATALOG: CatalogModel[] = [
     quants: [
       offered('unsloth/gemma-4-E2B-it-GGUF:Q4_K_M', {
         size_bytes: 3_106_738_272,
-        fit: fit(5.7, 'it needs 5.7 GiB of 12 GiB', 39),
+        fit: fit(5.7, 39),
       }),
       offered('unsloth/gemma-4-E2B-it-GGUF:UD-Q4_K_XL', {
         size_bytes: 3_184_496_736,
         recommended: true,
         reason: 'It fits in memory with 4 to 5 bits per weight, the usual balance of speed and quality.',
-        fit: fit(5.8, 'it needs 5.8 GiB of 12 GiB', 38),
+        fit: fit(5.8, 38),
         installed: true,
       }),
     ],
@@ -191,11 +191,11 @@ const CATALOG: CatalogModel[] = [
         size_bytes: 11_391_613_568,
         recommended: true,
         reason: 'It is the largest quant that fits in memory.',
-        fit: fit(11.7, 'it needs 11.7 GiB of 12 GiB', 14),
+        fit: fit(11.7, 14),
       }),
       offered('unsloth/Qwen3.5-35B-A3B-GGUF:Q4_K_M', {
         size_bytes: 22_016_023_168,
-        fit: refused({ summary: 'it needs 21.9 GiB and models may take 12 GiB' }),
+        fit: refused({ total_bytes: 21.9 * GIB }),
       }),
     ],
   }),
@@ -209,7 +209,7 @@ const CATALOG: CatalogModel[] = [
       offered('bartowski/DeepSeek-R1-Distill-Qwen-14B-GGUF:Q4_K_M', {
         size_bytes: 8_988_110_240,
         recommended: true,
-        fit: fit(11.8, 'it needs 11.8 GiB of 12 GiB', 9),
+        fit: fit(11.8, 9),
       }),
     ],
   }),
@@ -240,7 +240,7 @@ const MODELS: LibraryModel[] = [
       thinking: true,
       tools: true,
     }),
-    fit: fit(7.65, 'it needs 7.7 GiB of 12 GiB', 19),
+    fit: fit(7.65, 19),
   }),
   localModel(FAST, {
     size_bytes: 3_184_496_736,
@@ -254,7 +254,7 @@ const MODELS: LibraryModel[] = [
       thinking: true,
       tools: true,
     }),
-    fit: fit(5.8, 'it needs 5.8 GiB of 12 GiB', 38),
+    fit: fit(5.8, 38),
   }),
   localModel(EMBEDDER, {
     size_bytes: 25_000_000,
@@ -267,7 +267,6 @@ const MODELS: LibraryModel[] = [
       chat_template: false,
     }),
     fit: verdict({
-      summary: 'it needs 0.2 GiB of 12 GiB',
       total_bytes: 0.2 * GIB,
       lines: [{ what: 'dense_weights', bytes: 0.2 * GIB }],
     }),
@@ -324,6 +323,7 @@ const CONNECTIONS: Connections = {
       id: 'claude-code',
       name: 'Claude Code',
       about: 'agent in the terminal',
+      needs: { tools: true, context: 32768 },
       found: true,
       model: 'primary',
       reason: 'primary is the usual tier',

@@ -4,6 +4,7 @@ import { startApp } from './lib/app';
 import { onLanguageChoice } from './lib/language';
 import { detectPlatform } from './platform';
 
+document.title = 'Tierbar Overview';
 onLanguageChoice(() => location.reload());
 const app = startApp(await detectPlatform());
 mount(Root, { target: document.getElementById('app') as HTMLElement, props: { app } });

@@ -7,6 +7,12 @@ import { extract, hasTexts } from './extract.ts';
 /** The root of the window's source, from the folder in which its commands run. */
 const ROOT = 'src';
 
+/** The list of models, whose descriptions the window shows. */
+const MODELS = '../src-tauri/crates/library/src/catalog.json';
+
+/** The apps that can be connected, whose notes it shows. */
+const CLIENTS = '../src-tauri/crates/core/src/connect/clients.rs';
+
 /** One text of the source. */
 export interface Text {
   /** The English text; with plural forms, each. */
@@ -35,7 +41,27 @@ export async function readSource(): Promise<{ texts: Map<string, Text>; fragment
         text.values = placeholders.map(([n, value]) => `{${n}}: ${value.replace(/\s+/g, ' ')}`);
     }
   }
+  for (const [path, found] of [
+    [MODELS, textsOfModels(readFileSync(MODELS, 'utf8'))],
+    [CLIENTS, notesOfClients(readFileSync(CLIENTS, 'utf8'))],
+  ] as const) {
+    const files = [path.replace('../', '')];
+    for (const text of found)
+      if (!texts.has(text)) texts.set(text, { forms: [text], context: undefined, files, values: [] });
+  }
   return { texts, fragments: parts };
+}
+
+function textsOfModels(json: string): string[] {
+  const { models } = JSON.parse(json) as { models: { about: string; languages: string | null }[] };
+  return models.flatMap(({ about, languages }) => (languages === null ? [about] : [about, languages]));
+}
+
+/** A note with a value in it, such as `{key}`, is shown in English. */
+function notesOfClients(rust: string): string[] {
+  const lists = [...rust.matchAll(/\bnotes: &\[((?:"[^"]*"|[^"\]])*)\]/g)].map(([, list]) => list ?? '');
+  const notes = [...lists.join().matchAll(/"([^"\\]+)"/g)].map(([, text]) => text ?? '');
+  return notes.filter((text) => !text.includes('{'));
 }
 
 export function keyOf({ msgid, msgid_plural, msgctxt }: PO['items'][number]): string {

@@ -25,11 +25,12 @@ describe.each(catalogs)('%s', (name) => {
   const path = `${LOCALES}/${name}`;
 
   // `npm run strings`
-  it.runIf(process.env.TIERBAR_WRITE_STRINGS)('is brought up to date', () => {
-    const catalog = PO.parse(readFileSync(path, 'utf8'));
-    update(catalog, texts);
-    writeFileSync(path, `${catalog.toString()}\n`);
-  });
+  if (process.env.TIERBAR_WRITE_STRINGS)
+    it('is brought up to date', () => {
+      const catalog = PO.parse(readFileSync(path, 'utf8'));
+      update(catalog, texts);
+      writeFileSync(path, `${catalog.toString()}\n`);
+    });
 
   it('translates each text and keeps its placeholders', () => {
     const found = problems(PO.parse(readFileSync(path, 'utf8')), texts);

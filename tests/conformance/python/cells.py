@@ -40,6 +40,8 @@ CELLS = {cell: tiers for cell, tiers in CELLS.items() if cell not in SHORT}
 QUESTION = "What is the capital of France?"
 STORY = "Once upon a time there was a fox. " * 600
 CONTEXT = 2048
+# Tokens for an answer in which a small model may call more than once.
+SEVERAL = 256
 SECONDS = 120
 
 

@@ -63,7 +63,7 @@ def structured(tier):
 if DIALECT == "ollama":
 
     def both(tier):
-        answer = model(tier).bind_tools([store_parcel], format=SCHEMA).invoke(ASK_PARCEL)
+        answer = model(tier, SEVERAL).bind_tools([store_parcel], format=SCHEMA).invoke(ASK_PARCEL)
         return answer.tool_calls[0]["args"] if answer.tool_calls else answer.text
 
 
@@ -71,7 +71,7 @@ if DIALECT == "openai":
 
     def both(tier):
         # As its agents ask for an object of the provider's.
-        answer = model(tier).bind_tools([store_parcel], strict=True, response_format=Parcel).invoke(ASK_PARCEL)
+        answer = model(tier, SEVERAL).bind_tools([store_parcel], strict=True, response_format=Parcel).invoke(ASK_PARCEL)
         return answer.tool_calls[0]["args"] if answer.tool_calls else answer.text
 
 

@@ -5,8 +5,8 @@ client = openai.OpenAI(base_url=V1, api_key=KEY, max_retries=0, timeout=SECONDS)
 TOOL = {"type": "function", "name": NAME, "description": DESCRIPTION, "parameters": SCHEMA}
 
 
-def ask(tier, text=QUESTION, **fields):
-    return client.responses.create(model=tier, input=text, **{"max_output_tokens": 64, "temperature": 0, **fields})
+def ask(tier, prompt=QUESTION, **fields):
+    return client.responses.create(model=tier, input=prompt, **{"max_output_tokens": 64, "temperature": 0, **fields})
 
 
 def text(tier):

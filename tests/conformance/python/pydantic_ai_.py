@@ -70,7 +70,7 @@ def both(tier):
         called.append(parcel)
         return "Stored."
 
-    with_tools = agent(tier, output_type=NativeOutput(Parcel), tools=[Tool(store_parcel)])
+    with_tools = agent(tier, SEVERAL, output_type=NativeOutput(Parcel), tools=[Tool(store_parcel)])
     try:
         return with_tools.run_sync(ASK_PARCEL, usage_limits=UsageLimits(request_limit=2)).output
     # A small model may call again and again.

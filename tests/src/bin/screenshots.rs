@@ -54,16 +54,14 @@ const PANEL: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 async fn main() {
     let folder = source("docs/images");
     std::fs::create_dir_all(&folder).expect("docs/images");
-    windows(&folder, None).await;
-    windows(&folder, Some("Adwaita:dark")).await;
+    settings(&folder).await;
     tray_menu(&folder).await;
 }
 
-/// The windows, light or in a dark theme.
-async fn windows(folder: &Path, theme: Option<&'static str>) {
-    let mut desk = Desk::with_theme(theme).await;
+/// The pages of the settings, after a model has answered.
+async fn settings(folder: &Path) {
+    let mut desk = Desk::new().await;
     desk.set("TIERBAR_SIMULATE_RAM", "16GiB");
-    let look = if theme.is_some() { "dark" } else { "light" };
     let app = DrivenApp::start(&desk).await;
     // So that this machine's speed is known: it is not measured beside a model that computes.
     let mut fit = desk.command(program("tierbar"));
@@ -75,29 +73,20 @@ async fn windows(folder: &Path, theme: Option<&'static str>) {
         app.click("send").await;
         app.answered(number + 1).await;
     }
-    save(
-        &folder.join(format!("chat-{look}.png")),
-        &app.picture().await,
-    );
-    if theme.is_none() {
-        app.icon.click("Settings").await;
-        app.switch_to(SETTINGS).await;
-        app.click("settings-nav-tiers").await;
-        app.element("settings-tier-fast-context").await;
-        save(&folder.join("settings-light.png"), &app.picture().await);
-        app.click("settings-nav-models").await;
-        app.element("setup-start").await;
-        save(&folder.join("setup-light.png"), &app.picture().await);
-        app.click("fit-chip").await;
-        app.element("fit-details").await;
-        let details = "document.querySelector('[data-testid=fit-details]')";
-        let show = format!("{details}.scrollIntoView({{block: 'center'}})");
-        app.run(&show, Vec::new()).await;
-        save(&folder.join("models-light.png"), &app.picture().await);
-        app.click("settings-nav-monitor").await;
-        app.element("memory-bar").await;
-        save(&folder.join("monitor-light.png"), &app.picture().await);
-    }
+    app.icon.click("Settings").await;
+    app.switch_to(SETTINGS).await;
+    app.click("settings-nav-models").await;
+    app.element("setup-start").await;
+    save(&folder.join("setup-light.png"), &app.picture().await);
+    app.click("fit-chip").await;
+    app.element("fit-details").await;
+    let details = "document.querySelector('[data-testid=fit-details]')";
+    let show = format!("{details}.scrollIntoView({{block: 'center'}})");
+    app.run(&show, Vec::new()).await;
+    save(&folder.join("models-light.png"), &app.picture().await);
+    app.click("settings-nav-monitor").await;
+    app.element("memory-bar").await;
+    save(&folder.join("monitor-light.png"), &app.picture().await);
 }
 
 async fn tray_menu(folder: &Path) {
@@ -106,7 +95,7 @@ async fn tray_menu(folder: &Path) {
         ..Options::default()
     })
     .await;
-    let mut desk = Desk::with_theme(None).await;
+    let mut desk = Desk::new().await;
     desk.set("HF_ENDPOINT", hub.url());
     desk.tray.leave().await;
     desk.display.paint(0x5b_6b_8c);

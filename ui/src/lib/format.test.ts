@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   count,
+  dayAndTime,
   dayLabel,
   duration,
   fileSize,
@@ -95,6 +96,13 @@ describe('formatters', () => {
     expect(dayLabel(at(2025, 1, 20, 12), now)).toBe('Older');
     expect(dayLabel('nonsense', now)).toBe('Older');
   });
+});
+
+it('has the day in lists that go back', () => {
+  const now = new Date(2026, 10, 22, 9, 0, 0);
+  expect(dayAndTime(new Date(2026, 10, 22, 4, 3, 5).getTime(), now)).toBe('Today, 04:03');
+  expect(dayAndTime(new Date(2026, 10, 21, 23, 59, 59).getTime(), now)).toBe('21 Nov 23:59');
+  expect(dayAndTime(Number.NaN, now)).toBe('–');
 });
 
 describe('a moment', () => {

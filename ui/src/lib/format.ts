@@ -98,6 +98,12 @@ export function sentence(text: string): string {
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
 
+/** Joins names: “A, B and C”. */
+export function list(names: string[]): string {
+  const order = language() === 'en' ? 'en-GB' : language();
+  return new Intl.ListFormat(order, { type: 'conjunction' }).format(names);
+}
+
 /** Returns the heading of that day's chats in the history. */
 export function dayLabel(iso: string, now: Date): string {
   const then = new Date(iso);
@@ -109,6 +115,13 @@ export function dayLabel(iso: string, now: Date): string {
   if (days < 7) return 'Previous 7 days';
   if (days < 30) return 'Previous 30 days';
   return 'Older';
+}
+
+/** Formats a time of a list that goes back days, with its day: `Today, 14:03`, `20 Nov 14:03`. */
+export function dayAndTime(ms: number, now: Date): string {
+  const time = moment(ms, now);
+  const isToday = new Date(ms).toDateString() === now.toDateString();
+  return isToday ? `Today, ${time.slice(0, 5)}` : time;
 }
 
 /** Formats a time in the local time zone, with the date if it is not today: `14:03:05`, `20 Nov 14:03`. */

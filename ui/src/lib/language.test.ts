@@ -3,7 +3,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { browser } from '../testing/browser';
 import { configured, TIER } from '../testing/config';
 import { Network, STATUS, until } from '../testing/host';
-import { chooseLanguage, languageChoice, preferred, startLanguage, translate } from './language';
+import { chooseLanguage, languageChoice, preferred, startLanguage, translate, translated } from './language';
 
 describe('the language', () => {
   afterEach(() => localStorage.clear());
@@ -31,6 +31,12 @@ describe('a text', () => {
     expect(translate('{0} of {1} that nobody has translated', ['a', undefined])).toBe(
       'a of  that nobody has translated',
     );
+  });
+
+  it('of the list of models is translated, and one that is not known stays', async () => {
+    await startLanguage('de');
+    expect(translated('more than 140')).toBe('mehr als 140');
+    for (const text of ['Of a {0} newer list.', 'constructor', '']) expect(translated(text)).toBe(text);
   });
 
   it('has the plural form of the language', async () => {

@@ -80,14 +80,20 @@ export async function startLanguage(wanted = preferred(navigator.languages)): Pr
 }
 
 function parts(key: string): CompiledElement {
-  const translated = catalog.default[key] as CompiledElement | undefined;
-  if (translated !== undefined) return translated;
+  const found = catalog.default[key] as CompiledElement | undefined;
+  if (found !== undefined) return found;
   let source = english.get(key);
   if (source === undefined) {
     source = compileTranslation(key.split(CONTEXT)[0] ?? key, '');
     english.set(key, source);
   }
   return source;
+}
+
+/** Returns a text of the host that the catalogs know, such as a model's description, in the page's language; any other as it is. */
+export function translated(text: string): string {
+  const found = catalog.default[text];
+  return typeof found === 'string' ? found : text;
 }
 
 /** Between a text and its context, as the extraction joins them. */

@@ -7,6 +7,8 @@ configure({ asyncUtilTimeout: 30_000 });
 /** What a real browser has and jsdom has not. */
 export function browser({ narrow = false } = {}): void {
   localStorage.clear();
+  sessionStorage.clear();
+  history.replaceState(null, '', '/');
   vi.stubGlobal(
     'ResizeObserver',
     class {

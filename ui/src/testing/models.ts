@@ -44,7 +44,7 @@ export function account(parts: Partial<ModelAccount> = {}): ModelAccount {
 export function verdict(parts: Partial<Verdict> = {}): Verdict {
   return {
     placement: 'resident',
-    summary: 'it needs 3.5 GiB of 12 GiB',
+    summary: 'Runs fully in memory: 3.5 of 12.0 GiB.',
     warning: null,
     lines: [
       { what: 'dense_weights', bytes: 2.5 * GIB },
@@ -68,7 +68,8 @@ export function verdict(parts: Partial<Verdict> = {}): Verdict {
 export function refused(parts: Partial<Verdict> = {}): Verdict {
   return verdict({
     placement: 'refused',
-    summary: 'it needs 20 GiB and models may take 12 GiB',
+    summary:
+      'Does not fit this machine: with a context of 4096 tokens it needs 20.0 GiB, and the budget is 12.0 GiB.',
     lines: [{ what: 'dense_weights', bytes: 20 * GIB }],
     total_bytes: 20 * GIB,
     largest_context_tokens: null,
@@ -77,7 +78,8 @@ export function refused(parts: Partial<Verdict> = {}): Verdict {
       reference: 'o/big-GGUF:Q2_K',
       size_bytes: 9_000_000_000,
       placement: 'mmap',
-      reason: 'It reads the least from the disk.',
+      reason: 'None fits in memory. Of those that run, it reads the least from the disk.',
+      grounds: { basis: 'least_from_disk', measured: null, perplexity_increase: null },
     },
     ...parts,
   });
@@ -112,6 +114,7 @@ export function offered(reference: string, parts: Partial<OfferedFile> = {}): Of
     loss: null,
     recommended: false,
     reason: null,
+    grounds: null,
     installed: false,
     fit: verdict(),
     ...parts,

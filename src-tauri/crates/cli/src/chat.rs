@@ -28,6 +28,7 @@ use tierbar_core::{
         agent::ConsentQuestion,
         branch,
         context::{CHOICES, ContextUse, LeftOut},
+        thinking::{WithoutThinking, split},
     },
     grade::GradeVerdict,
     units::file_size,
@@ -41,6 +42,7 @@ use tokio::{
 const ANSWERED_ALREADY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("printed").args(["once", "list"])))]
 pub(crate) struct Args {
     /// Tier that answers [default: auto, the smallest that can]
     #[arg(long, value_name = "NAME")]
@@ -61,6 +63,9 @@ pub(crate) struct Args {
     /// List saved chats with their IDs
     #[arg(long)]
     list: bool,
+    /// Print the answer of --once, or the chats of --list, as JSON
+    #[arg(long, requires = "printed")]
+    json: bool,
     #[command(flatten)]
     agent: AgentArgs,
 }
@@ -70,9 +75,9 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let prompt = args.once.map(question).transpose()?;
     let client = Client::running_or_own(home).await?;
     let outcome = if args.list {
-        list(&client).await
+        list(&client, args.json).await
     } else if let Some(prompt) = prompt {
-        ask_once(&client, args.tier, prompt).await
+        ask_once(&client, args.tier, prompt, args.json).await
     } else {
         let begun = Begun {
             tier: args.tier,
@@ -87,23 +92,30 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 }
 
 fn question(once: String) -> Result<String, Error> {
-    if once != "-" {
-        return Ok(once);
+    let mut text = once;
+    if text == "-" {
+        text.clear();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| {
+                Error::new(
+                    Code::BadRequest,
+                    format!("the question on stdin cannot be read: {error}"),
+                )
+            })?;
     }
-    let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| {
-            Error::new(
-                Code::BadRequest,
-                format!("the question on stdin cannot be read: {error}"),
-            )
-        })?;
+    if text.trim().is_empty() {
+        return Err(Error::new(Code::BadRequest, "the question is empty"));
+    }
     Ok(text)
 }
 
-async fn list(client: &Client) -> Result<(), Error> {
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     let mut listed = client.get(&admin(&["chats"], &[])).await?;
+    if as_json {
+        output::json(&listed["chats"]);
+        return Ok(());
+    }
     let chats: Vec<ChatSummary> = client::read(listed["chats"].take())?;
     if chats.is_empty() {
         output::line("There are no saved chats. Start one with: tierbar chat");
@@ -120,11 +132,19 @@ async fn list(client: &Client) -> Result<(), Error> {
 }
 
 /// Prints the answer to one question, which is not saved.
-async fn ask_once(client: &Client, tier: Option<String>, prompt: String) -> Result<(), Error> {
+async fn ask_once(
+    client: &Client,
+    tier: Option<String>,
+    prompt: String,
+    as_json: bool,
+) -> Result<(), Error> {
     let model = tier.unwrap_or_else(|| TierId::AUTO.to_owned());
     let messages = json!([{"role": "user", "content": prompt}]);
     let body = json!({"model": model, "messages": messages, "stream": true});
-    let mut shown = Shown::default();
+    let mut shown = Shown {
+        gathers: as_json,
+        ..Shown::default()
+    };
     let answered = tokio::select! {
         streamed = stream(client, &body, &mut shown) => streamed,
         // Dropping the stream closes the connection, which ends the generation.
@@ -133,32 +153,69 @@ async fn ask_once(client: &Client, tier: Option<String>, prompt: String) -> Resu
             Err(error) => no_signals(error),
         }),
     };
-    shown.end_line();
-    answered
+    if !as_json {
+        shown.end_line();
+        return answered.map(drop);
+    }
+    let Streamed {
+        tier,
+        model,
+        reasoning,
+        rate,
+    } = answered?;
+    let (thought, answer) = split(&shown.gathered);
+    let reasoning = [reasoning.trim(), thought].join("\n");
+    output::json(&json!({
+        "tier": tier,
+        "model": model,
+        "answer": answer,
+        "reasoning": reasoning.trim(),
+        "tokens_per_second": rate,
+    }));
+    Ok(())
 }
 
-async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<(), Error> {
+/// What is told of an answer beside its text.
+struct Streamed {
+    tier: String,
+    model: String,
+    reasoning: String,
+    /// `None` where the server reports none.
+    rate: Option<f64>,
+}
+
+async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<Streamed, Error> {
     let path = "/v1/chat/completions";
     let response = client.send(Method::POST, path, Some(body)).await?;
-    let tier = header(&response, "x-tierbar-tier");
+    let mut streamed = Streamed {
+        tier: header(&response, "x-tierbar-tier"),
+        model: header(&response, "x-tierbar-model"),
+        reasoning: String::new(),
+        rate: None,
+    };
     let mut events = SseByteStream::new(response.bytes_stream());
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| broken_off(&error.to_string()))?;
         let Some(data) = event.data else { continue };
         if data == "[DONE]" {
-            return Ok(());
+            return Ok(streamed);
         }
         let chunk: Value = serde_json::from_str(&data)
             .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
         if let Some(error) = Error::from_openai_body(&chunk) {
             return Err(error);
         }
-        if let Some(piece) = chunk["choices"][0]["delta"]["content"].as_str() {
+        let delta = &chunk["choices"][0]["delta"];
+        if let Some(piece) = delta["reasoning_content"].as_str() {
+            streamed.reasoning.push_str(piece);
+        }
+        if let Some(piece) = delta["content"].as_str() {
             shown.add(piece);
         }
         if let Some(rate) = chunk["timings"]["predicted_per_second"].as_f64() {
+            streamed.rate = Some(rate);
             let experts = serde_json::from_value(chunk["timings"]["experts"].clone());
-            show_speed(&tier, rate, "", experts.ok());
+            show_speed(&streamed.tier, rate, "", experts.ok());
         }
     }
     Err(broken_off("the connection ended"))
@@ -403,7 +460,7 @@ impl Conversation<'_> {
     async fn go_on(&mut self) -> Result<(), Error> {
         let chat = self.read().await?;
         let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
-        let printed = last.map_or(0, |last| last.text().len());
+        let printed = last.map_or(0, |last| split(&last.text()).1.len());
         self.begin(&json!({"continue": true}), printed).await
     }
 
@@ -648,10 +705,24 @@ struct Shown {
     ends_within_a_line: bool,
     /// The bytes at the beginning that were printed before.
     printed: usize,
+    /// Reasoning is not printed, also not what a server leaves in the text.
+    answer: WithoutThinking,
+    /// The text is kept as it came, and not printed.
+    gathers: bool,
+    gathered: String,
 }
 
 impl Shown {
     fn add(&mut self, text: &str) {
+        if self.gathers {
+            self.gathered.push_str(text);
+            return;
+        }
+        let text = self.answer.push(text);
+        self.print(&text);
+    }
+
+    fn print(&mut self, text: &str) {
         let before = self.printed.min(text.len());
         self.printed -= before;
         let text = text.get(before..).unwrap_or(text);
@@ -663,6 +734,8 @@ impl Shown {
     }
 
     fn end_line(&mut self) {
+        let rest = self.answer.end();
+        self.print(&rest);
         if std::mem::take(&mut self.ends_within_a_line) {
             output::line("");
         }
@@ -673,7 +746,7 @@ fn show(message: &ChatMessage) {
     let text = message.text();
     match message.role {
         Role::User => output::line(&format!("> {text}")),
-        Role::Assistant => output::line(&text),
+        Role::Assistant => output::line(split(&text).1),
         Role::System => {}
     }
 }

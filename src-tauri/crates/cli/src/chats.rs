@@ -3,6 +3,7 @@
 use crate::{
     client::{Client, admin, read},
     output,
+    unreadable::unreadable,
 };
 use serde_json::{Value, json};
 use std::{
@@ -46,6 +47,7 @@ enum Command {
         reasoning: bool,
     },
     /// Save a chat in a file
+    #[command(override_usage = "tierbar chats export [OPTIONS] <ID|--all>")]
     Export {
         /// Chat ID
         #[arg(required_unless_present = "all")]
@@ -67,6 +69,7 @@ enum Command {
         files: Vec<PathBuf>,
     },
     /// Delete a chat
+    #[command(visible_alias = "rm")]
     Delete {
         /// Chat ID
         id: String,
@@ -200,9 +203,11 @@ async fn save(
         let parts = chat.messages.iter().flat_map(|message| &message.parts);
         let files = parts.filter(|part| part.file().is_some()).count();
         if files > 0 {
-            output::error_line(&format!(
-                "{path} has the names of {files} attached files, not the files."
-            ));
+            let names = match files {
+                1 => "the name of 1 attached file, not the file".to_owned(),
+                files => format!("the names of {files} attached files, not the files"),
+            };
+            output::error_line(&format!("{path} has {names}."));
         }
     }
     Ok(())
@@ -235,10 +240,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
 
 async fn import(client: &Client, files: &[PathBuf], json: bool) -> Result<(), Error> {
     for path in files {
-        let file = fs::read(path).map_err(|error| {
-            let message = format!("{} cannot be read: {error}", path.display());
-            Error::new(Code::BadRequest, message)
-        })?;
+        let file =
+            fs::read(path).map_err(|error| unreadable(&path.display().to_string(), &error))?;
         let sent = client.upload(&admin(&["chats", "import"], &[]), file).await;
         let answer = sent.map_err(|error| {
             let message = format!("{}: {}", path.display(), error.message);

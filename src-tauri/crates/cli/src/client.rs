@@ -204,15 +204,12 @@ impl Client {
         if status.is_success() {
             return Ok(response);
         }
+        let tier = response.headers().get("x-tierbar-tier");
+        let tier = tier.and_then(|tier| tier.to_str().ok()).map(str::to_owned);
         let body: Value = response.json().await.unwrap_or_default();
         Err(Error::from_openai_body(&body).unwrap_or_else(|| {
-            Error::new(
-                Code::Internal,
-                format!(
-                    "{}{path} returned {status} without an error message",
-                    self.url
-                ),
-            )
+            let from = tier.unwrap_or_else(|| format!("{}{path}", self.url));
+            foreign(status, &from, &body)
         }))
     }
 
@@ -226,9 +223,59 @@ impl Client {
     }
 }
 
+/// The error of another server's refusal, which the host passes on as it is: its own message, and what its status means.
+fn foreign(status: StatusCode, from: &str, body: &Value) -> Error {
+    let places = ["/error/message", "/message", "/error", "/detail"];
+    let message = places
+        .iter()
+        .find_map(|place| body.pointer(place)?.as_str())
+        .filter(|message| !message.trim().is_empty());
+    let code = match status.as_u16() {
+        401..=403 => Code::AccessDenied,
+        404 => Code::NotFound,
+        408 => Code::RequestTimeout,
+        413 => Code::PayloadTooLarge,
+        429 | 503 => Code::Overloaded,
+        400..=499 => Code::BadRequest,
+        502 | 504 => Code::Unreachable,
+        _ => Code::Internal,
+    };
+    Error::new(
+        code,
+        match message {
+            Some(message) => format!("{from} did not answer: {message}"),
+            None => format!("{from} returned {status} without an error message"),
+        },
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::admin;
+    use super::{admin, foreign};
+    use reqwest::StatusCode;
+    use serde_json::{Value, json};
+    use tierbar_core::Code;
+
+    #[test]
+    fn another_servers_refusal_keeps_its_words_and_names_the_tier() {
+        let told = json!({"error": {"message": "Rate limited.", "type": "rate_limit_error"}});
+        let error = foreign(StatusCode::TOO_MANY_REQUESTS, "heavy", &told);
+        assert_eq!(error.message, "heavy did not answer: Rate limited.");
+        assert_eq!(error.code, Code::Overloaded);
+        for (status, code) in [
+            (503, Code::Overloaded),
+            (502, Code::Unreachable),
+            (504, Code::Unreachable),
+            (401, Code::AccessDenied),
+            (422, Code::BadRequest),
+            (500, Code::Internal),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let error = foreign(status, "heavy", &Value::Null);
+            assert_eq!(error.code, code);
+            assert!(error.message.starts_with("heavy returned "), "{error}");
+        }
+    }
 
     #[test]
     fn model_names_are_percent_encoded() {

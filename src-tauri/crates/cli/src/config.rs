@@ -1,6 +1,6 @@
 //! `tierbar config`: reads and changes the configuration, key by key.
 
-use crate::{client::Client, output};
+use crate::{client::Client, models, output};
 use serde_json::{Map, Value, json};
 use std::{
     io::{IsTerminal, stdin},
@@ -10,6 +10,7 @@ use std::{
 use tierbar_core::{
     Code, Error,
     config::keys::{Key, NAME, keys},
+    fit::LibraryModel,
     nearest::suggest,
 };
 
@@ -172,7 +173,43 @@ async fn set(client: &Client, name: &str, text: Option<&str>, as_json: bool) -> 
         Some(value) => format!("{name} = {value}"),
         None => format!("{name} is not set."),
     });
+    if let Some(model) = named_model(name, &answer["config"])
+        && let Ok(installed) = models::installed(client).await
+        && let Some(note) = missing(model, &installed)
+    {
+        output::error_line(&note);
+    }
     Ok(())
+}
+
+/// Returns the name that a tier's model has been given by this key; `None` for another key, and where another server has the model.
+fn named_model<'a>(name: &str, config: &'a Value) -> Option<&'a str> {
+    let tier = name.strip_prefix("tiers.")?.strip_suffix(".model")?;
+    let engine = at(config, &format!("tiers.{tier}.engine"));
+    if engine.is_some_and(|engine| engine != "embedded") {
+        return None;
+    }
+    let model = at(config, name)?.as_str()?;
+    // A path is read by the host, which may be in another folder.
+    (!model.is_empty() && !model.contains('/')).then_some(model)
+}
+
+/// A model may be set before it is downloaded, so that this is no error.
+fn missing(model: &str, installed: &[LibraryModel]) -> Option<String> {
+    let id = model.strip_suffix(".gguf").unwrap_or(model);
+    let mut ids = installed.iter().map(|model| model.id.as_str());
+    if ids.any(|known| known == id) {
+        return None;
+    }
+    let ids = installed.iter().map(|model| model.id.as_str());
+    let hint = suggest(
+        id,
+        ids,
+        format!("download it with `tierbar models pull {model}`"),
+    );
+    Some(format!(
+        "note: there is no model \"{model}\" on this machine yet; {hint}"
+    ))
 }
 
 async fn edit(home: Option<PathBuf>) -> Result<(), Error> {
@@ -326,6 +363,20 @@ mod tests {
         assert_eq!(at(&sample(), "policy.battery_below"), Some(&json!(20)));
         assert_eq!(at(&sample(), "policy.nothing"), None);
         assert_eq!(at(&sample(), "listen.nothing"), None);
+    }
+
+    #[test]
+    fn a_model_that_is_not_here_is_told() {
+        let mut config = sample();
+        assert_eq!(named_model("tiers.fast.model", &config), Some("m"));
+        assert_eq!(named_model("policy.home", &config), None);
+        config["tiers"]["fast"]["engine"] = json!({"endpoint": "http://localhost"});
+        assert_eq!(named_model("tiers.fast.model", &config), None);
+        let note = missing("m.gguf", &[]).unwrap();
+        assert!(
+            note.starts_with("note: there is no model \"m.gguf\""),
+            "{note}"
+        );
     }
 
     #[test]

@@ -60,6 +60,7 @@ enum Command {
         replace: bool,
     },
     /// Delete a saved context
+    #[command(visible_alias = "delete")]
     Rm {
         /// Name of the context
         name: String,
@@ -151,13 +152,23 @@ async fn call(
     as_json: bool,
 ) -> Result<(), Error> {
     let body = json!({"name": name, "model": tier});
-    let answer = client.post(&format!("/v1/context/{verb}"), &body).await?;
+    let answer = client.post(&format!("/v1/context/{verb}"), &body).await;
+    let answer = answer.map_err(without_fields)?;
     if as_json {
         output::json(&answer);
         return Ok(());
     }
     output::line(&line(&read(answer)?, &TimeZone::system()));
     Ok(())
+}
+
+/// The host's hint names fields of the API, which this command does not send.
+fn without_fields(error: Error) -> Error {
+    let names_fields = error.hint.as_ref();
+    if names_fields.is_some_and(|hint| hint.contains("`messages`")) {
+        return error.hint("ask the tier a question first, such as with `tierbar chat`");
+    }
+    error
 }
 
 /// Copies a context to the store or from it.

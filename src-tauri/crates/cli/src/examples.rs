@@ -152,6 +152,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("queue show", &["tierbar queue show 3f2a"]),
     ("queue cancel", &["tierbar queue cancel 3f2a"]),
     ("queue secret", &["tierbar queue secret"]),
+    ("secret", &["tierbar secret"]),
     (
         "secret set",
         &[
@@ -178,6 +179,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "origins revoke",
         &["tierbar origins revoke http://localhost:3000"],
     ),
+    ("key", &["tierbar key"]),
     (
         "key add",
         &[
@@ -187,7 +189,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("key list", &["tierbar key list"]),
     ("key revoke", &["tierbar key revoke laptop"]),
+    ("sessions", &["tierbar sessions"]),
+    ("sessions list", &["tierbar sessions list --json"]),
     ("sessions end", &["tierbar sessions end"]),
+    ("tier", &["tierbar tier"]),
+    ("tier list", &["tierbar tier list --json"]),
     (
         "tier use",
         &[
@@ -208,7 +214,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tierbar chat",
             "tierbar chat --tier heavy",
             "tierbar chat --agent --web duckduckgo",
-            "tierbar chat --once \"What is the capital of France?\"",
+            "tierbar chat --once \"What is the capital of France?\" --json",
         ],
     ),
     (
@@ -282,6 +288,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
              --kwh-price 0.3 --cloud-input-price 2.5 --cloud-output-price 10 --local-share 0.5",
         ],
     ),
+    ("schedule", &["tierbar schedule"]),
     ("schedule list", &["tierbar schedule list"]),
     (
         "schedule add",

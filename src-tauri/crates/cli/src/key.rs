@@ -17,7 +17,7 @@ use tierbar_core::{
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -62,12 +62,12 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let client = Client::running_or_own(home).await?;
     let as_json = args.json;
     let outcome = match args.command {
-        Command::Add {
+        Some(Command::Add {
             name,
             requests_per_minute,
             tokens_per_day,
             at_once,
-        } => {
+        }) => {
             let limits = KeyLimits {
                 requests_per_minute,
                 tokens_per_day,
@@ -75,8 +75,8 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
             };
             add(&client, &name, limits, as_json).await
         }
-        Command::List => list(&client, as_json).await,
-        Command::Revoke { name } => revoke(&client, &name, as_json).await,
+        None | Some(Command::List) => list(&client, as_json).await,
+        Some(Command::Revoke { name }) => revoke(&client, &name, as_json).await,
     };
     client.close().await;
     outcome

@@ -2,6 +2,7 @@
 
 use crate::{
     client::{Client, admin, read},
+    models::use_in::tiers,
     output,
 };
 use futures_util::StreamExt;
@@ -13,6 +14,8 @@ use std::path::PathBuf;
 use tierbar_core::{
     Code, Error, TierId,
     journal::{Entry, Filter, Kind},
+    nearest::suggest,
+    status::TierStatus,
 };
 
 /// The most entries that the host returns at once.
@@ -67,7 +70,14 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         return log.follow(home, args.limit).await;
     }
     let newest_first = match Client::running(home.as_ref()) {
-        Ok(client) => log.fetch(&client, args.limit).await?,
+        Ok(client) => {
+            let entries = log.fetch(&client, args.limit).await?;
+            // A tier that was removed still has its entries.
+            if let (true, Some(tier)) = (entries.is_empty(), &log.filter.tier) {
+                check_tier(tier.as_str(), &tiers(&client).await?)?;
+            }
+            entries
+        }
         // The log can be read while no host runs.
         Err(_) => tierbar_host::past_log(home, log.filter.clone(), args.limit).await?,
     };
@@ -82,6 +92,21 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     }
     log.print(newest_first);
     Ok(())
+}
+
+/// # Errors
+/// `TierUnknown` with the nearest name.
+fn check_tier(name: &str, tiers: &[TierStatus]) -> Result<(), Error> {
+    let names: Vec<_> = tiers.iter().map(|tier| tier.id.as_str()).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let all = match names.as_slice() {
+        [] => "there are no tiers".to_owned(),
+        names => format!("the tiers are {}", names.join(", ")),
+    };
+    let message = format!("there is no tier \"{name}\"");
+    Err(Error::new(Code::TierUnknown, message).hint(suggest(name, names, all)))
 }
 
 impl Log {
@@ -199,6 +224,22 @@ fn kind_name(kind: Kind) -> &'static str {
 mod tests {
     use super::*;
     use tierbar_core::journal::LogEvent;
+
+    #[test]
+    fn a_tier_that_does_not_exist_is_refused() {
+        let error = check_tier("fats", &[]).unwrap_err();
+        assert_eq!(error.code, Code::TierUnknown);
+        assert_eq!(error.hint.as_deref(), Some("there are no tiers"));
+        let fast: TierStatus = serde_json::from_value(serde_json::json!({
+            "id": "fast", "engine": "embedded", "state": "stopped", "model": null, "pid": null, "footprint_bytes": null,
+            "context_tokens": 4096, "reason": null,
+        }))
+        .unwrap();
+        let tiers = [fast];
+        assert!(check_tier("fast", &tiers).is_ok());
+        let hint = check_tier("fats", &tiers).unwrap_err().hint.unwrap();
+        assert_eq!(hint, "did you mean fast? the tiers are fast");
+    }
 
     #[test]
     fn a_kind_is_read_as_it_is_printed() {

@@ -41,6 +41,7 @@ mod status;
 mod task;
 mod tier;
 mod tune;
+mod unreadable;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use exit::Exit;
@@ -83,19 +84,19 @@ enum Command {
     Downloads(downloads::Args),
     /// List and manage queued requests
     Queue(queue::Args),
-    /// Manage tokens for other services, such as Hugging Face
+    /// List and manage tokens for other services, such as Hugging Face
     Secret(secret::Args),
     /// Show an app's settings for Tierbar, or write them into its configuration
     Connect(connect::Args),
     /// List, allow and refuse web pages that call the API
     Origins(origins::Args),
-    /// Manage API keys
+    /// List, create and revoke API keys
     Key(key::Args),
     /// Print a link that signs a browser in, once and within 10 minutes
     Link(link::Args),
-    /// Manage browsers that are signed in
+    /// List and sign out browsers that are signed in
     Sessions(sessions::Args),
-    /// Choose a tier's model, load it or unload it
+    /// List tiers, choose a tier's model, load or unload it
     Tier(tier::Args),
     /// Refuse new requests and unload idle models
     Pause(pause::Args),
@@ -244,14 +245,7 @@ mod tests {
     #[test]
     fn every_command_prints_json() {
         // They write for a person, a shell or `man`.
-        let others = [
-            "chat",
-            "completions",
-            "config edit",
-            "man",
-            "service install",
-            "service uninstall",
-        ];
+        let others = ["completions", "config edit", "man"];
         each_command(&mut |name, command| {
             let has_json = command.get_arguments().any(|arg| arg.get_id() == "json");
             assert_ne!(has_json, others.contains(&name), "{name}");

@@ -57,14 +57,22 @@ pub(crate) fn error_line(text: &str) {
 }
 
 /// Removes control characters but line breaks and tabs: a model, or the name of one, could command the terminal with them,
-/// such as to write to the clipboard.
+/// such as to write to the clipboard. Marks characters that reverse what follows them: they disguise a file's name or an address.
 fn printable(text: &str) -> Cow<'_, str> {
     let is_command = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
-    if text.contains(is_command) {
-        text.replace(is_command, "").into()
-    } else {
-        text.into()
+    let is_override = |letter: char| ('\u{202a}'..='\u{202e}').contains(&letter);
+    if !text.contains(|letter: char| is_command(letter) || is_override(letter)) {
+        return text.into();
     }
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_override(letter) {
+            shown += &format!("[U+{:04X}]", u32::from(letter));
+        } else if !is_command(letter) {
+            shown.push(letter);
+        }
+    }
+    shown.into()
 }
 
 pub(crate) fn error(error: &Error) {
@@ -128,6 +136,7 @@ mod tests {
             ("a\tb\nc é", "a\tb\nc é"),
             ("\u{1b}]52;c;cm0gLXJm\u{7}x", "]52;c;cm0gLXJmx"),
             ("\u{9b}2J\r\u{8}\u{7f}y\0", "2Jy"),
+            ("\u{202e}gnp.exe\u{202c}", "[U+202E]gnp.exe[U+202C]"),
         ] {
             assert_eq!(printable(text), shown);
         }

@@ -27,8 +27,8 @@ pub(crate) struct Args {
 enum Command {
     /// List the newest requests and the number in each state
     List {
-        /// State to list: waiting, running, done, failed, cancelled or expired
-        #[arg(long, value_name = "STATE")]
+        /// State to list
+        #[arg(long, value_name = "STATE", value_parser = ["waiting", "running", "done", "failed", "cancelled", "expired"])]
         state: Option<String>,
         /// Number of jobs to list
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]

@@ -7,7 +7,7 @@ use crate::{
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{Error, TierId, routing::Level};
+use tierbar_core::{Code, Error, TierId, routing::Level};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -43,8 +43,12 @@ struct Classifier {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let text = args.text.join(" ");
+    if text.trim().is_empty() {
+        return Err(Error::new(Code::BadRequest, "the question is empty"));
+    }
     let client = Client::running_or_own(home).await?;
-    let question = json!({"messages": [{"role": "user", "content": args.text.join(" ")}]});
+    let question = json!({"messages": [{"role": "user", "content": text}]});
     let query: &[(&str, &str)] = if args.classify {
         &[("classify", "always")]
     } else {
@@ -66,7 +70,10 @@ fn describe(route: &Route) -> String {
         Some(tier) => format!("{tier} would answer.\n"),
         None => "No tier has a model that could answer.\n".to_owned(),
     };
+    // The host's reason begins with that of the rules, which has a line of its own.
+    let rule = format!("{}; ", route.rules.because);
     if let Some(why) = &route.why {
+        let why = why.strip_prefix(&rule).unwrap_or(why);
         text += &format!("  {why}\n");
     }
     text += &format!(
@@ -95,7 +102,7 @@ mod tests {
     #[test]
     fn a_choice_is_explained() {
         let route = json!({
-            "level": "hard", "tier": "heavy", "why": "heavy is loaded", "prompt_tokens": 9, "answer_tokens": 300,
+            "level": "hard", "tier": "heavy", "why": "it asks for a proof; heavy is loaded", "prompt_tokens": 9, "answer_tokens": 300,
             "rules": {"level": "hard", "sure": true, "because": "it asks for a proof"},
             "classifier": {"level": "medium", "margin": 0.1, "believed": false},
         });

@@ -13,7 +13,7 @@ use tierbar_core::{Code, Error, nearest::suggest, schedule::ScheduleStatus};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -26,6 +26,7 @@ enum Command {
     /// Add a schedule, or change one
     Add(Add),
     /// Remove a schedule; what it has written stays
+    #[command(visible_alias = "remove")]
     Rm {
         /// Name of the schedule
         name: String,
@@ -72,10 +73,10 @@ struct ScheduleList {
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running_or_own(home).await?;
     let outcome = match args.command {
-        Command::List => list(&client, args.json).await,
-        Command::Add(add) => self::add(&client, &add, args.json).await,
-        Command::Rm { name } => remove(&client, &name, args.json).await,
-        Command::Run { name } => run_now(&client, &name, args.json).await,
+        None | Some(Command::List) => list(&client, args.json).await,
+        Some(Command::Add(add)) => self::add(&client, &add, args.json).await,
+        Some(Command::Rm { name }) => remove(&client, &name, args.json).await,
+        Some(Command::Run { name }) => run_now(&client, &name, args.json).await,
     };
     client.close().await;
     outcome
@@ -159,9 +160,9 @@ fn describe(schedule: &ScheduleStatus, zone: &TimeZone) -> String {
             .strftime("%Y-%m-%d %H:%M")
             .to_string()
     };
-    let task = config.task.as_str();
+    let what = config.task.result();
     let mut text = format!(
-        "{name}: {task} of {} at {}, to {}\n",
+        "{name}: {what} of {} at {}, to {}\n",
         config.source, config.at, config.to
     );
     match (schedule.running, schedule.next_at) {

@@ -17,7 +17,7 @@ use tierbar_core::{Code, Error};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -31,6 +31,7 @@ enum Command {
         name: String,
     },
     /// Delete a token
+    #[command(visible_alias = "delete")]
     Rm {
         /// Service, such as hugging-face
         name: String,
@@ -51,10 +52,8 @@ struct SecretEntry {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let Args {
-        command,
-        json: as_json,
-    } = args;
+    let as_json = args.json;
+    let command = args.command.unwrap_or(Command::List);
     let value = match &command {
         Command::Set { name } => Some(read_value(name)?),
         Command::Rm { .. } | Command::List => None,

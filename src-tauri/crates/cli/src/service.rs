@@ -37,6 +37,9 @@ pub(crate) struct Install {
     /// Install without confirmation
     #[arg(short, long)]
     yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -51,6 +54,9 @@ pub(crate) struct Uninstall {
     /// Remove without confirmation
     #[arg(short, long)]
     yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// How long a service that has just been started may take to answer.
@@ -99,19 +105,25 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     } else {
         "at each login"
     };
-    output::line(&format!("This creates {}, which starts", file.display()));
-    output::line(&format!("  {} serve", service.program.display()));
-    output::line(&format!("now, {starts}, and again after a crash."));
+    explain(
+        args.json,
+        &format!("This creates {}, which starts", file.display()),
+    );
+    explain(args.json, &format!("  {} serve", service.program.display()));
+    explain(
+        args.json,
+        &format!("now, {starts}, and again after a crash."),
+    );
     if let (Some(user), None) = (&other_user, &service.home) {
-        output::line(&format!(
-            "It uses the usual data folder of {user}. For another one, add --home FOLDER."
-        ));
+        let usual =
+            format!("It uses the usual data folder of {user}. For another one, add --home FOLDER.");
+        explain(args.json, &usual);
     }
     for note in manager.notes() {
-        output::line(note);
+        explain(args.json, note);
     }
     if !args.yes {
-        confirm("Install the service?", "add --yes", false).await?;
+        confirm("Install the service?", "add --yes", args.json).await?;
     }
     if file.exists() {
         // An older one may start another program.
@@ -119,14 +131,26 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
     }
     write(file, &manager.text(&service))?;
     manager.start()?;
+    let mut report = json!({
+        "installed": true,
+        "file": file,
+        "before_login": args.before_login,
+        "pid": null,
+        "url": null,
+    });
     if other_user.is_some() {
-        output::line(
+        output::done(
+            args.json,
+            &report,
             "The service is installed. To see it, run without sudo: tierbar service status",
         );
         return Ok(());
     }
     let log = manager.log_command();
-    output::line(&match settled(&manager, home.as_deref()).await? {
+    let (own, running) = settled(&manager, home.as_deref()).await?;
+    report["pid"] = json!(own);
+    report["url"] = json!(running.as_ref().map(|running| &running.url));
+    let sentence = match (own, running) {
         (Some(own), Some(Running { pid, url, .. })) if own == pid => {
             format!("Tierbar is running at {url}")
         }
@@ -138,28 +162,43 @@ async fn install(home: Option<PathBuf>, args: &Install) -> Result<(), Error> {
             format!("The service is installed, but Tierbar does not answer yet. Run: {log}")
         }
         (None, _) => format!("The service is installed, but it does not run. Run: {log}"),
-    });
+    };
+    output::done(args.json, &report, &sentence);
     Ok(())
+}
+
+/// Says what is about to be done. A script reads only the object at the end.
+fn explain(as_json: bool, text: &str) {
+    if as_json {
+        output::error_line(text);
+    } else {
+        output::line(text);
+    }
 }
 
 async fn uninstall(args: &Uninstall) -> Result<(), Error> {
     let installed = installed()?;
     let Some(manager) = installed else {
-        output::line("No service is installed.");
+        let report = json!({"installed": false, "file": null});
+        output::done(args.json, &report, "No service is installed.");
         return Ok(());
     };
     let file = manager.file();
-    output::line(&format!(
-        "This stops Tierbar and deletes {}.",
-        file.display()
-    ));
+    explain(
+        args.json,
+        &format!("This stops Tierbar and deletes {}.", file.display()),
+    );
     if !args.yes {
-        confirm("Remove the service?", "add --yes", false).await?;
+        confirm("Remove the service?", "add --yes", args.json).await?;
     }
     manager.stop()?;
     fs::remove_file(file).map_err(|error| denied(file, &error))?;
     manager.forget()?;
-    output::line("The service is removed. Models and settings stay.");
+    output::done(
+        args.json,
+        &json!({"installed": false, "file": file}),
+        "The service is removed. Models and settings stay.",
+    );
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! `tierbar triage|compress|summarize|brief`: runs a task on a file or on stdin.
 
-use crate::{client::Client, output};
+use crate::{client::Client, output, unreadable::unreadable};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use std::{
@@ -214,10 +214,6 @@ fn read(file: Option<&Path>) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-fn unreadable(name: &str, error: &std::io::Error) -> Error {
-    Error::new(Code::BadRequest, format!("{name} cannot be read: {error}"))
-}
-
 fn field(answer: &Value, name: &str) -> String {
     answer[name].as_str().unwrap_or_default().to_owned()
 }
@@ -236,10 +232,12 @@ fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
 mod tests {
     use super::{media_part, read};
     use std::path::Path;
+    use tierbar_core::Code;
 
     #[test]
     fn a_file_that_cannot_be_read_is_named() {
         let error = read(Some(Path::new("/nowhere/at/all"))).unwrap_err();
+        assert_eq!(error.code, Code::NotFound);
         assert!(
             error.message.starts_with("/nowhere/at/all cannot be read"),
             "{error}"

@@ -1,4 +1,4 @@
-//! `tierbar tier use|start|stop`.
+//! `tierbar tier`: lists tiers, chooses the model of one, loads and unloads it.
 
 use crate::{
     client::{Client, read},
@@ -8,19 +8,21 @@ use crate::{
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, status::TierStatus};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
-    /// Print the tier as JSON
+    command: Option<Command>,
+    /// Print JSON
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// List tiers with their state and model
+    List,
     /// Use a model in a tier
     Use {
         /// Name of the tier, such as fast; embedder or reranker for a model of that kind
@@ -31,11 +33,13 @@ enum Command {
         model: String,
     },
     /// Load a tier and wait until it is ready
+    #[command(visible_alias = "load")]
     Start {
         /// Name of the tier
         name: String,
     },
     /// Unload a tier and wait until its memory is free
+    #[command(visible_alias = "unload")]
     Stop {
         /// Name of the tier
         name: String,
@@ -48,17 +52,40 @@ enum Command {
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let as_json = args.json;
     match args.command {
-        Command::Use { tier, model } => {
+        None | Some(Command::List) => {
+            let client = Client::running_or_own(home).await?;
+            let outcome = list(&client, as_json).await;
+            client.close().await;
+            outcome
+        }
+        Some(Command::Use { tier, model }) => {
             let client = Client::running_or_own(home).await?;
             let outcome = use_in::choose_named(&client, &tier, &model, as_json).await;
             client.close().await;
             outcome
         }
-        Command::Start { name } => call(home, name, "start", json!({}), as_json).await,
-        Command::Stop { name, force } => {
+        Some(Command::Start { name }) => call(home, name, "start", json!({}), as_json).await,
+        Some(Command::Stop { name, force }) => {
             call(home, name, "stop", json!({"force": force}), as_json).await
         }
     }
+}
+
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+    let mut status = client.get("/tierbar/v1/status").await?;
+    let listed = status["tiers"].take();
+    if as_json {
+        output::json(&json!({"tiers": listed}));
+        return Ok(());
+    }
+    let tiers: Vec<TierStatus> = read(listed)?;
+    if tiers.is_empty() {
+        output::error_line("There are no tiers. To set them up: tierbar setup");
+    }
+    for tier in &tiers {
+        output::write(&tier_line(tier));
+    }
+    Ok(())
 }
 
 async fn call(

@@ -3,7 +3,7 @@
 pub use crate::model::ModelKind;
 use crate::{
     Modality,
-    fit::{QuantLoss, Verdict},
+    fit::{Grounds, QuantLoss, Verdict},
 };
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +150,10 @@ pub struct OfferedFile {
     /// Why it is recommended.
     #[schema(required = true)]
     pub reason: Option<String>,
+    /// What `reason` says, with the figures, for other languages.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub grounds: Option<Grounds>,
     /// Whether the models folder has it.
     pub installed: bool,
     /// `null` for what the engine cannot run by itself, and for an unknown model.

@@ -196,7 +196,7 @@ pub struct PolicyConfig {
     /// Save conversations to disk when their tier unloads, so that they go on without another prefill.
     #[schema(required = true)]
     pub keep_conversations: bool,
-    /// The most disk space for them, in MiB; the oldest are deleted first.
+    /// The most disk space for saved conversations, in MiB; the oldest are deleted first.
     #[schema(required = true)]
     pub conversations_mib: u32,
 }

@@ -31,7 +31,7 @@ pub struct Client {
 }
 
 /// What a client needs of a tier.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Needs {
     pub tools: bool,
     /// The least context in tokens; 0 if any will do.
@@ -127,6 +127,9 @@ pub struct ClientSettings {
     pub id: String,
     pub name: String,
     pub about: String,
+    #[serde(default)]
+    #[schema(required = true)]
+    pub needs: Needs,
     /// Whether it is installed on this machine; `null` if nothing would show that.
     #[schema(required = true)]
     pub found: Option<bool>,
@@ -234,6 +237,7 @@ pub fn render(
         id: client.id.to_owned(),
         name: client.name.to_owned(),
         about: client.about.to_owned(),
+        needs: client.needs,
         found: None,
         model: choice.model.clone(),
         reason: choice.reason.clone(),

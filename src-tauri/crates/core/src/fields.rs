@@ -119,6 +119,9 @@ const fn word(field: Field, words: &'static [&'static str]) -> Field {
 /// How much a model thinks, in all of the APIs.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
+// Of all APIs.
+const MODEL: Field = honored("model", r#""fast""#, "a tier, a chain, a model or `auto`");
+
 // Of all APIs that sample.
 const TEMPERATURE: Field = number("temperature", "0.5", 0.0, f64::INFINITY, "");
 const TOP_P: Field = number("top_p", "0.5", 0.0, 1.0, "");

@@ -3,6 +3,7 @@
 //! [`verdict()`] places the model by the sum of [`crate::budget`]; [`recommend`] chooses among a repository's quants. Both
 //! are pure: a [`Machine`] is figures, measured or simulated.
 
+mod cautions;
 mod context;
 mod gpu;
 mod instead;
@@ -12,9 +13,10 @@ mod speed;
 mod verdict;
 mod words;
 
+pub use cautions::Caution;
 pub use context::{ContextChoice, ContextSettings, ProfileFit, profiles, settle};
 pub use gpu::share as gpu_share;
-pub use instead::{Offer, recommend};
+pub use instead::{Basis, Grounds, Offer, recommend};
 pub use machine::{DecodeRate, Machine, mac_working_set};
 pub use quality::{QUALITY_SOURCE, QuantLoss, QuantQuality, quality};
 pub use verdict::{verdict, verdict_with};
@@ -38,6 +40,9 @@ pub struct Verdict {
     /// What the user should know although the model runs.
     #[schema(required = true)]
     pub warning: Option<String>,
+    /// What `warning` says, with the figures, for other languages.
+    #[serde(default)]
+    pub cautions: Vec<Caution>,
     /// Every line of the sum, in reading order.
     pub lines: Vec<Line>,
     pub total_bytes: u64,
@@ -105,7 +110,7 @@ pub struct SpeedEstimate {
 }
 
 /// A quant to take instead.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Instead {
     pub quant: String,
     /// The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
@@ -114,6 +119,10 @@ pub struct Instead {
     pub placement: Placement,
     /// Why, in one or two sentences.
     pub reason: String,
+    /// What `reason` says, with the figures, for other languages.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub grounds: Option<Grounds>,
 }
 
 /// Whose model file it is; Tierbar deletes only its own.

@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct Sampling {
-    /// 0: always the likeliest token.
+    /// How freely tokens are chosen; 0: always the likeliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// Of the likeliest so many tokens; 0: of all.
+    /// Choose among this many of the likeliest tokens; 0: among all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<i32>,
-    /// Of the likeliest tokens that together have this probability.
+    /// Choose among the likeliest tokens that together have this probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f32>,
-    /// Of the tokens with at least this part of the likeliest one's probability.
+    /// Choose among tokens with at least this part of the likeliest one's probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_p: Option<f32>,
-    /// 1: off.
+    /// How much tokens that have come before are avoided; 1: not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat_penalty: Option<f32>,
-    /// 0: off.
+    /// How much tokens that have come at all are avoided; 0: not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub presence_penalty: Option<f32>,
-    /// 0: off.
+    /// How much tokens are avoided, by how often they have come; 0: not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency_penalty: Option<f32>,
 }

@@ -141,6 +141,17 @@ impl Run {
         }
     }
 
+    /// Records a run on request, which is no turn's attempt: the next turn reads the same changes again.
+    #[must_use]
+    pub fn by_hand(&self, now: i64, outcome: String, failing: bool) -> Self {
+        Self {
+            tried_at: Some(now),
+            outcome: Some(outcome),
+            failing,
+            ..self.clone()
+        }
+    }
+
     /// Returns the last turn, or `now` if a wrong clock has put it far ahead, or no turn would ever come.
     fn last(&self, now: i64) -> i64 {
         if self.turn > now.saturating_add(MADE_UP_WITHIN) {

@@ -1,6 +1,11 @@
 //! What a set-up proposes: a model for each tier of this machine, with the reasons and the costs.
 
-use crate::{budget::gib, fit::Verdict, tier::TierId, units::file_size};
+use crate::{
+    budget::gib,
+    fit::{Grounds, Verdict},
+    tier::TierId,
+    units::file_size,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -141,6 +146,10 @@ pub struct TierPlan {
     pub download_bytes: u64,
     /// Why this model and this quant.
     pub reason: String,
+    /// What `reason` says, with the figures, for other languages.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub grounds: Option<Grounds>,
     pub fit: Verdict,
     /// The installed model, if it is here.
     #[schema(required = true)]
@@ -295,6 +304,7 @@ mod tests {
             size_bytes: *bytes,
             download_bytes: *bytes,
             reason: String::new(),
+            grounds: None,
             fit: fit.clone(),
             installed: None,
             in_use: false,

@@ -137,7 +137,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(turns::consent))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
-        .routes(routes!(session::end_all))
+        .routes(routes!(session::list, session::end_all))
 }
 
 /// The routes that read large files: they charge what they read themselves, a part at a time.

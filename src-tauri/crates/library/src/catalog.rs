@@ -175,6 +175,14 @@ impl Catalog {
         Some((entry, entry.quant(quant)?))
     }
 
+    /// Returns the ids and aliases of all models.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.models.iter().flat_map(|entry| {
+            let aliases = entry.aliases.iter().map(String::as_str);
+            std::iter::once(entry.id.as_str()).chain(aliases)
+        })
+    }
+
     /// Returns the names of the model whose file this is: its id and its aliases; none for a file of no model here.
     #[must_use]
     pub fn names_of(&self, file: &ModelId) -> Vec<String> {
@@ -303,6 +311,10 @@ impl Entry {
                     .as_ref()
                     .filter(|advice| advice.quant == quant.quant)
                     .map(|advice| advice.reason.clone()),
+                grounds: advice
+                    .as_ref()
+                    .filter(|advice| advice.quant == quant.quant)
+                    .and_then(|advice| advice.grounds.clone()),
                 installed: false,
                 fit,
             }

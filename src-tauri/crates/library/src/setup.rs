@@ -6,7 +6,7 @@ use tierbar_core::{
     budget::Placement,
     catalog::ModelKind,
     config::Profile,
-    fit::{ContextChoice, LineKind, Machine, Verdict, verdict_with},
+    fit::{ContextChoice, Grounds, LineKind, Machine, Verdict, verdict_with},
 };
 
 /// In order of use.
@@ -23,6 +23,7 @@ pub struct Proposed<'a> {
     pub quant: &'a Quant,
     pub fit: Verdict,
     pub reason: String,
+    pub grounds: Option<Grounds>,
     runs_well: bool,
 }
 
@@ -63,6 +64,7 @@ fn candidate<'a>(tier: &'static str, entry: &'a Entry, machine: &Machine) -> Opt
         quant,
         fit,
         reason: advice.reason,
+        grounds: advice.grounds,
     })
 }
 

@@ -40,6 +40,23 @@ impl Store {
             .await
     }
 
+    /// Returns when each session began and when it was last used, to the hour, the last used first; without those unused for `idle_ms`.
+    pub async fn sessions(&self, idle_ms: u64, now_ms: u64) -> Result<Vec<(u64, u64)>, Error> {
+        self.call(move |database| {
+            database.read(|connection| {
+                let mut query = connection.prepare_cached(
+                    "SELECT created_ms, used_ms FROM sessions WHERE abs(?1 - used_ms) <= ?2 ORDER BY used_ms DESC",
+                )?;
+                let found = query.query_map([signed(now_ms), signed(idle_ms)], |row| {
+                    let (created, used): (i64, i64) = (row.get(0)?, row.get(1)?);
+                    Ok((created.unsigned_abs(), used.unsigned_abs()))
+                })?;
+                found.collect()
+            })
+        })
+        .await
+    }
+
     /// Returns when a session began, and notes its use; `None` for an unknown one, and for one unused for `idle_ms`.
     pub async fn use_session(
         &self,

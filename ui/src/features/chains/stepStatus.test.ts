@@ -55,5 +55,5 @@ describe('a step', () => {
 
 it('lists the steps in order', () => {
   const steps: StepStatus[] = [cloud({ gate: 'open' }), { step: 'fast' }, { step: 'queue' }];
-  expect(formatSteps({ name: 'night', steps, triage: false })).toBe('sonnet, then fast, then the queue');
+  expect(formatSteps({ name: 'night', steps, triage: false })).toBe('sonnet, then Fast, then the queue');
 });

@@ -17,6 +17,12 @@ export interface Done {
   deleted?: { id: string; shown: boolean };
 }
 
+/** What an import of files has brought. */
+export interface Imported extends ChatImport {
+  /** The files that were not imported, and why. */
+  refused: { file: string; why: string }[];
+}
+
 /** Owns the chat history and the conversations that are open on this page. */
 export class Chats {
   /** Those that have been read: pinned ones first, then newest first. */
@@ -33,7 +39,7 @@ export class Chats {
   done = $state.raw<Done | null>(null);
   importing = $state(false);
   /** The last import, until it has been read. */
-  imported = $state.raw<ChatImport | null>(null);
+  imported = $state.raw<Imported | null>(null);
   problem = $state.raw<ApiError | null>(null);
   current: Conversation = $state.raw() as Conversation;
 
@@ -282,26 +288,28 @@ export class Chats {
     return file;
   }
 
-  /** Adds the chats of files, one file after the other. Those before one that is refused stay. */
+  /** Adds the chats of files, one file after the other. One that is refused keeps no other from being read. */
   async import(files: File[]): Promise<void> {
     if (this.importing) return;
     this.importing = true;
-    const sum: ChatImport = { chats: 0, messages: 0, known: 0, left_out: [] };
-    await this.#try(async () => {
-      for (const file of files) {
-        try {
-          add(sum, await this.#around.api.upload('/tierbar/v1/chats/import', file));
-        } catch (cause) {
-          const { code, message, hint, status } = asApiError(cause);
-          throw new ApiError(code, `“${file.name}” was not imported: ${message}`, hint, status);
-        }
+    this.problem = null;
+    const sum: Imported = { chats: 0, messages: 0, known: 0, left_out: [], refused: [] };
+    let problem: ApiError | null = null;
+    for (const file of files) {
+      try {
+        add(sum, await this.#around.api.upload('/tierbar/v1/chats/import', file));
+      } catch (cause) {
+        const { code, message, hint, status, sentences } = asApiError(cause);
+        problem = new ApiError(code, `“${file.name}” was not imported: ${message}`, hint, status);
+        sum.refused.push({ file: file.name, why: sentences });
       }
-    });
+    }
     this.importing = false;
-    if (this.problem === null || sum.chats > 0) this.imported = sum;
-    const { problem } = this;
+    // One file that is refused needs no report.
+    const isAlone = files.length === 1 && problem !== null;
+    if (!isAlone) this.imported = sum;
     await this.refresh();
-    this.problem ??= problem;
+    if (isAlone) this.problem ??= problem;
   }
 
   /** Searches once the user pauses typing. */

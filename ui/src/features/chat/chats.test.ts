@@ -345,4 +345,20 @@ describe('the chat history', () => {
     expect(chats.problem?.message).toBe('“c.json” was not imported: the file is not JSON');
     expect(chats.importing).toBe(false);
   });
+
+  it('goes on with the next file where one is refused', async () => {
+    network.imported = { chats: 2, messages: 5, known: 0, left_out: [] };
+    let uploads = 0;
+    network.override = ({ path }) => {
+      if (!path.endsWith('/import')) return null;
+      uploads += 1;
+      return uploads === 2 ? refusal(400, 'bad_request', 'the file is not JSON') : null;
+    };
+    await chats.import(['a', 'b', 'c'].map((name) => new File(['{}'], `${name}.json`)));
+    expect(chats.imported).toMatchObject({
+      chats: 4,
+      refused: [{ file: 'b.json', why: 'The file is not JSON.' }],
+    });
+    expect(chats.problem).toBeNull();
+  });
 });

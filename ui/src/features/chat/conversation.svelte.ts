@@ -1,4 +1,4 @@
-import { type Api, ApiError, after, asApiError } from '../../lib/http';
+import { type Api, ApiError, after, asApiError, ConnectionError } from '../../lib/http';
 import type {
   AnswerSettings,
   Chat,
@@ -17,6 +17,7 @@ import type { AgentStep } from './agent';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
+import { keepReason, readReasons } from './reasons';
 import { beginsThinking, splitThinking } from './thinking';
 import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
@@ -107,6 +108,8 @@ export class Conversation {
   /** From sending until the answer is whole. */
   busy = $state(false);
   problem = $state.raw<ApiError | null>(null);
+  /** Why questions have no answer, by the question's id, as far as this window knows. */
+  reasons = $state.raw<ReadonlyMap<number, string>>(new Map());
   /** The messages are being fetched. */
   opening = $state(false);
   /** What a search has found. */
@@ -386,12 +389,23 @@ export class Conversation {
     };
   }
 
+  /** The card of a problem goes away with the next turn or a reload. Its reason stays at the question. */
+  #keepReason(): void {
+    const { problem } = this;
+    const failed = this.turns.at(-1);
+    const question = failed?.question?.id ?? null;
+    if (problem === null || problem instanceof ConnectionError || this.id === null) return;
+    if (question === null || failed?.shown) return;
+    this.reasons = keepReason(this.id, question, problem.sentences);
+  }
+
   #end(): void {
     if (this.#summary?.turn != null && this.#turn !== null && this.id !== null && !this.#leave.signal.aborted)
       this.#note({ ...this.#summary, turn: null });
     this.#turn = null;
     this.live = null;
     this.busy = false;
+    this.#keepReason();
   }
 
   async #fail(error: ApiError): Promise<void> {
@@ -442,6 +456,7 @@ export class Conversation {
           messages.findLast(({ role, finish }) => role === 'assistant' && finish === null));
     this.leaf = written ? written.parent : leaf;
     this.messages = messages.filter((message) => message !== written).map(shownMessage);
+    this.reasons = readReasons(chat.id);
     if (turn !== null) void this.#join(turn);
   }
 

@@ -29,7 +29,7 @@ export interface Fact {
 /** What takes less is not mentioned, in milliseconds. */
 const SHORTEST = 50;
 
-/** The line below an answer: what answered, how fast, and what it waited for. */
+/** The line below an answer: what answered, how fast, and where its time went. */
 export function factsOf(source: AnswerSource): Fact[] {
   const { tier, model, insteadOf, firstTokenMs, experts } = source;
   const facts: Fact[] = [];
@@ -42,8 +42,10 @@ export function factsOf(source: AnswerSource): Fact[] {
   }
   if (model && model !== tier) facts.push({ text: model });
   const rate = measuredRate(source);
-  if (rate !== null) facts.push({ text: speed(rate), title: generated(source.times) });
+  if (rate !== null) facts.push({ text: speed(rate) });
   if (firstTokenMs !== null) facts.push({ text: firstWord(firstTokenMs, source.times) });
+  const decode = source.times?.decode_ms ?? 0;
+  if (decode >= SHORTEST) facts.push({ text: `${wait(decode)} generating` });
   if (experts) facts.push(...describeReads(experts).map((text) => ({ text })));
   return facts;
 }
@@ -58,11 +60,6 @@ function firstWord(ms: number, times: AnswerTimes | null): string {
   if (loading) return `${wait(ms)} to first word (${wait(load)} loading)`;
   if (reading) return `${wait(ms)} to first word (${wait(prefill)} reading)`;
   return `${wait(ms)} to first word`;
-}
-
-function generated(times: AnswerTimes | null): string | undefined {
-  const ms = times?.decode_ms ?? null;
-  return ms === null ? undefined : `Generated in ${wait(ms)}`;
 }
 
 /** Tokens per second, where they mean something: not over less than two tokens or a quarter of a second. */

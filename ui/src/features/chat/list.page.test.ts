@@ -244,6 +244,28 @@ describe('the list of chats', () => {
   });
 });
 
+describe('the address', () => {
+  it('names the open chat, which a reload opens again', async () => {
+    history.replaceState(null, '', '/#chat=c2');
+    await open(3);
+    await until(() => chats.current.id === 'c2');
+    expect(location.hash).toBe('#chat=c2');
+    await fireEvent.click(opener('Chat 3'));
+    await until(() => location.hash === '#chat=c3');
+    await press('n', { ctrlKey: true });
+    await until(() => location.hash === '');
+    expect(chats.current.id).toBeNull();
+  });
+});
+
+it('marks what would reverse a title', async () => {
+  await open(1);
+  network.chats[0] = { ...(network.chats[0] as (typeof network.chats)[0]), title: 'photo\u202egnp.exe' };
+  void chats.refresh();
+  await until(() => screen.getByTestId('chat-item').querySelector('.direction') !== null);
+  expect(screen.getByTestId('chat-item').querySelector('.open')?.getAttribute('title')).toContain('[U+202E]');
+});
+
 describe('the palette', () => {
   const options = () =>
     screen.getAllByRole('option', { hidden: true }).map(({ textContent }) => textContent?.trim() ?? '');

@@ -1,5 +1,6 @@
 import DOMPurify, { type Config } from 'dompurify';
 import { Lexer, Marked, type MarkedExtension, Renderer, type Token, Tokenizer } from 'marked';
+import { codePointName, DIRECTION, OVERRIDE } from '../../lib/direction';
 import { escapeHtml } from '../../lib/html';
 import { formulaRules, maskFormulas } from './formulas';
 import { highlight } from './highlight';
@@ -99,11 +100,6 @@ const TEX_ESCAPE = /^\\[()[\]{}\\,;:]/;
 /** Lists, quotations or emphases within each other: what is deeper is shown as text. Each level costs the parser more. */
 const DEEPEST = 12;
 
-/** Characters that change the direction of what follows them: in code they hide what a program does. */
-const DIRECTION = /[\u202a-\u202e\u2066-\u2069]/g;
-/** Those that reverse Latin letters too: in text they disguise a file's name or an address. */
-const OVERRIDE = /[\u202a-\u202e]/g;
-
 // Words by themselves, so that they can be translated.
 const [CODE, TABLE] = ['Code', 'Table'];
 const [COPY, COPY_CODE] = ['Copy', 'Copy code'];
@@ -186,8 +182,7 @@ function rules(isGrowing: boolean): MarkedExtension {
 }
 
 function markDirection(character: string): string {
-  const code = character.charCodeAt(0).toString(16).toUpperCase();
-  return `<span class="direction" title="U+${code}">${character}</span>`;
+  return `<span class="direction" title="${codePointName(character)}">${character}</span>`;
 }
 
 const finished = new Marked(rules(false));

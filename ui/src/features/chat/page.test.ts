@@ -10,6 +10,7 @@ import { Chats } from './chats.svelte';
 import { COMMANDS } from './commands';
 import { readDraft } from './drafts';
 import Root from './Root.svelte';
+import { readReasons } from './reasons';
 
 let network: Network;
 let app: App;
@@ -196,7 +197,7 @@ describe('the chat page', () => {
     other.words('Hm');
     other.fail('unreachable', 'the server broke off');
     const problem = await screen.findByTestId('error-banner');
-    expect(problem.textContent).toContain('The connection to fast dropped. The answer so far is kept.');
+    expect(problem.textContent).toContain('The connection to Fast dropped. The answer so far is kept.');
     expect(problem.textContent).toContain('The server broke off.');
     // One card for one event.
     expect(screen.getAllByTestId('answer-ending')).toHaveLength(1);
@@ -206,6 +207,29 @@ describe('the chat page', () => {
       'Interrupted. The answer so far is kept.',
     );
     third.finish('stop', 1);
+  });
+
+  it('keeps why a question before the last one has no answer', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.fail('over_budget', 'it does not fit', 'choose a smaller one');
+    await screen.findByTestId('error-banner');
+    expect(screen.queryByTestId('no-answer')).toBeNull();
+    const next = await ask('And now?');
+    expect(screen.getByTestId('no-answer').textContent).toBe(
+      'No answer. It does not fit. Choose a smaller one.',
+    );
+    next.words('Hi');
+    next.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByTestId('no-answer').textContent).toContain('It does not fit.');
+    // Another window does not know it; this one does after a reload.
+    const id = chats.current.id as string;
+    expect(readReasons(id).size).toBe(1);
+    chats.current.reasons = new Map();
+    await until(() => screen.getByTestId('no-answer').textContent === 'This message has no answer.');
+    await chats.current.open(id);
+    await until(() => screen.getByTestId('no-answer').textContent?.includes('It does not fit.'));
   });
 
   it('mounts only the last turns of a chat of 5,000 messages, below its title', async () => {
@@ -562,7 +586,7 @@ describe('the chat page', () => {
     expect(screen.getByRole('option', { selected: true }).textContent).toContain('fast');
     await fireEvent.keyDown(composer(), { key: 'Enter' });
     expect([chats.current.model, composer().value]).toEqual(['fast', '']);
-    expect(screen.getByTestId('command-note').textContent).toBe('From now on, fast answers.');
+    expect(screen.getByTestId('command-note').textContent).toBe('From now on, Fast answers.');
     await type('/dance');
     await fireEvent.keyDown(composer(), { key: 'Enter' });
     expect(screen.getByTestId('command-note').textContent).toContain('There is no command /dance.');
@@ -673,10 +697,10 @@ describe('the tier picker', () => {
     await screen.findByRole('heading', { name: 'Chains' });
     await fireEvent.click(screen.getByTestId('chain-option-nightly'));
     expect(screen.getByTestId('tier-picker').getAttribute('aria-label')).toBe(
-      'Chain: nightly, sonnet, then primary, then the queue',
+      'Chain: nightly, sonnet, then Everyday, then the queue',
     );
     expect(screen.getByTestId('empty-state').textContent).toContain(
-      'nightly tries sonnet, then primary, then the queue until one answers.',
+      'nightly tries sonnet, then Everyday, then the queue until one answers.',
     );
     const stream = await ask('Hello?');
     expect(stream.request.body.model).toBe('nightly');
@@ -715,7 +739,7 @@ describe('the tier picker', () => {
     network.eventStreams[0]?.event('change', {
       tiers: STATUS.tiers.map((tier) => (tier.id === 'primary' ? { ...tier, state: 'stopping' } : tier)),
     });
-    await fireEvent.click(await screen.findByRole('button', { name: 'Unload primary now' }));
+    await fireEvent.click(await screen.findByRole('button', { name: 'Unload Everyday now' }));
     await until(() => network.sent('POST', '/tierbar/v1/tiers/primary/stop').length === 1);
     expect(network.requests.at(-1)?.body).toEqual({ force: true });
   });
@@ -792,7 +816,7 @@ describe('the status', () => {
     ]);
     await until(() => state('primary') === 'stopping');
     expect(state('fast')).toBe('gone');
-    expect(bar()).toContain('primary 1 GB used of 2 GB planned (Unloading…)');
+    expect(bar()).toContain('Everyday 1 GB used of 2 GB planned (Unloading…)');
     expect(row('fast')).toContain('Waits until the memory of primary is back.');
     expect(row('primary')).toContain('Unloaded to make room for fast.');
 
@@ -868,6 +892,7 @@ describe('the status', () => {
     expect(readDraft(null)).toBe('');
     cleanup();
     app.feed.stop();
+    history.replaceState(null, '', '/');
     start();
     await until(() => network.eventStreams.length === 2);
     network.eventStreams[1]?.event('snapshot', STATUS);

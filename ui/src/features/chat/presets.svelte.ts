@@ -3,6 +3,16 @@ import type { AnswerSettings, Preset } from '../../platform/openapi';
 
 export const NO_SETTINGS: AnswerSettings = { instructions: '', sampling: {}, thinking: null };
 
+/** The presets that come with Tierbar. */
+const BUILT_IN: Record<string, string> = {
+  Brief: /* @wc-context: preset */ 'Brief',
+  Proofread: /* @wc-context: preset */ 'Proofread',
+};
+
+export function presetName({ name, built_in }: Preset): string {
+  return (built_in && BUILT_IN[name]) || name;
+}
+
 /** Whether a chat answers as its tier is set. */
 export function isUnset({ instructions, sampling, thinking }: AnswerSettings): boolean {
   return instructions === '' && Object.keys(sampling).length === 0 && thinking === null;

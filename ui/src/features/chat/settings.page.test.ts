@@ -84,6 +84,21 @@ describe('chat settings', () => {
     expect(chats.current.settings.thinking).toBe(false);
   });
 
+  it('show a range where the tiers that may answer differ', async () => {
+    network.models = [
+      {
+        id: 'gemma',
+        tiers: ['primary'],
+        account: { thinking: false },
+        sampling: { answer: { temperature: 1 } },
+      },
+    ];
+    await open();
+    chats.current.model = 'auto';
+    await until(() => field('temperature').placeholder === '0.8–1');
+    expect(field('top_k').placeholder).toBe('40');
+  });
+
   it('offer no thinking to a model that cannot', async () => {
     network.models = [{ id: 'gemma', tiers: ['primary'], account: { thinking: false } }];
     await open();

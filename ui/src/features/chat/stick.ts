@@ -37,9 +37,10 @@ export class StickToEnd {
     };
   };
 
-  /** Stays where the reader is. */
+  /** Stays where the reader is. What does not scroll has no other place than its end. */
   leave(): void {
-    this.#follow(false);
+    const element = this.#element;
+    if (element && element.scrollHeight - element.clientHeight > NEAR) this.#follow(false);
   }
 
   jump(): void {

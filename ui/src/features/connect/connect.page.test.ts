@@ -11,6 +11,7 @@ const CLAUDE: ClientSettings = {
   id: 'claude-code',
   name: 'Claude Code',
   about: 'coding agent',
+  needs: { tools: true, context: 32768 },
   found: true,
   model: 'heavy',
   reason:
@@ -31,6 +32,7 @@ const CURL: ClientSettings = {
   ...CLAUDE,
   id: 'curl',
   name: 'curl',
+  needs: { tools: false, context: 0 },
   found: false,
   model: 'primary',
   warnings: [],
@@ -50,7 +52,11 @@ function answer({ method, path, body }: Sent): Response | null {
   if (path === '/tierbar/v1/models')
     return Response.json({ models_dir: '/data/models', disks: [], models: [] });
   if (path === '/tierbar/v1/connect') {
-    const server = { url: 'http://127.0.0.1:11435', key_required: false, tiers: [], embedder: null };
+    const tiers = [
+      { id: 'heavy', context_tokens: 12288, tools: true },
+      { id: 'primary', context_tokens: 8192, tools: null },
+    ];
+    const server = { url: 'http://127.0.0.1:11435', key_required: false, tiers, embedder: null };
     return Response.json({ server, clients: [CURL, CLAUDE] });
   }
   if (!path.startsWith('/tierbar/v1/origins')) return null;
@@ -89,8 +95,10 @@ it('shows the settings of an app that is found first, to copy', async () => {
   expect([...settings.querySelectorAll('code')].map(({ textContent }) => textContent)).toEqual(
     expect.arrayContaining(['a', 'b']),
   );
-  expect(settings.textContent).toContain('Use heavy as its model: Heavy takes tools');
-  expect(screen.getByTestId('connect-warning').textContent).toContain('heavy has 12288.');
+  expect(settings.textContent).toContain(
+    'Use heavy as its model. It takes tools and has a context of 12,288 tokens. Claude Code needs tools and a context of at least 32,768 tokens.',
+  );
+  expect(screen.getByTestId('connect-warning').textContent).toContain('and Deep has 12,288.');
   expect(within(settings).getByText('export ANTHROPIC_MODEL=heavy')).toBeTruthy();
   expect(within(settings).getByText('In ~/.claude/settings.json')).toBeTruthy();
   expect(settings.textContent).toContain('tierbar connect claude-code --write');
@@ -102,6 +110,7 @@ it('shows another app when it is chosen', async () => {
   const app = await screen.findByTestId('connect-app');
   await fireEvent.change(app, { target: { value: 'curl' } });
   await screen.findByText('curl http://host');
+  expect(screen.getByText('In a terminal')).toBeTruthy();
   expect(screen.queryByTestId('connect-warning')).toBeNull();
   expect(screen.getByTestId('connect-settings').textContent).not.toContain('--write');
 });

@@ -84,6 +84,10 @@ it('saved contexts are listed with their size, and deleted', async () => {
   await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
   await until(() => rows().length === 1);
   expect(network.sent('POST', '/v1/context/delete')[0]?.body).toEqual({ name: 'book', store: false });
+  await until(() => document.activeElement === screen.getByRole('button', { name: 'Delete code' }));
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete code' }));
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
+  await until(() => document.activeElement?.querySelector('[data-testid="saved-contexts-empty"]') != null);
 });
 
 it('without any, the card says how to save one', async () => {

@@ -190,7 +190,7 @@ it('shows when tiers were loaded and why they left, by keyboard too', async () =
   expect(text('timeline-words')).toBe('Loading Loaded Answering');
 
   last?.focus();
-  await until(() => text('timeline-words')?.startsWith('Primary has been loaded since'));
+  await until(() => text('timeline-words')?.startsWith('Everyday has been loaded since'));
   if (last) await fireEvent.keyDown(last, { key: 'ArrowUp' });
   await until(() => document.activeElement === loaded);
   expect(text('timeline-words')).toMatch(

@@ -69,6 +69,6 @@ it('describes a time in sentences', () => {
   );
   const [still] = spansOf(primary, [], 100, 700);
   expect(still && describeSpan(still, RANGE)).toMatch(
-    /^Primary has been loaded since \d\d:\d\d:40, with gemma\.$/,
+    /^Everyday has been loaded since \d\d:\d\d:40, with gemma\.$/,
   );
 });

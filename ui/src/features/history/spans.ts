@@ -1,6 +1,6 @@
 import { sentence, span } from '../../lib/format';
 import type { Entry, RequestRecord, TierStatus } from '../../platform/openapi';
-import { holdsModel } from '../tiers/tiers';
+import { displayName, holdsModel } from '../tiers/tiers';
 import { type Range, timeIn } from './range';
 
 /** A time during which a tier was loading or loaded, in seconds since 1970. */
@@ -77,14 +77,15 @@ export function answering(tier: string, requests: RequestRecord[], from: number,
 /** Describes a span in sentences: what, when, and why it ended. */
 export function describeSpan({ tier, phase, from, to, model, why, lasts }: Span, range: Range): string {
   const [begin, end, took] = [timeIn(range, from), timeIn(range, to), span(to - from)];
+  const name = displayName(tier);
   const loading = phase === 'loading';
   const what = lasts
     ? loading
-      ? `${tier} has been loading since ${begin}`
-      : `${tier} has been loaded since ${begin}`
+      ? `${name} has been loading since ${begin}`
+      : `${name} has been loaded since ${begin}`
     : loading
-      ? `${tier} was loading from ${begin} to ${end} (${took})`
-      : `${tier} was loaded from ${begin} to ${end} (${took})`;
+      ? `${name} was loading from ${begin} to ${end} (${took})`
+      : `${name} was loaded from ${begin} to ${end} (${took})`;
   const facts = model === null ? `${what}.` : `${what}, with ${model}.`;
   const begun = facts.charAt(0).toUpperCase() + facts.slice(1);
   return why === null ? begun : `${begun} ${sentence(why)}`;

@@ -1,4 +1,5 @@
 import { decimal } from '../../lib/format';
+import { translated } from '../../lib/language';
 import type { CatalogModel, LibraryModel, OfferedFile } from '../../platform/openapi';
 import { listModalities, stem } from './labels';
 
@@ -39,7 +40,7 @@ export function canChat({ account }: LibraryModel): boolean {
 
 /** Returns in a sentence what an installed model is good for, from its file where the catalog does not say; '' if nothing is known. */
 export function purposeOf(model: LibraryModel, entry?: CatalogModel): string {
-  if (entry) return entry.about;
+  if (entry) return translated(entry.about);
   const { account, input_modalities } = model;
   if (!account) return '';
   if (account.kind === 'embedding') return 'Embeddings for search in documents.';

@@ -18,7 +18,7 @@ import {
 describe('a verdict in one word', () => {
   it('is fits, tight, reads from disk or too large', () => {
     expect(fitOf(verdict())).toBe('fits');
-    expect(fitOf(verdict({ warning: 'a shorter context than asked' }))).toBe('fits');
+    expect(fitOf(verdict({ cautions: [{ kind: 'shorter_context', context_tokens: 4096 }] }))).toBe('fits');
     expect(fitOf(verdict({ total_bytes: 10.7 * GIB }))).toBe('fits');
     expect(fitOf(verdict({ total_bytes: 10.9 * GIB }))).toBe('tight');
     const gpu = { layers: 29, layers_all: 30, bytes: GIB, limit_bytes: GIB, without_experts: false };

@@ -77,6 +77,14 @@ export const FIT: Record<Fit, string> = {
   refused: 'Too large',
 };
 
+/** The same within a sentence. */
+export const FIT_WITHIN: Record<Fit, string> = {
+  fits: /* @wc-include */ 'fits',
+  tight: /* @wc-include */ 'tight',
+  disk: 'reads from disk',
+  refused: 'too large',
+};
+
 /** The share of the budget from which a model counts as tight: little is left for a longer context. */
 const TIGHT = 0.9;
 
@@ -104,6 +112,15 @@ export const LOSS: Record<QuantLoss, string> = {
   slight: 'Slight loss',
   noticeable: 'Noticeable loss',
   heavy: 'Heavy loss',
+};
+
+/** The same within a sentence. */
+const LOSS_WITHIN: Record<QuantLoss, string> = {
+  none: 'the original',
+  negligible: 'nearly the original',
+  slight: 'slight loss',
+  noticeable: 'noticeable loss',
+  heavy: 'heavy loss',
 };
 
 /** Where the limits between them are measured. */
@@ -230,8 +247,8 @@ export function quantLabel(file: OfferedFile): string {
   return [
     file.quant,
     file.size_bytes === null ? 'size unknown' : fileSize(file.size_bytes),
-    file.fit ? FIT[fitOf(file.fit)].toLowerCase() : null,
-    file.loss ? LOSS[file.loss].toLowerCase() : null,
+    file.fit ? FIT_WITHIN[fitOf(file.fit)] : null,
+    file.loss ? LOSS_WITHIN[file.loss] : null,
     file.recommended ? /* @wc-include */ 'recommended' : null,
   ]
     .filter(Boolean)

@@ -319,7 +319,10 @@ describe('installed models', () => {
       localModel('nomic', {
         account: account({ kind }),
         tiers,
-        fit: verdict({ summary: 'Loads beside a chat model: it needs 251 MiB.' }),
+        fit: verdict({
+          lines: [{ what: 'dense_weights', bytes: 251 * 2 ** 20 }],
+          total_bytes: 251 * 2 ** 20,
+        }),
       });
     models = [model([])];
     await open();
@@ -420,11 +423,17 @@ describe('available models', () => {
   it('show warnings before the download', async () => {
     catalog = [
       catalogModel('Slow', {
-        quants: [offered('o/slow:Q4', { fit: verdict({ warning: 'answers are slow' }) })],
+        quants: [
+          offered('o/slow:Q4', {
+            fit: verdict({ cautions: [{ kind: 'weights_on_disk', disk_bytes: 2.5 * GIB }] }),
+          }),
+        ],
       }),
     ];
     await open();
-    await screen.findByText('Answers are slow.');
+    await screen.findByText(
+      '2.5 GB of its weights are read from the disk for every token, so answers are very slow.',
+    );
   });
 
   it('show what stays on disk beside the total, not in it', async () => {
@@ -493,11 +502,11 @@ describe('available models', () => {
     const quant = await screen.findByTestId<HTMLSelectElement>('offer-quant');
     await fireEvent.change(quant, { target: { value: 'o/big-GGUF:Q4_K_M' } });
     expect(screen.getByTestId('offer-why').textContent).toContain(
-      'It needs 20 GB and models may take 12 GB.',
+      'Does not fit this computer: with a context of 4,096 tokens it needs 20 GB, and the budget is 12 GB.',
     );
     await fireEvent.click(screen.getByTestId('offer-get'));
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([]);
-    expect(screen.getByRole('dialog').textContent).toContain('It needs 20 GB');
+    expect(screen.getByRole('dialog').textContent).toContain('it needs 20 GB');
     await fireEvent.click(screen.getByTestId('confirm'));
     await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([
@@ -677,7 +686,12 @@ describe('a model’s page', () => {
       default: true,
       quants: [
         offered('o/known:Q8_0', { file: 'known-Q8_0.gguf', size_bytes: 9_000_000_000, fit: refused() }),
-        offered('o/known:Q4_K_M', { file: 'known-Q4_K_M.gguf', recommended: true, reason: 'It fits.' }),
+        offered('o/known:Q4_K_M', {
+          file: 'known-Q4_K_M.gguf',
+          recommended: true,
+          reason: 'It fits.',
+          grounds: { basis: 'balanced', measured: 'Q4_K_M', perplexity_increase: 0.0243 },
+        }),
       ],
       ...parts,
     });
@@ -720,11 +734,13 @@ describe('a model’s page', () => {
       ['Q4_K_M', '5 GB', 'FitsRecommended', 'Chosen'],
       ['Q8_0', '9 GB', 'Too large', 'Use This'],
     ]);
-    expect(page.getByTestId('quant-reason').textContent).toBe('Q4_K_M: It fits.');
+    expect(page.getByTestId('quant-reason').textContent).toBe(
+      'Q4_K_M: It fits in memory with 4 to 5 bits per weight, the usual balance of speed and quality. Published for Q4_K_M of Llama 3 8B: perplexity 2.4 % above 16 bits.',
+    );
     await fireEvent.click(page.getByRole('button', { name: 'Use Known Q8_0', hidden: true }));
     expect(page.getByTestId<HTMLSelectElement>('offer-quant').value).toBe('o/known:Q8_0');
     expect(page.getByTestId('fit-details').textContent).toContain(
-      'It needs 20 GB and models may take 12 GB.',
+      'Does not fit this computer: with a context of 4,096 tokens it needs 20 GB, and the budget is 12 GB.',
     );
     await fireEvent.click(page.getByTestId('offer-get'));
     await fireEvent.click(screen.getByTestId('confirm'));
@@ -740,7 +756,7 @@ describe('a model’s page', () => {
     expect(screen.getAllByTestId('download')).toHaveLength(1);
     // The page is about the quant that comes, and does not offer it again.
     expect(page.queryByTestId('offer-get')).toBeNull();
-    expect(page.getByTestId('fit-details').textContent).toContain('It needs 20 GB');
+    expect(page.getByTestId('fit-details').textContent).toContain('it needs 20 GB');
   });
 
   it('has what is installed of it, with its actions', async () => {

@@ -87,6 +87,7 @@ export class ModelSearch {
       sha256: null,
       recommended: true,
       reason: null,
+      grounds: null,
       installed: false,
       fit,
     };

@@ -94,13 +94,13 @@ describe('a chain', () => {
     await until(() => steps[3]?.textContent?.includes('2 waiting'));
     expect(steps.map((step) => step.textContent?.replace(/\s+/g, ' ').trim())).toEqual([
       expect.stringMatching(/^1 sonnet Rate limited: next attempt in 2\d s$/),
-      '2 fast Loads on request',
-      '3 primary Ready',
-      '4 queue Queues requests that no other step answers; 2 waiting',
+      '2 Fast Loads on request',
+      '3 Everyday Ready',
+      '4 Queue Queues requests that no other step answers; 2 waiting',
     ]);
     network.eventStreams[0]?.event('change', { tiers: [{ ...STATUS.tiers[0], state: 'busy' }] });
-    await until(() => text('chain-step-fast') === '2 fast Answering');
-    expect(text('chain-step-primary')).toBe('3 primary Removed');
+    await until(() => text('chain-step-fast') === '2 Fast Answering');
+    expect(text('chain-step-primary')).toBe('3 Everyday Removed');
   });
 
   it('counts down between two reads, and follows the next one', async () => {

@@ -23,9 +23,45 @@ export function dialect(path: string): string {
 export function outcomeText({ outcome, code }: RequestRecord): string {
   if (outcome === 'answered') return 'Answered';
   if (outcome === 'cancelled') return 'Canceled';
-  const words = code?.replaceAll('_', ' ') ?? 'failed';
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return FAILED[code ?? ''] ?? 'Failed';
 }
+
+/** By the code of the error. */
+const FAILED: Record<string, string> = {
+  access_denied: 'Access denied',
+  bad_request: 'Bad request',
+  config_invalid: 'Invalid configuration',
+  conflict: 'Conflict',
+  context_length_exceeded: 'Context exceeded',
+  context_mismatch: 'Other saved context',
+  context_unknown: 'Unknown saved context',
+  corrupt: 'Invalid data',
+  forbidden: 'Not allowed',
+  internal: 'Internal error',
+  measuring: 'Tier being measured',
+  method_not_allowed: 'Wrong method',
+  model_invalid: 'Invalid model',
+  model_missing: 'Model missing',
+  model_unknown: 'Unknown model',
+  model_unsupported: 'Unsupported model',
+  not_found: 'Not found',
+  over_budget: 'Over budget',
+  overloaded: 'Too many requests',
+  paused: 'Paused',
+  payload_too_large: 'Request too large',
+  previous_response_not_found: 'Previous response missing',
+  request_timeout: 'Client too slow',
+  shutting_down: 'Tierbar quit',
+  storage: 'Disk full or not writable',
+  tier_failed: 'Tier failed',
+  tier_stopped: 'Tier stopped',
+  tier_unknown: 'Unknown tier',
+  unauthorized: 'No valid key',
+  unreachable: 'Server unreachable',
+  websocket_connection_limit_reached: 'Connection too long',
+  worker_crashed: 'Worker crashed',
+  worker_timeout: 'Worker too slow',
+};
 
 export const OUTCOME_TONE = { answered: '', cancelled: 'caption', failed: 'tone-danger' } as const;
 

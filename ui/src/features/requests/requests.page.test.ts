@@ -62,9 +62,9 @@ it('shows who asked which tier, the tokens, the times and the end', async () => 
   await open();
   await screen.findByTestId('requests');
   expect(rows()).toEqual([
-    ['phone Anthropic', 'fast', 'Answered', '1,812 / 64', '40 ms', '1.7 s', '6.2 s'],
+    ['phone Anthropic', 'Fast', 'Answered', '1,812 / 64', '40 ms', '1.7 s', '6.2 s'],
     ['Ollama', '–', 'Over budget', '– / 64', '40 ms', '1.7 s', '6.2 s'],
-    ['Chat', 'fast', 'Canceled', '1,812 / 64', '40 ms', '–', '6.2 s'],
+    ['Chat', 'Fast', 'Canceled', '1,812 / 64', '40 ms', '–', '6.2 s'],
   ]);
 });
 
@@ -76,7 +76,7 @@ it('reads only new requests, and all of them from a host that has restarted', as
   network.recent = [request(8, { tier: 'heavy' }), request(7)];
   await vi.advanceTimersByTimeAsync(15_000);
   await until(() => rows().length === 2);
-  expect(rows()[0]?.[1]).toBe('heavy');
+  expect(rows()[0]?.[1]).toBe('Deep');
   expect(network.requests.findLast(({ path }) => path.startsWith('/tierbar/v1/requests'))?.path).toContain(
     'after=7',
   );
@@ -86,7 +86,7 @@ it('reads only new requests, and all of them from a host that has restarted', as
   await until(() => app.feed.link === 'lost');
   await vi.advanceTimersByTimeAsync(15_000);
   await until(() => screen.queryByTestId('requests') && rows().length === 1);
-  expect(rows()[0]?.[1]).toBe('primary');
+  expect(rows()[0]?.[1]).toBe('Everyday');
 });
 
 it('shows the newest first, and more on request', async () => {

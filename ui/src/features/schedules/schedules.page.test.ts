@@ -20,12 +20,14 @@ let network: Network;
 let app: App;
 let config: Config;
 let refuse: string | null;
+let ran: { outcome: string; failing: boolean } | null;
 
 beforeEach(() => {
   browser();
   network = new Network();
   config = configured({ tiers: { fast: TIER, heavy: TIER }, schedules: { nightly: NIGHTLY } });
   refuse = null;
+  ran = null;
   network.override = ({ method, path, body }) => {
     if (path === '/tierbar/v1/config') {
       if (method === 'PATCH') {
@@ -42,13 +44,17 @@ beforeEach(() => {
           name,
           ...schedule,
           next_at: 1_800_000_000,
-          tried_at: null,
+          tried_at: ran && 1_784_548_865,
           outcome: null,
           failing: false,
+          ...ran,
           running: false,
         })),
       });
-    if (path.endsWith('/run')) return Response.json({ name: 'nightly', outcome: 'wrote it' });
+    if (path.endsWith('/run')) {
+      ran = { outcome: refuse ?? 'wrote it', failing: refuse !== null };
+      return refuse ? refusal(404, 'not_found', refuse) : Response.json({ name: 'nightly', ...ran });
+    }
     return null;
   };
 });
@@ -75,10 +81,17 @@ describe('schedules', () => {
     );
     await until(() => row.textContent?.includes('Next run:'));
     await fireEvent.click(within(row).getByTestId('schedule-run'));
-    await until(() => network.sent('POST', '/tierbar/v1/schedules/nightly/run').length === 1);
+    await until(() => /Last run \(.*\): wrote it/.test(row.textContent ?? ''));
+    refuse = 'there is no file /nope';
+    await fireEvent.click(within(row).getByTestId('schedule-run'));
+    await screen.findByText('There is no file /nope.');
+    await until(() => network.sent('GET', '/tierbar/v1/schedules').length === 3);
+    expect(row.textContent).not.toContain('Failed (');
+    refuse = null;
 
     await fireEvent.click(within(row).getByTestId('schedule-edit'));
     expect(screen.queryByTestId('schedule-name')).toBeNull();
+    expect(document.activeElement).toBe(screen.getByLabelText('What to do'));
     await type('schedule-at', '06:30');
     await fireEvent.click(screen.getByTestId('schedule-mon'));
     expect(screen.getByTestId('schedule-effect').textContent).toContain(
@@ -86,6 +99,7 @@ describe('schedules', () => {
     );
     await fireEvent.click(screen.getByTestId('schedule-save'));
     await until(() => screen.queryByTestId('schedule-form') === null);
+    await until(() => document.activeElement === within(row).getByTestId('schedule-edit'));
     expect(sent()).toEqual([
       { schedules: { nightly: { ...NIGHTLY, at: '06:30', days: ['tue', 'wed', 'thu', 'fri'] } } },
     ]);
@@ -94,10 +108,15 @@ describe('schedules', () => {
     await fireEvent.click(screen.getByRole('button', { name: 'Remove' }));
     await screen.findByTestId('schedules-empty');
     expect(sent().at(-1)).toEqual({ schedules: { nightly: null } });
+    await until(() => document.activeElement === screen.getByTestId('schedule-add'));
   });
 
   it('are added, and what is wrong is told at its field', async () => {
     await open();
+    await fireEvent.click(screen.getByTestId('schedule-add'));
+    expect(document.activeElement).toBe(screen.getByTestId('schedule-name'));
+    await fireEvent.keyDown(screen.getByTestId('schedule-name'), { key: 'Escape' });
+    await until(() => document.activeElement === screen.queryByTestId('schedule-add'));
     await fireEvent.click(screen.getByTestId('schedule-add'));
     const problem = () => {
       const told = screen.queryByTestId('schedule-problem');

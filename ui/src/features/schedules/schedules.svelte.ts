@@ -25,6 +25,7 @@ export class Schedules {
 
   /** Runs a schedule now, in addition to its regular runs. Resolves when it has run. */
   async run(name: string): Promise<void> {
+    if (this.running[name]) return;
     this.running[name] = true;
     this.failures[name] = undefined;
     try {

@@ -50,14 +50,17 @@ describe('a schedule in words', () => {
   });
 
   it('finds the field that a refusal is about', () => {
-    expect(problemOf('night', 'schedules.night.to: "b.md" is neither a full path nor a URL')).toEqual({
+    expect(problemOf('night', 'schedules.night.to', '"b.md" is neither a full path nor a URL')).toEqual({
       field: 'to',
       text: '"b.md" is neither a full path nor a URL',
     });
-    expect(problemOf('Night', 'schedules.Night: "Night" cannot name a schedule')).toEqual({
+    expect(problemOf('Night', 'schedules.Night', '"Night" cannot name a schedule')).toEqual({
       field: 'name',
       text: '"Night" cannot name a schedule',
     });
-    expect(problemOf('night', 'the disk is full')).toEqual({ field: null, text: 'the disk is full' });
+    expect(problemOf('night', undefined, 'the disk is full')).toEqual({
+      field: null,
+      text: 'the disk is full',
+    });
   });
 });

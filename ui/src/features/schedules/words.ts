@@ -1,4 +1,5 @@
 import { moment, windowUnits } from '../../lib/format';
+import { language } from '../../lib/language';
 import type { ScheduleConfig, ScheduledTask, ScheduleStatus, Weekday } from '../../platform/openapi';
 import { displayName } from '../tiers/tiers';
 
@@ -24,7 +25,7 @@ export function describeTime({ at, days = [] }: Pick<ScheduleConfig, 'at' | 'day
   if (chosen.length === 0 || chosen.length === 7) return `Every day at ${at}`;
   if (chosen.join() === WEEKDAYS) return `Every weekday at ${at}`;
   if (chosen.join() === WEEKEND) return `Every Saturday and Sunday at ${at}`;
-  const names = new Intl.ListFormat('en', { type: 'conjunction' }).format(
+  const names = new Intl.ListFormat(language(), { type: 'conjunction' }).format(
     chosen.map((day) => DAYS[day].name),
   );
   return `Every ${names} at ${at}`;
@@ -66,12 +67,9 @@ export interface FieldProblem {
 
 const FIELDS = ['at', 'days', 'task', 'source', 'to', 'model', 'words'] as const;
 
-/** Finds the field that a refusal of the host is about: `schedules.night.to: "b.md" is neither …`. */
-export function problemOf(name: string, message: string): FieldProblem {
+/** Finds the field that a refusal of the host is about, by its key: `schedules.night.to`. */
+export function problemOf(name: string, key: string | undefined, text: string): FieldProblem {
   const prefix = `schedules.${name}`;
-  if (!message.startsWith(prefix)) return { field: null, text: message };
-  const rest = message.slice(prefix.length);
-  const field = FIELDS.find((field) => rest.startsWith(`.${field}: `));
-  if (field) return { field, text: rest.slice(field.length + 3) };
-  return { field: 'name', text: rest.replace(/^: /, '') };
+  if (!key?.startsWith(prefix)) return { field: null, text };
+  return { field: FIELDS.find((field) => key === `${prefix}.${field}`) ?? 'name', text };
 }

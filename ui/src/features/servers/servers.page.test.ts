@@ -74,7 +74,14 @@ describe('a server', () => {
     await open();
     await fireEvent.change(screen.getByTestId('server-provider'), { target: { value: 'anthropic' } });
     const add = await screen.findByTestId<HTMLButtonElement>('server-add');
-    expect(add.disabled).toBe(true);
+    await type('server-url', 'notaurl');
+    await fireEvent.click(add);
+    expect(screen.getByTestId('server-url-error').textContent).toContain('begins with http:// or https://');
+    expect(document.activeElement).toBe(screen.getByTestId('server-url'));
+    await type('server-url', 'https://api.anthropic.com');
+    expect(screen.queryByTestId('server-url-error')).toBeNull();
+    await fireEvent.click(add);
+    expect(screen.getByTestId('server-model-error').textContent).toContain('such as claude-');
     await type('server-model', 'claude-sonnet-4-5');
     await type('server-key', 'sk-secret');
     await fireEvent.click(add);
@@ -89,6 +96,7 @@ describe('a server', () => {
     expect(network.sent('POST', '/v1/chat/completions')[0]?.body.model).toBe('anthropic');
     expect(screen.getByTestId<HTMLInputElement>('server-anthropic-key').placeholder).toContain('Key saved');
     expect(screen.queryByTestId('server-model')).toBeNull();
+    expect(document.activeElement).toBe(screen.getByTestId('server-provider'));
   });
 
   it('says what its test was refused for', async () => {
@@ -100,13 +108,27 @@ describe('a server', () => {
     expect((await screen.findByTestId('server-sonnet-outcome')).textContent).toContain('refuses the key');
   });
 
+  it('leaves the focus on the page when it is removed', async () => {
+    config.tiers.sonnet = { ...TIER, model: 'claude', engine: { endpoint: 'https://api.anthropic.com' } };
+    await open();
+    await fireEvent.click(await screen.findByTestId('server-sonnet-remove'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => screen.queryByTestId('server-sonnet') === null);
+    await until(() => document.activeElement === screen.getByTestId('server-provider'));
+    expect(patches()).toEqual([{ tiers: { sonnet: null } }]);
+  });
+
   it('keeps the rest of its engine when a price is set', async () => {
     const engine = { endpoint: 'https://api.anthropic.com', dialect: 'anthropic' as const, output_price: 15 };
     config.tiers.sonnet = { ...TIER, model: 'claude', engine };
     await open();
-    await fireEvent.change(await screen.findByLabelText('US$ per million tokens in'), {
-      target: { value: '3' },
-    });
+    const price = await screen.findByLabelText<HTMLInputElement>('US$ per million tokens in');
+    await fireEvent.change(price, { target: { value: '-3' } });
+    expect([price.value, price.getAttribute('aria-invalid')]).toEqual(['-3', 'true']);
+    expect(screen.getByRole('alert').textContent).toBe('Enter 0 or more.');
+    await fireEvent.input(price, { target: { value: '3' } });
+    expect(screen.queryByRole('alert')).toBeNull();
+    await fireEvent.change(price);
     await until(() => patches().length === 1);
     expect(patches()).toEqual([{ tiers: { sonnet: { engine: { ...engine, input_price: 3 } } } }]);
   });
@@ -143,12 +165,12 @@ describe('a chain', () => {
     await fireEvent.change(screen.getByTestId('chain-edit-work-add'), { target: { value: 'primary' } });
     await until(() => steps().length === 4);
     expect(steps()).toEqual(['sonnet', 'fast', 'primary', 'queue']);
-    await fireEvent.click(within(chain).getByRole('button', { name: 'Move primary up' }));
+    await fireEvent.click(within(chain).getByRole('button', { name: 'Move Everyday up' }));
     await until(() => steps()[1] === 'primary');
-    const up = within(chain).getByRole('button', { name: 'Move primary up' });
+    const up = within(chain).getByRole('button', { name: 'Move Everyday up' });
     await fireEvent.keyDown(up, { key: 'ArrowUp', altKey: true });
     await until(() => steps()[0] === 'primary');
-    await screen.findByText('primary: step 1 of 4');
+    await screen.findByText('Everyday: step 1 of 4');
     await fireEvent.click(screen.getByTestId('chain-edit-work-remove'));
     await until(() => screen.queryByTestId('chain-edit-work') === null);
     expect(patches().at(-1)).toEqual({ chains: { work: null } });

@@ -1,4 +1,4 @@
-import { type Api, type ApiError, asApiError } from '../../lib/http';
+import { type Api, ApiError, asApiError } from '../../lib/http';
 import type {
   ChainConfig,
   Config,
@@ -46,6 +46,8 @@ export type ConfigPatch = Partial<
 export interface FieldState {
   state: 'saving' | 'saved' | 'refused';
   error: ApiError | null;
+  /** The key that the refusal is about, such as `schedules.night.to`. */
+  key?: string;
 }
 
 const SAVED_SHOWN_MS = 2500;
@@ -82,6 +84,11 @@ export class ConfigStore {
     if (this.fields[field]?.state === 'refused') this.fields[field] = undefined;
   }
 
+  /** Says at a field what is wrong with what was typed, which is not sent. */
+  refuse(field: string, message: string): void {
+    this.fields[field] = { state: 'refused', error: new ApiError('bad_request', message) };
+  }
+
   /** Sends a change of one field and records its outcome. Resolves to whether it was saved. */
   async save(field: string, patch: ConfigPatch): Promise<boolean> {
     this.fields[field] = { state: 'saving', error: null };
@@ -89,7 +96,7 @@ export class ConfigStore {
       const { config } = await this.#api.patch('/tierbar/v1/config', { body: patch });
       this.config = config;
     } catch (cause) {
-      this.fields[field] = { state: 'refused', error: asApiError(cause) };
+      this.fields[field] = refusal(asApiError(cause), patch);
       return false;
     }
     for (const tier of Object.keys(patch.tiers ?? {})) this.#replace(tier, undefined);
@@ -118,6 +125,20 @@ export class ConfigStore {
   #replace(tier: string, before: TierConfig | undefined): void {
     this.replaced = { ...this.replaced, [tier]: before };
   }
+}
+
+/** Leaves the key out of a message that stands at the field of that key. */
+function refusal(error: ApiError, patch: ConfigPatch): FieldState {
+  const [start, key] = /^([a-z_]+(?:\.[\w-]+)+): /.exec(error.message) ?? [];
+  if (start && key && keysOf(patch).some((changed) => `${changed}.`.startsWith(`${key}.`)))
+    error.message = error.message.slice(start.length);
+  return { state: 'refused', error, key };
+}
+
+/** The keys that a change sets, such as `tiers.fast.context`. */
+function keysOf(value: unknown, key = ''): string[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return [key];
+  return Object.entries(value).flatMap(([name, inner]) => keysOf(inner, key ? `${key}.${name}` : name));
 }
 
 /** Returns the tiers in their usual order: fast, primary, heavy, then the rest by name. */

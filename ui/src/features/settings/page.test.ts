@@ -118,6 +118,15 @@ async function open(section: string, extra: Partial<Platform> = {}) {
 const patches = () => network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);
 
 describe('general settings', () => {
+  it('keep the focus on the language while the page is loaded in it', async () => {
+    location.hash = '#general';
+    history.replaceState('language', '');
+    await open('#general');
+    const field = await screen.findByTestId('settings-language');
+    expect(document.activeElement).toBe(field);
+    expect(history.state).toBeNull();
+  });
+
   it('save the address on change and confirm it', async () => {
     await open('#access');
     const listen = await screen.findByTestId<HTMLInputElement>('settings-listen');
@@ -340,12 +349,15 @@ describe('download settings', () => {
     await open('');
     const limit = await screen.findByTestId<HTMLInputElement>('settings-rate-limit');
     expect(limit.value).toBe('12.5');
+    await fireEvent.change(limit, { target: { value: '-3' } });
+    expect(limit.value).toBe('-3');
+    expect(screen.getByTestId('settings-rate-limit-error').textContent?.trim()).toBe('Enter 0 or more.');
+    await fireEvent.input(limit, { target: { value: '-' } });
+    expect(screen.queryByTestId('settings-rate-limit-error')).toBeNull();
     await fireEvent.change(limit, { target: { value: '0.5' } });
     await until(() => patches().length === 1);
     await fireEvent.change(limit, { target: { value: '' } });
     await until(() => patches().length === 2);
-    await fireEvent.change(limit, { target: { value: '-3' } });
-    expect(limit.value).toBe('');
     expect(patches()).toEqual([{ downloads: { rate_limit: 500_000 } }, { downloads: { rate_limit: 0 } }]);
   });
 
@@ -353,7 +365,9 @@ describe('download settings', () => {
     await open('');
     const atOnce = await screen.findByTestId<HTMLInputElement>('settings-at-once');
     await fireEvent.change(atOnce, { target: { value: '0' } });
-    expect(atOnce.value).toBe('1');
+    expect(screen.getByTestId('settings-at-once-error').textContent?.trim()).toBe(
+      'Enter a whole number from 1 to 4.',
+    );
     await fireEvent.change(atOnce, { target: { value: '3' } });
     await until(() => patches().length === 1);
     expect(patches()).toEqual([{ downloads: { at_once: 3 } }]);
@@ -465,23 +479,34 @@ describe('tier settings', () => {
     expect(select.value).toBe('/Volumes/Disk/some.gguf');
   });
 
-  it('save a number, show a refusal at its field, and restore invalid input', async () => {
+  it('save a number, and say at its field what is wrong with another', async () => {
     await open('#tiers');
     const context = await screen.findByTestId<HTMLInputElement>('settings-tier-fast-context');
     await fireEvent.change(context, { target: { value: '2048' } });
     await until(() => patches().length === 1);
     expect(patches()[0]).toEqual({ tiers: { fast: { context: 2048 } } });
-    refuse = 'tiers.fast.context: 7 is too small';
-    await fireEvent.change(context, { target: { value: '7' } });
+    refuse = 'tiers.fast.context: 300 is too small';
+    await fireEvent.change(context, { target: { value: '300' } });
     await until(() =>
-      screen.getByTestId('settings-tier-fast-context-error').textContent?.includes('too small'),
+      screen
+        .getByTestId('settings-tier-fast-context-error')
+        .textContent?.trim()
+        .startsWith('300 is too small.'),
     );
     const threads = screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads');
     expect([threads.value, threads.placeholder]).toEqual(['', 'Automatic']);
     const batch = screen.getByTestId<HTMLInputElement>('settings-tier-fast-batch');
     await fireEvent.change(batch, { target: { value: '' } });
-    expect(batch.value).toBe('512');
-    expect(patches()).toHaveLength(2);
+    expect(batch.getAttribute('aria-invalid')).toBe('true');
+    await fireEvent.change(context, { target: { value: '-5' } });
+    const told = ['batch', 'context'].map((name) =>
+      screen.getByTestId(`settings-tier-fast-${name}-error`).textContent?.trim(),
+    );
+    expect(told).toEqual([
+      'Enter a whole number from 64 to 8,192.',
+      'Enter a whole number from 256 to 1,048,576.',
+    ]);
+    expect([context.value, patches().length]).toEqual(['-5', 2]);
   });
 
   it('are few until Advanced is opened, which what was refused does', async () => {
@@ -492,8 +517,8 @@ describe('tier settings', () => {
       false,
     ]);
     const threads = screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads');
-    refuse = 'tiers.fast.threads: 5000 is too many';
-    await fireEvent.change(threads, { target: { value: '5000' } });
+    refuse = 'tiers.fast.threads: 900 is too many';
+    await fireEvent.change(threads, { target: { value: '900' } });
     await until(() => advanced.open);
     refuse = null;
     await fireEvent.change(threads, { target: { value: '' } });
@@ -553,6 +578,10 @@ describe('tier settings', () => {
     );
     expect(sources).toEqual(['from its maker', 'from the file', 'default']);
     expect(screen.queryByTestId('settings-tier-fast-sampling-reset')).toBeNull();
+    await fireEvent.change(temperature, { target: { value: '9' } });
+    expect(screen.getByTestId('settings-tier-fast-temperature-error').textContent?.trim()).toBe(
+      'Enter a number from 0 to 5.',
+    );
     await fireEvent.change(temperature, { target: { value: '0.2' } });
     await until(() => patches().length === 1);
     expect(patches()[0]).toEqual({ tiers: { fast: { sampling: { temperature: 0.2 } } } });
@@ -729,13 +758,13 @@ describe('the monitor', () => {
     expect((await screen.findByTestId('memory-ram')).textContent).toContain('7 GB of 16 GB');
     expect(screen.getByTestId('memory-budget').textContent).toContain('2 GB of 12 GB');
     expect(screen.getByTestId('memory-bar').ariaLabel).toBe(
-      'RAM: other apps 6 GB, primary 1 GB used of 2 GB planned (Ready), 9 GB of 16 GB available',
+      'RAM: other apps 6 GB, Everyday 1 GB used of 2 GB planned (Ready), 9 GB of 16 GB available',
     );
     expect(screen.getByTestId('memory-tier-primary').textContent).toMatch(
       /Ready.*gemma · 8,192 tokens of context · process 7.*1 GB used of 2 GB planned/s,
     );
     expect(screen.queryByTestId('plan-primary')).toBeNull();
-    const plan = screen.getByRole('button', { name: 'Memory plan of primary: 1 GB used of 2 GB planned' });
+    const plan = screen.getByRole('button', { name: 'Memory plan of Everyday: 1 GB used of 2 GB planned' });
     await fireEvent.click(plan);
     expect(plan.ariaExpanded ?? plan.getAttribute('aria-expanded')).toBe('true');
     expect(screen.getByTestId('plan-primary').textContent).toMatch(/Weights\s*1 GB.*KV cache\s*512 MB/s);

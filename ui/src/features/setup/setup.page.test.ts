@@ -31,7 +31,8 @@ function row(tier: string, parts: Partial<TierPlan> = {}): TierPlan {
     quant: 'Q4_K_M',
     size_bytes: 3_000_000_000,
     download_bytes: 3_000_000_000,
-    reason: 'It fits in memory.',
+    reason: 'It fits in memory with 4 to 5 bits per weight, the usual balance of speed and quality.',
+    grounds: { basis: 'balanced', measured: null, perplexity_increase: null },
     fit: verdict(),
     installed: null,
     in_use: false,
@@ -155,12 +156,14 @@ describe('the set-up', () => {
         row('heavy', { installed: 'big', in_use: true }),
       ],
       room: { path: '/data/models', disk: '1', free_bytes: 2_000_000_000, room_bytes: 1_000_000_000 },
-      notes: ['Other programs use much memory.'],
+      machine: { ...plan.machine, others_bytes: 13 * 2 ** 30 },
     };
     await open([tier('fast', 'mine'), tier('primary', null), tier('heavy', 'big')]);
     const rows = await screen.findAllByTestId('setup-row');
     expect(rows.map((row) => row.dataset.tier)).toEqual(['primary']);
-    expect(screen.getByText('Other programs use much memory.')).toBeTruthy();
+    expect(screen.getByTestId('setup-crowded').textContent).toMatch(
+      /^Other programs use 13 GB now, so .+ would not fit beside them\. Quit some before you use it\.$/,
+    );
     expect(screen.getByTestId('setup-lacks').textContent).toContain('room for 1 GB');
     expect(screen.getByTestId<HTMLButtonElement>('setup-start').disabled).toBe(true);
   });

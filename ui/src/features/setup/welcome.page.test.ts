@@ -12,7 +12,7 @@ import type {
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
-import { download, localModel, refused, verdict } from '../../testing/models';
+import { account, download, localModel, refused, verdict } from '../../testing/models';
 import { Chats } from '../chat/chats.svelte';
 import Root from '../chat/Root.svelte';
 import { modelPatch } from '../tiers/chosen';
@@ -33,7 +33,8 @@ function row(tier: string): TierPlan {
     quant: 'Q4_K_M',
     size_bytes: 3_000_000_000,
     download_bytes: 3_000_000_000,
-    reason: 'It fits in memory.',
+    reason: 'It fits in memory with 4 to 5 bits per weight, the usual balance of speed and quality.',
+    grounds: { basis: 'balanced', measured: null, perplexity_increase: null },
     fit: verdict(),
     installed: null,
     in_use: false,
@@ -150,9 +151,10 @@ describe('the first model', () => {
     expect(screen.queryByTestId('welcome-get')).toBeNull();
   });
 
-  it('can be an installed one, but not one broken or too large', async () => {
+  it('can be an installed one, but not one broken, too large or without a chat template', async () => {
     models = [
       localModel('torn', { error: 'the file ends too early' }),
+      localModel('base', { account: account({ chat_template: false }) }),
       localModel('huge', { fit: refused() }),
       localModel('found', { keeper: 'ollama' }),
     ];

@@ -1,5 +1,6 @@
 //! Files that go with a question.
 
+use crate::unreadable::unreadable;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use std::{
@@ -15,11 +16,12 @@ const MEDIA_BYTES: u64 = 16 << 20;
 /// Reads a file as a turn has it.
 ///
 /// # Errors
-/// `BadRequest` with the reason for what cannot be read or sent, before a file that is too large is read.
+/// `NotFound` or `AccessDenied` for what cannot be opened, `BadRequest` with the reason for what cannot be sent, before a file that is
+/// too large is read.
 pub(super) fn read(path: &Path) -> Result<Value, Error> {
     let shown = path.display();
     let refused = |why: String| Error::new(Code::BadRequest, format!("{shown} {why}"));
-    let unread = |error: std::io::Error| refused(format!("cannot be read: {error}"));
+    let unread = |error: std::io::Error| unreadable(&shown.to_string(), &error);
     let about = fs::metadata(path).map_err(unread)?;
     if !about.is_file() {
         return Err(refused("is not a file".to_owned()));

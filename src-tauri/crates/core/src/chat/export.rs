@@ -1,6 +1,6 @@
 //! A chat as a file for people.
 
-use super::{Chat, ChatMessage, Part, Role, branch};
+use super::{Chat, ChatMessage, Part, Role, branch, thinking::split};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt::Write};
 
@@ -32,7 +32,8 @@ pub fn markdown(chat: &Chat, reasoning: bool) -> String {
     for message in messages.unwrap_or_default() {
         let _infallible = write!(text, "\n## {}\n", heading(message));
         for part in &message.parts {
-            if let Some(part) = shown(part, reasoning) {
+            let is_answer = message.role == Role::Assistant;
+            if let Some(part) = shown(part, is_answer, reasoning) {
                 let _infallible = write!(text, "\n{}\n", part.trim_end());
             }
         }
@@ -81,8 +82,9 @@ fn heading(message: &ChatMessage) -> String {
 }
 
 /// A part as Markdown; `None` for one that is left out.
-fn shown(part: &Part, reasoning: bool) -> Option<String> {
+fn shown(part: &Part, is_answer: bool, reasoning: bool) -> Option<String> {
     match part {
+        Part::Text { text } if is_answer => said(text, reasoning),
         Part::Text { text } => Some(text.clone()),
         Part::Reasoning { text } => reasoning.then(|| quoted(text)),
         Part::Image { file } | Part::Audio { file } | Part::File { file } => {
@@ -99,6 +101,15 @@ fn shown(part: &Part, reasoning: bool) -> Option<String> {
             Some(lines.collect::<Vec<_>>().join("\n"))
         }
     }
+}
+
+/// The text of an answer, in which some servers leave the reasoning.
+fn said(text: &str, reasoning: bool) -> Option<String> {
+    let (thought, answer) = split(text);
+    let thought = (reasoning && !thought.is_empty()).then(|| quoted(thought));
+    let answer = (!answer.is_empty()).then(|| answer.to_owned());
+    let parts: Vec<_> = thought.into_iter().chain(answer).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 fn quoted(text: &str) -> String {
@@ -167,6 +178,19 @@ mod tests {
             markdown(&chat, true),
             format!("{plain}> Easy.\n> Very.\n\n**Paris**\n")
         );
+    }
+
+    #[test]
+    fn reasoning_within_an_answer_is_reasoning() {
+        let text = "<think>Easy.</think>\n\nParis";
+        let chat = chat(
+            "",
+            vec![message(1, Role::Assistant, text_parts(text.into()))],
+        );
+        let plain = markdown(&chat, false);
+        assert!(plain.ends_with("## Answer\n\nParis\n"), "{plain}");
+        let all = markdown(&chat, true);
+        assert!(all.ends_with("## Answer\n\n> Easy.\n\nParis\n"), "{all}");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl InlineThinking {
             if self.pending.contains(end) {
                 self.state = State::Answering;
             } else {
-                self.keep_tail(end.len());
+                keep_tail(&mut self.pending, end.len());
             }
         }
         if matches!(self.state, State::Answering) {
@@ -49,15 +49,82 @@ impl InlineThinking {
         }
         matches!(self.state, State::Thinking(_))
     }
+}
 
-    /// Keeps the last bytes, in which a tag may have begun.
-    fn keep_tail(&mut self, bytes: usize) {
-        let mut from = self.pending.len().saturating_sub(bytes);
-        while !self.pending.is_char_boundary(from) {
-            from -= 1;
+/// Leaves what a model thinks out of an answer's text as it comes.
+#[derive(Debug, Default)]
+pub struct WithoutThinking {
+    state: State,
+    /// What has not been judged yet: the beginning, or the end of what has come.
+    pending: String,
+    /// Nothing but white space has followed the end tag.
+    has_just_thought: bool,
+}
+
+impl WithoutThinking {
+    /// Adds more of the text. Returns what can be shown of the answer now.
+    pub fn push(&mut self, text: &str) -> String {
+        self.pending.push_str(text);
+        if matches!(self.state, State::Unknown) {
+            let begun = self.pending.trim_start();
+            let opened = TAGS.iter().find(|(tag, _)| begun.starts_with(tag));
+            if let Some((_, end)) = opened {
+                self.state = State::Thinking(end);
+            } else if TAGS.iter().any(|(tag, _)| tag.starts_with(begun)) {
+                return String::new();
+            } else {
+                self.state = State::Answering;
+            }
         }
-        self.pending.drain(..from);
+        if let State::Thinking(end) = self.state {
+            let Some(at) = self.pending.find(end) else {
+                keep_tail(&mut self.pending, end.len());
+                return String::new();
+            };
+            self.pending.drain(..at + end.len());
+            self.state = State::Answering;
+            self.has_just_thought = true;
+        }
+        let mut shown = std::mem::take(&mut self.pending);
+        if self.has_just_thought {
+            shown = shown.trim_start().to_owned();
+            self.has_just_thought = shown.is_empty();
+        }
+        shown
     }
+
+    /// Returns what was held back of a text that has ended: the half of a tag is text.
+    pub fn end(&mut self) -> String {
+        match self.state {
+            State::Unknown => std::mem::take(&mut self.pending),
+            State::Thinking(_) | State::Answering => String::new(),
+        }
+    }
+}
+
+/// Splits the text of an answer into what the model thought and what it says. Without an end tag, all of it is thought.
+#[must_use]
+pub fn split(text: &str) -> (&str, &str) {
+    let begun = text.trim_start();
+    let opened = TAGS
+        .iter()
+        .find_map(|(tag, end)| Some((begun.strip_prefix(*tag)?, *end)));
+    let Some((inner, end)) = opened else {
+        return ("", text);
+    };
+    match inner.split_once(end) {
+        Some((thought, answer)) => (thought.trim(), answer.trim_start()),
+        None => (inner.trim(), ""),
+    }
+}
+
+/// Keeps the last bytes, in which a tag may have begun.
+fn keep_tail(pending: &mut String, bytes: usize) {
+    let mut from = pending.len().saturating_sub(bytes);
+    while !pending.is_char_boundary(from) {
+        from -= 1;
+    }
+    pending.drain(..from);
 }
 
 #[cfg(test)]
@@ -88,6 +155,28 @@ mod tests {
             [true, true, false]
         );
         assert_eq!(thinks(["<think>x</think>Paris", "<think>"]), [false, false]);
+    }
+
+    #[test]
+    fn an_answer_is_shown_without_what_was_thought() {
+        for (pieces, answer) in [
+            (
+                vec!["\n<thi", "nk>Hm…", "</thi", "nk>", "\n", "\nPar", "is"],
+                "Paris",
+            ),
+            (vec!["<thinking>a</thinking>b <think>"], "b <think>"),
+            (vec!["<think>a"], ""),
+            (vec!["<thi"], "<thi"),
+            (vec!["<thi", "s>"], "<this>"),
+            (vec![" ", "a\n"], " a\n"),
+        ] {
+            let mut rest = WithoutThinking::default();
+            let mut shown: String = pieces.iter().map(|piece| rest.push(piece)).collect();
+            shown += &rest.end();
+            assert_eq!(shown, answer);
+            assert_eq!(split(&pieces.concat()).1, answer);
+        }
+        assert_eq!(split(" <think> a </think> b"), ("a", "b"));
     }
 
     #[test]

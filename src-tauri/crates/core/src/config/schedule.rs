@@ -41,6 +41,15 @@ impl ScheduledTask {
             Self::Summarize => "summarize",
         }
     }
+
+    /// What the task makes, which is also the field of its answer.
+    #[must_use]
+    pub fn result(self) -> &'static str {
+        match self {
+            Self::Brief => "brief",
+            Self::Summarize => "summary",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

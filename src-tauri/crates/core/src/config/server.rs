@@ -14,7 +14,7 @@ pub struct ServerConfig {
     /// A PEM file, as an absolute path or from `~`; empty for a certificate that Tierbar creates in the data folder.
     #[schema(required = true)]
     pub certificate: String,
-    /// The certificate's private key, likewise.
+    /// The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
     #[schema(required = true)]
     pub key: String,
     /// More names of this machine that clients use.

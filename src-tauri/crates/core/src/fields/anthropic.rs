@@ -1,6 +1,8 @@
 //! Anthropic's fields, its beta's included.
 
-use super::{Field, NOTHING, TEMPERATURE, TOP_P, Table, harmless, honored, openai::WHO, refused};
+use super::{
+    Field, MODEL, NOTHING, TEMPERATURE, TOP_P, Table, harmless, honored, openai::WHO, refused,
+};
 
 const SOURCE: &str = "Anthropic, by its Python package 2.14.0";
 
@@ -10,12 +12,8 @@ pub const MESSAGES: Table = Table {
     source: SOURCE,
     fields: &[
         honored("max_tokens", "9", ""),
-        honored(
-            "messages",
-            r#"[{"role": "user", "content": "Hello, you"}]"#,
-            "",
-        ),
-        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        CONVERSATION,
+        MODEL,
         BILLING,
         CACHE_CONTROL,
         refused(
@@ -54,23 +52,19 @@ pub const MESSAGES: Table = Table {
             r#"{"effort": "high"}"#,
             "`format` and `effort`",
         ),
-        honored(
-            "output_format",
-            r#"{"type": "json_schema", "schema": {"type": "object"}}"#,
-            "the older `output_config.format`",
-        ),
+        OUTPUT_FORMAT,
         harmless("service_tier", r#""standard_only""#, "there is one"),
-        harmless("speed", r#""fast""#, "it only speeds up an answer"),
+        SPEED,
         honored("stop_sequences", r#"["end"]"#, ""),
         honored("stream", "true", ""),
-        honored("system", r#""Be brief.""#, ""),
+        SYSTEM,
         TEMPERATURE,
         honored(
             "thinking",
             r#"{"type": "enabled", "budget_tokens": 1024}"#,
             "`type` (`between_tools` as `adaptive`) and `budget_tokens`",
         ),
-        honored("tool_choice", r#"{"type": "any"}"#, ""),
+        TOOL_CHOICE,
         honored(
             "tools",
             r#"[{"name": "look", "input_schema": {"type": "object"}}]"#,
@@ -92,12 +86,8 @@ pub const COUNT_TOKENS: Table = Table {
     title: "`/v1/messages/count_tokens`",
     source: SOURCE,
     fields: &[
-        honored(
-            "messages",
-            r#"[{"role": "user", "content": "Hello, you"}]"#,
-            "",
-        ),
-        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        CONVERSATION,
+        MODEL,
         BILLING,
         CACHE_CONTROL,
         harmless(
@@ -112,19 +102,15 @@ pub const COUNT_TOKENS: Table = Table {
             r#"{"effort": "high"}"#,
             "`effort`, which some chat templates write down",
         ),
-        honored(
-            "output_format",
-            r#"{"type": "json_schema", "schema": {"type": "object"}}"#,
-            "the older `output_config.format`",
-        ),
-        harmless("speed", r#""fast""#, "it only speeds up an answer"),
-        honored("system", r#""Be brief.""#, ""),
+        OUTPUT_FORMAT,
+        SPEED,
+        SYSTEM,
         honored(
             "thinking",
             r#"{"type": "enabled", "budget_tokens": 1024}"#,
             "`type`, which some chat templates write down",
         ),
-        honored("tool_choice", r#"{"type": "any"}"#, ""),
+        TOOL_CHOICE,
         honored(
             "tools",
             r#"[{"name": "look", "input_schema": {"type": "object"}}]"#,
@@ -133,6 +119,20 @@ pub const COUNT_TOKENS: Table = Table {
     ],
 };
 
+// Of messages, and of counting their tokens.
+const CONVERSATION: Field = honored(
+    "messages",
+    r#"[{"role": "user", "content": "Hello, you"}]"#,
+    "",
+);
+const OUTPUT_FORMAT: Field = honored(
+    "output_format",
+    r#"{"type": "json_schema", "schema": {"type": "object"}}"#,
+    "the older `output_config.format`",
+);
+const SPEED: Field = harmless("speed", r#""fast""#, "it only speeds up an answer");
+const SYSTEM: Field = honored("system", r#""Be brief.""#, "");
+const TOOL_CHOICE: Field = honored("tool_choice", r#"{"type": "any"}"#, "");
 const BILLING: Field = harmless("billing_policy", r#"{"a": 1}"#, "nothing is charged");
 const CACHE_CONTROL: Field = harmless(
     "cache_control",

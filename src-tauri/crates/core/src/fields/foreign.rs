@@ -180,18 +180,6 @@ pub const FOREIGN_TO_OLLAMA: Table = Table {
             "send `think`: a flag, or an effort",
         ),
         refused(
-            "max_output_tokens",
-            "9",
-            NOTHING,
-            "send `num_predict` in `options`",
-        ),
-        refused(
-            "max_completion_tokens",
-            "9",
-            NOTHING,
-            "send `num_predict` in `options`",
-        ),
-        refused(
             "stop_sequences",
             r#"["end"]"#,
             NOTHING,

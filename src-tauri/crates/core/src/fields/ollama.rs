@@ -1,13 +1,12 @@
 //! Ollama's fields.
 
 use super::{
-    EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, NOTHING, PRESENCE_PENALTY, TEMPERATURE,
-    TOP_P, TYPICAL_P, Table, harmless, honored, number, refused, word,
+    EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, MODEL, NOTHING, PRESENCE_PENALTY,
+    TEMPERATURE, TOP_P, TYPICAL_P, Table, harmless, honored, number, refused, word,
 };
 
 const SOURCE: &str = "Ollama's `api/types.go` (2026-08-21)";
 
-const MODEL: Field = honored("model", r#""fast""#, "a tier, a chain, a model or `auto`");
 const STREAM: Field = honored("stream", "false", "");
 const FORMAT: Field = honored("format", r#""json""#, "`json` or a JSON schema");
 const KEEP_ALIVE: Field = honored("keep_alive", r#""5m""#, "");
@@ -153,6 +152,12 @@ pub const OLLAMA_ADDITIONS: Table = Table {
         honored("tool_choice", r#""none""#, "of `/api/chat`"),
         honored("parallel_tool_calls", "false", "of `/api/chat`"),
         honored("max_tokens", "9", "as `num_predict` in `options`"),
+        honored(
+            "max_completion_tokens",
+            "9",
+            "as `num_predict` in `options`",
+        ),
+        honored("max_output_tokens", "9", "as `num_predict` in `options`"),
         Field {
             effect: Effect::Honored(AS_OPTION),
             ..TEMPERATURE

@@ -1,7 +1,7 @@
 //! OpenAI's fields.
 
 use super::{
-    EFFORTS, FREQUENCY_PENALTY, Field, NOTHING, PRESENCE_PENALTY, TEMPERATURE, TOP_P, Table,
+    EFFORTS, FREQUENCY_PENALTY, Field, MODEL, NOTHING, PRESENCE_PENALTY, TEMPERATURE, TOP_P, Table,
     harmless, honored, number, refused, word,
 };
 
@@ -13,7 +13,7 @@ pub const CHAT: Table = Table {
     source: SOURCE,
     fields: &[
         honored("messages", r#"[{"role": "user", "content": "Hello"}]"#, ""),
-        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        MODEL,
         refused(
             "audio",
             r#"{"voice": "alloy", "format": "wav"}"#,
@@ -104,7 +104,7 @@ pub const COMPLETIONS: Table = Table {
     title: "`/v1/completions`",
     source: SOURCE,
     fields: &[
-        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        MODEL,
         honored(
             "prompt",
             r#"["Hello", [1, 2]]"#,
@@ -201,7 +201,7 @@ pub const RESPONSES: Table = Table {
             "it limits tools that run on OpenAI's servers",
         ),
         harmless("metadata", r#"{"of": "me"}"#, "returned with the response"),
-        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        MODEL,
         refused("moderation", r#"{"model": "omni"}"#, NOTHING, NO_MODERATION),
         honored("parallel_tool_calls", "false", ""),
         PREVIOUS,
@@ -262,7 +262,7 @@ pub const INPUT_TOKENS: Table = Table {
         CONVERSATION,
         honored("input", r#""Hello, you""#, ""),
         honored("instructions", r#""Be brief.""#, ""),
-        honored("model", r#""fast""#, "a tier, a chain, a model or `auto`"),
+        MODEL,
         harmless("parallel_tool_calls", "false", IN_NO_PROMPT),
         refused(
             "personality",

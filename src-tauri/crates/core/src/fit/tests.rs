@@ -128,6 +128,10 @@ fn a_context_beyond_training_is_reduced_with_a_note() {
         &[],
     );
     assert_eq!(verdict.context_tokens, 8192);
+    let shorter = Caution::ShorterContext {
+        context_tokens: 8192,
+    };
+    assert_eq!(verdict.cautions, [shorter]);
     let warning = verdict.warning.unwrap();
     assert!(
         warning.contains("trained for a context of 8192 tokens"),

@@ -1,8 +1,8 @@
 //! The verdict: placement, sum, largest context, GPU, speed and an alternative.
 
 use super::{
-    ContextChoice, ContextSettings, Instead, Machine, Offer, PagingSpeed, Verdict, gpu,
-    instead::recommend, speed, words,
+    ContextChoice, ContextSettings, Instead, Machine, Offer, PagingSpeed, Verdict,
+    cautions::cautions, gpu, instead::recommend, speed, words,
 };
 use crate::{
     budget::{Beside, Budget, LineKind, Placement, largest_context, place},
@@ -81,10 +81,12 @@ pub fn verdict_with(
         .filter_map(by);
     let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
     let instead = recommend(model, beside, choice, machine, others).filter(better);
+    let cautions = cautions(model, context, &plan, &budget, gpu.as_ref(), &left_out);
     Verdict {
         placement: plan.placement,
         summary: words::summary(&plan, &budget, largest),
-        warning: words::warning(model, context, &plan, &budget, gpu.as_ref(), &left_out),
+        warning: words::warning(&cautions),
+        cautions,
         total_bytes: plan.total_bytes(),
         budget_bytes: budget.total_bytes,
         ram_bytes: machine.ram_bytes,

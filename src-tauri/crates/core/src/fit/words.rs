@@ -1,9 +1,8 @@
 //! A verdict in plain sentences, each with the figures that decided.
 
-use super::{GpuShare, LineKind};
+use super::{Caution, LineKind};
 use crate::{
-    budget::{Budget, EMBEDDER_SLOT, GIB, LoadPlan, Placement, gib},
-    model::{ModelAccount, ModelKind},
+    budget::{Budget, GIB, LoadPlan, Placement, gib},
     tier::TierKind,
 };
 
@@ -37,73 +36,9 @@ pub(super) fn summary(plan: &LoadPlan, budget: &Budget, largest: Option<u32>) ->
     }
 }
 
-/// What the user should know of a model that runs.
-pub(super) fn warning(
-    model: &ModelAccount,
-    requested: u32,
-    plan: &LoadPlan,
-    budget: &Budget,
-    gpu: Option<&GpuShare>,
-    left_out: &[(LineKind, u64)],
-) -> Option<String> {
-    if plan.placement == Placement::Refused {
-        return None;
-    }
-    let mut sentences = Vec::new();
-    if requested > plan.context_tokens {
-        sentences.push(format!(
-            "It was trained for a context of {} tokens, so the tier uses that.",
-            plan.context_tokens
-        ));
-    }
-    if model.kind != ModelKind::Chat && plan.kind == TierKind::Generative {
-        sentences.push(format!(
-            "It takes turns with chat models, because it needs more than the {} that are reserved beside them.",
-            gib(EMBEDDER_SLOT)
-        ));
-    }
-    let experts = plan.bytes(LineKind::PagedExperts);
-    if plan.placement == Placement::Cache {
-        sentences.push(format!(
-            "{} of its {} of experts are kept in memory, and the others are read from disk when they are needed: the speed depends on the disk.",
-            gib(plan.bytes(LineKind::ExpertCache)),
-            gib(model.expert_bytes)
-        ));
-    } else if experts > 0 {
-        sentences.push(format!(
-            "{} of its {} of experts are read from disk, so answers are slow and depend on the speed of the disk.",
-            gib(experts),
-            gib(model.expert_bytes)
-        ));
-    } else if plan.placement == Placement::Stream {
-        sentences.push(format!(
-            "{} of its weights are read from disk for every token, so answers are very slow.",
-            gib(plan.bytes(LineKind::PagedWeights))
-        ));
-    } else if plan.bytes(LineKind::PagedWeights) > model.row_read_bytes() {
-        sentences.push(format!(
-            "It needs {} more than the budget: close other apps, and expect slow answers while they need memory.",
-            gib(needed_bytes(plan).saturating_sub(budget.total_bytes))
-        ));
-    }
-    if let Some((gpu, layers)) = gpu.and_then(|gpu| Some((gpu, gpu.fewer_layers()?))) {
-        sentences.push(format!(
-            "{layers} of its {} layers fit the GPU's {}. The CPU computes the rest, which is slower.",
-            gpu.layers_all,
-            gib(gpu.limit_bytes)
-        ));
-    }
-    for (what, bytes) in left_out {
-        let bytes = gib(*bytes);
-        sentences.push(match what {
-            LineKind::DraftModel => {
-                format!("It answers without its draft model: there is no room for the {bytes} that it needs.")
-            }
-            _ => format!(
-                "It takes text only here: there is no room for its projector of {bytes}, which images and sound need."
-            ),
-        });
-    }
+/// What the user should know of a model that runs, in sentences.
+pub(super) fn warning(cautions: &[Caution]) -> Option<String> {
+    let sentences: Vec<_> = cautions.iter().map(Caution::sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
@@ -112,7 +47,7 @@ fn paged_bytes(plan: &LoadPlan) -> u64 {
         .saturating_add(plan.bytes(LineKind::PagedExperts))
 }
 
-fn needed_bytes(plan: &LoadPlan) -> u64 {
+pub(super) fn needed_bytes(plan: &LoadPlan) -> u64 {
     plan.total_bytes().saturating_add(paged_bytes(plan))
 }
 

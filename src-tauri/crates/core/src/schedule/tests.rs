@@ -52,6 +52,19 @@ fn a_missed_run_is_made_up_once_within_a_day() {
 }
 
 #[test]
+fn a_run_by_hand_is_the_last_result_and_takes_no_turn() {
+    let seen = Run::first_seen(10 * DAY);
+    let failed = seen.by_hand(10 * DAY + HOUR, "no model".to_owned(), true);
+    assert!(failed.failing && failed.finished);
+    let run = failed.by_hand(10 * DAY + HOUR + 1, "done".to_owned(), false);
+    assert_eq!(run.tried_at, Some(10 * DAY + HOUR + 1));
+    assert_eq!((run.outcome.as_deref(), run.failing), (Some("done"), false));
+    assert_eq!((run.covers_to, run.attempts), (None, 0));
+    let turn = 10 * DAY + 2 * HOUR;
+    assert_eq!(next(&run, turn), Next::Begin(turn));
+}
+
+#[test]
 fn a_failed_run_is_retried_with_back_off_then_given_up() {
     let turn = 10 * DAY + 2 * HOUR;
     let mut run = Run::first_seen(10 * DAY);

@@ -308,7 +308,7 @@ impl Slots {
             .max_by_key(|&at| self.slots[at].used);
         let latest = latest.ok_or_else(|| {
             Error::new(Code::BadRequest, "there is no conversation to save")
-                .hint("send `messages` or a `prompt`, or save after an answer")
+                .hint("save after an answer, or send the conversation as `messages` or `prompt`")
         })?;
         self.save(latest, draft)
     }

@@ -105,6 +105,41 @@ pub(crate) async fn end(
     Ok((StatusCode::NO_CONTENT, [cookie]))
 }
 
+/// Browsers that are signed in, the last used first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct SessionList {
+    sessions: Vec<BrowserSession>,
+}
+
+/// A browser that is signed in.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct BrowserSession {
+    created_ms: u64,
+    /// To the hour.
+    used_ms: u64,
+}
+
+/// Lists the sessions of browsers. One ends after 14 days without use.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/sessions",
+    tag = "owner",
+    operation_id = "listSessions",
+    security(("token" = [])),
+    responses((status = 200, description = "The sessions", body = SessionList), Errors),
+)]
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SessionList>, Failure> {
+    let sessions = sessions::list(&admin.edge).await?;
+    let sessions = sessions
+        .into_iter()
+        .map(|(created_ms, used_ms)| BrowserSession {
+            created_ms,
+            used_ms,
+        })
+        .collect();
+    Ok(Json(SessionList { sessions }))
+}
+
 /// Ends the sessions of all browsers, except the one that sends this request.
 #[utoipa::path(
     delete,

@@ -145,7 +145,7 @@ impl Keys {
             AddedKey::Kept => {}
             AddedKey::Exists => {
                 let message = format!("a key named {} already exists", rendered.name);
-                return Err(Error::new(Code::BadRequest, message)
+                return Err(Error::new(Code::Conflict, message)
                     .hint("choose another name, or revoke that key first"));
             }
             AddedKey::Full => {

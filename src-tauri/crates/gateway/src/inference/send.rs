@@ -92,9 +92,19 @@ async fn begin(
     }
 }
 
+const NOT_FOR_CLOUDS: [&str; 7] = [
+    "add_generation_prompt",
+    "continue_final_message",
+    "think",
+    "thinking_budget_tokens",
+    "dry_multiplier",
+    "dry_allowed_length",
+    "dry_penalty_last_n",
+];
+
 /// The request with the name that the server knows its model by, or with none: our names mean nothing to it, and some servers
-/// load what they are asked for. Clouds refuse fields that are not OpenAI's: those that say whether to think, or to go on with the last message, stay here, since
-/// servers of this machine and network know them.
+/// load what they are asked for. Clouds refuse fields that are not OpenAI's: those that say whether to think, to go on with the last
+/// message, or not to repeat a sentence, stay here, since servers of this machine and network know them.
 fn asking_for(
     model: Option<&str>,
     cloud: bool,
@@ -103,10 +113,9 @@ fn asking_for(
     // Ours alone.
     request.shift_remove("keep_alive");
     if cloud {
-        request.shift_remove("add_generation_prompt");
-        request.shift_remove("continue_final_message");
-        request.shift_remove("think");
-        request.shift_remove("thinking_budget_tokens");
+        for field in NOT_FOR_CLOUDS {
+            request.shift_remove(field);
+        }
     }
     // Most of these know it by that name.
     if let (false, Some(&Value::Bool(think))) = (cloud, request.get("think")) {
@@ -136,7 +145,7 @@ mod tests {
 
     #[test]
     fn only_local_servers_get_our_own_fields() {
-        let ask = br#"{"model":"fast","keep_alive":5,"continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#;
+        let ask = br#"{"model":"fast","keep_alive":5,"continue_final_message":true,"think":true,"thinking_budget_tokens":9,"dry_multiplier":1,"reasoning_effort":"low"}"#;
         let object = |json: &[u8]| serde_json::from_slice::<Map<String, Value>>(json).unwrap();
         let sent = |cloud| {
             let request = asking_for(Some("m"), cloud, object(ask));
@@ -145,7 +154,7 @@ mod tests {
         assert_eq!(sent(true), r#"{"model":"m","reasoning_effort":"low"}"#);
         assert_eq!(
             sent(false),
-            r#"{"model":"m","continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low","chat_template_kwargs":{"enable_thinking":true}}"#
+            r#"{"model":"m","continue_final_message":true,"think":true,"thinking_budget_tokens":9,"dry_multiplier":1,"reasoning_effort":"low","chat_template_kwargs":{"enable_thinking":true}}"#
         );
         let own = br#"{"model":"m","think":false,"chat_template_kwargs":{"enable_thinking":true}}"#;
         assert_eq!(json(&asking_for(Some("m"), false, object(own))), &own[..]);

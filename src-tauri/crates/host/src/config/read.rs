@@ -22,9 +22,9 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
     let source = Source::new(text)?;
     let mut unknown = Vec::new();
     let deserializer = toml::Deserializer::parse(text)
-        .map_err(|error| source.wrong(error.span(), error.message()))?;
+        .map_err(|error| source.wrong(error.span(), &in_words(error.message())))?;
     let config: Config = serde_ignored::deserialize(deserializer, |path| unknown.push(keys(&path)))
-        .map_err(|error| source.wrong(error.span(), error.message()))?;
+        .map_err(|error| source.wrong(error.span(), &in_words(error.message())))?;
     check(&config).map_err(|Problem { keys, wrong }| source.wrong(source.span(&keys), &wrong))?;
     let notices = unknown
         .iter()
@@ -114,6 +114,28 @@ fn find(table: &dyn TableLike, offset: usize, keys: &mut Vec<String>) -> bool {
     false
 }
 
+/// Returns serde's message with words in place of Rust's types.
+fn in_words(message: &str) -> String {
+    let Some((before, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    if let Some(value) = before.strip_prefix("unknown variant ") {
+        return format!("{value} is not {expected}");
+    }
+    let is_name = |letter: char| letter.is_ascii_alphanumeric();
+    let end = expected.find(|letter| !is_name(letter));
+    let (kind, rest) = expected.split_at(end.unwrap_or(expected.len()));
+    let kind = match kind {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        kind => kind,
+    };
+    format!("{before}, expected {kind}{rest}")
+}
+
 fn wrong_at(line: usize, message: &str) -> Error {
     Error::new(
         Code::ConfigInvalid,
@@ -141,4 +163,38 @@ pub(crate) fn keys(path: &Ignored<'_>) -> Vec<String> {
     };
     keys.retain(|key| !key.is_empty());
     keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn a_wrong_value_is_told_without_types() {
+        for (message, words) in [
+            (
+                "invalid value: integer `-5`, expected u32, or \"auto\"",
+                "invalid value: integer `-5`, expected a whole number, 0 or more, or \"auto\"",
+            ),
+            (
+                "invalid type: string \"x\", expected f32",
+                "invalid type: string \"x\", expected a number",
+            ),
+            (
+                "unknown variant `q5`, expected one of `f16`, `q8_0`",
+                "`q5` is not one of `f16`, `q8_0`",
+            ),
+            (
+                "unknown variant `x`, expected `a` or `b`",
+                "`x` is not `a` or `b`",
+            ),
+            (
+                "invalid type: string \"on\", expected a boolean",
+                "invalid type: string \"on\", expected a boolean",
+            ),
+            ("missing field `to`", "missing field `to`"),
+        ] {
+            assert_eq!(in_words(message), words);
+        }
+    }
 }

@@ -22,6 +22,7 @@ use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
 use tierbar_gateway::{DownloadChange, Pull};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,
+    catalog::catalog,
     hub::{Resolved, Suit},
     is_projector,
 };
@@ -94,7 +95,11 @@ impl Downloads {
             Code::ModelUnknown,
             format!("\"{}\" is not in the catalog", shown(&pull.reference)),
         )
-        .hint("name a model as owner/repo:quant, as the URL of a .gguf file, or as listed by `tierbar models search`");
+        .hint(suggest(
+            &pull.reference,
+            catalog().names(),
+            "name a model as owner/repo:quant, as the URL of a .gguf file, or as listed by `tierbar models search`",
+        ));
         // A running download is returned without the network.
         if let Some(known) = self.unfinished(&pull)? {
             return self.again(known, &pull).await;

@@ -59,6 +59,7 @@ impl Offers {
                     None => size_bytes.saturating_sub(arrived),
                 },
                 reason: proposed.reason,
+                grounds: proposed.grounds,
                 fit: self
                     .local
                     .with_measured(proposed.fit, &model_id(&proposed.quant.file)),

@@ -169,19 +169,32 @@ impl Runner {
     }
 
     async fn run_now(&self, name: &str, schedule: &ScheduleConfig) -> Result<String, Error> {
-        let kept = self.inbox.store.schedule_run(name).await?;
-        let covers_to = kept.and_then(|run| run.covers_to);
         let now = Timestamp::now().as_second();
-        let date = turns::date_of(now, &TimeZone::system());
+        let kept = self.inbox.store.schedule_run(name).await?;
+        let run = kept.unwrap_or_else(|| Run::first_seen(now));
         let of = Of {
             turn: None,
-            covers_to,
-            date,
+            covers_to: run.covers_to,
+            date: turns::date_of(now, &TimeZone::system()),
         };
-        let (sentence, _) = self.perform(name, schedule, of, now).await?;
+        let (sentence, failed) = match self.perform(name, schedule, of, now).await {
+            Ok((sentence, _)) => (sentence, None),
+            // A pause is not the schedule's failure.
+            Err(error) if error.code == Code::Paused => return Err(error),
+            Err(error) => (error.message.clone(), Some(error)),
+        };
+        let run = run.by_hand(now, sentence.clone(), failed.is_some());
+        if let Err(error) = self.inbox.store.put_schedule_run(name, run).await {
+            tracing::warn!("the run of the schedule {name} cannot be recorded: {error}");
+        }
+        // Whoever asked for it is told of a failure, which takes no notice.
+        if let Some(error) = failed {
+            return Err(error);
+        }
         self.record(format!(
             "the schedule {name} was run by hand and {sentence}"
         ));
+        self.failing(name, None);
         Ok(sentence)
     }
 
@@ -248,10 +261,7 @@ impl Runner {
             return Ok(Made::Nothing("found nothing to read"));
         }
         let answer = self.ask(schedule, material.text).await?;
-        let field = match schedule.task {
-            ScheduledTask::Brief => "brief",
-            ScheduledTask::Summarize => "summary",
-        };
+        let field = schedule.task.result();
         Ok(Made::Outcome(Outcome {
             name: name.to_owned(),
             date: of.date,

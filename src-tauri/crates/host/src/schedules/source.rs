@@ -4,7 +4,7 @@ use super::outputs::Outputs;
 use crate::{blocking::blocking, folder};
 use std::{
     fs::{self, File, Metadata},
-    io::{Read, Seek, SeekFrom},
+    io::{ErrorKind, Read, Seek, SeekFrom},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -30,7 +30,7 @@ pub(super) struct Material {
 /// Reads the source; returns `None` if nothing has changed.
 ///
 /// # Errors
-/// `Storage` for what cannot be read; those of [`Web::get`].
+/// `NotFound`, `AccessDenied` or `Storage` for what cannot be read, `BadRequest` for what is no text; those of [`Web::get`].
 pub(super) async fn read(
     source: &str,
     to: &str,
@@ -125,11 +125,12 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
     }
     if parts.is_empty() {
         let message = format!(
-            "{skipped} files changed in {}, but none is a text of at most {}",
+            "{} changed in {}, but none is a text of at most {}",
+            file_count(skipped),
             folder.display(),
             size(MOST_BYTES)
         );
-        return Err(Error::new(Code::Storage, message));
+        return Err(Error::new(Code::BadRequest, message));
     }
     parts.sort();
     let mut text = String::new();
@@ -140,7 +141,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
             text.push('\n');
         }
     }
-    let mut words = format!("{count} files, {}", size(text.len()));
+    let mut words = format!("{}, {}", file_count(count), size(text.len()));
     if skipped > 0 {
         words += &format!("; skipped {skipped} that were too many, too large or not text");
     }
@@ -152,7 +153,7 @@ fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error>
     let unreadable = |error| unreadable(path, &error);
     if !metadata.is_file() {
         let message = format!("{} is neither a file nor a folder", path.display());
-        return Err(Error::new(Code::Storage, message));
+        return Err(Error::new(Code::BadRequest, message));
     }
     let mut file = File::open(path).map_err(unreadable)?;
     let beyond = metadata.len().saturating_sub(most as u64);
@@ -169,8 +170,20 @@ fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error>
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::PermissionDenied => Code::AccessDenied,
+        _ => Code::Storage,
+    };
     let message = format!("{} cannot be read: {error}", path.display());
-    Error::new(Code::Storage, message).hint("check that it exists and that Tierbar may read it")
+    Error::new(code, message).hint("check that it exists and that Tierbar may read it")
+}
+
+fn file_count(count: usize) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    }
 }
 
 fn size(bytes: usize) -> String {
@@ -222,7 +235,7 @@ mod tests {
         assert_eq!(changed(folder.path(), 4000, None).unwrap(), None);
         fs::remove_file(path("a.log")).unwrap();
         let error = changed(folder.path(), 3000, None).unwrap_err();
-        assert!(error.message.contains("1 files"), "{error}");
+        assert!(error.message.contains("1 file "), "{error}");
     }
 
     #[test]
@@ -250,7 +263,7 @@ mod tests {
         let material = changed(folder.path(), 0, None).unwrap().unwrap();
         assert_eq!(
             (material.text.as_str(), material.words.as_str()),
-            ("last\n", "1 files, 5 bytes")
+            ("last\n", "1 file, 5 bytes")
         );
         // The newer file comes first; the rest of the limit goes to the large one.
         put(&path("new.log"), &vec![b'y'; MOST_BYTES - 8], 4000);
@@ -308,6 +321,7 @@ mod tests {
             .await
             .unwrap_err();
         assert!(error.message.contains("cannot be read"), "{error}");
+        assert_eq!(error.code, Code::NotFound);
         let error = read("/dev/zero".to_owned()).await.unwrap_err();
         assert!(
             error.message.contains("neither a file nor a folder"),

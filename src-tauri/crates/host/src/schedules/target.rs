@@ -66,7 +66,7 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
     } = outcome;
     let field = |name: &str| answer[name].as_str().unwrap_or("unknown").to_owned();
     let (tier, model) = (field("tier"), field("model"));
-    let task = schedule.task.as_str();
+    let what = schedule.task.result();
     let header = answer["header"].as_str();
     let header = header.map_or_else(String::new, |header| format!("{header}\n"));
     let by = if answer["fallback"] == true {
@@ -74,7 +74,7 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
     } else {
         format!("by {tier} ({model})")
     };
-    format!("{header}# {name}, {date}\n\n{text}\n\n---\n\n{task} of {from}, {by}\n")
+    format!("{header}# {name}, {date}\n\n{text}\n\n---\n\n{what} of {from}, {by}\n")
 }
 
 /// Writes the whole file or nothing, readable only by its owner.

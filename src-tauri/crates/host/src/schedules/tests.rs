@@ -386,15 +386,23 @@ async fn a_schedule_can_be_run_by_hand() {
     let outcome = handle.run("nightly".to_owned()).await.unwrap();
     assert!(outcome.contains("by-hand.md"), "{outcome}");
     assert!(folder.path().join("by-hand.md").exists());
+    let status = handle.list().await.unwrap().remove(0);
+    assert!(status.tried_at.is_some() && !status.failing);
+    assert_eq!(status.outcome, Some(outcome));
     assert_eq!(
         handle.run("other".to_owned()).await.unwrap_err().code,
         Code::NotFound
     );
+    *api.fails.lock() = Some(Error::new(Code::TierFailed, "primary has no model"));
+    handle.run("nightly".to_owned()).await.unwrap_err();
     *api.fails.lock() = Some(Error::new(Code::Paused, "Tierbar is paused"));
     assert_eq!(
         handle.run("nightly".to_owned()).await.unwrap_err().code,
         Code::Paused
     );
+    let status = handle.list().await.unwrap().remove(0);
+    assert_eq!(status.outcome.as_deref(), Some("primary has no model"));
+    assert!(status.failing && handle.notices().is_empty());
     closing.cancel();
     owner.await.unwrap();
     assert_eq!(

@@ -383,3 +383,15 @@ fn a_file_is_called_by_its_models_names() {
     );
     assert!(names("gemma-4-e4b").is_empty(), "no file");
 }
+
+#[test]
+fn a_misspelled_model_is_near_its_name() {
+    for (wanted, name) in [
+        ("gemma-4-e4", "gemma-4-e4b"),
+        ("smollm2-135", "smollm2-135m"),
+        ("gemma4-e4b", "gemma-4-e4b"),
+    ] {
+        let found = tierbar_core::nearest::nearest(wanted, catalog().names());
+        assert_eq!(found, Some(name), "{wanted}");
+    }
+}

@@ -86,6 +86,7 @@ fn offered(
         loss: QuantLoss::of(&quant.name),
         recommended: best.is_some(),
         reason: best.map(|best| best.reason.clone()),
+        grounds: best.and_then(|best| best.grounds.clone()),
         installed: installed(&quant.reference),
         fit,
     }

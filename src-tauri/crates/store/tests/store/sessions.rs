@@ -47,6 +47,11 @@ async fn all_sessions_end_except_the_one_kept() {
     for at in 1..=3 {
         store.add_session([at; 32], IDLE, 1).await.unwrap();
     }
+    store.add_session([4; 32], IDLE, 3).await.unwrap();
+    let listed = store.sessions(IDLE, 4).await.unwrap();
+    assert_eq!(listed, [(3, 3), (1, 1), (1, 1), (1, 1)]);
+    let used_lately = store.sessions(1, 4).await.unwrap();
+    assert_eq!(used_lately, [(3, 3)]);
     store.end_sessions(Some([2; 32])).await.unwrap();
     assert_eq!(rows(&fixture), 1);
     let kept = store.use_session([2; 32], IDLE, 2).await.unwrap();

@@ -81,6 +81,9 @@ fn a_small_models_quant_is_known_by_its_name() {
     .unwrap();
     assert_eq!(found.quant, "Q4_K_M");
     assert!(found.reason.contains("2.4 % above"), "{}", found.reason);
+    let grounds = found.grounds.unwrap();
+    assert_eq!(grounds.basis, Basis::Balanced);
+    assert_eq!(grounds.measured.as_deref(), Some("Q4_K_M"));
     let unnamed = [offer("model", 100_000_000), offer("full", 271_000_000)];
     let found = recommend(
         &model,

@@ -26,8 +26,10 @@ const NUMBERS: [(&str, &str); 14] = [
 const COUNTS: [&str; 2] = ["num_predict", "repeat_last_n"];
 
 /// What some clients send beside `options`, by OpenAI's names, and as which option.
-const NAMED: [(&str, &str); 8] = [
+const NAMED: [(&str, &str); 10] = [
     ("max_tokens", "num_predict"),
+    ("max_completion_tokens", "num_predict"),
+    ("max_output_tokens", "num_predict"),
     ("temperature", "temperature"),
     ("top_k", "top_k"),
     ("top_p", "top_p"),
@@ -128,6 +130,7 @@ mod tests {
                 json!({"max_tokens": 9, "stop": ["a"]}),
                 json!({"num_predict": 9, "stop": ["a"]}),
             ),
+            (json!({"max_output_tokens": 9}), json!({"num_predict": 9})),
             (
                 json!({"temperature": 1, "seed": 7, "options": {"temperature": 0}}),
                 json!({"temperature": 0, "seed": 7}),

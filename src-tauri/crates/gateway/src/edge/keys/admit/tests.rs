@@ -131,7 +131,7 @@ async fn a_key_is_shown_once_listed_without_its_text_and_revoked() {
     let again = bench
         .ask("POST", "/tierbar/v1/keys", r#"{"name": "job"}"#)
         .await;
-    assert_eq!(again.status(), 400);
+    assert_eq!(again.status(), 409);
     for wrong in [
         r#"{"name": "a b"}"#,
         r#"{}"#,
