@@ -29,7 +29,7 @@ test: ## Run every test, ending in one verdict
 	@bundle/setup test
 	@$(with) tests/run
 
-build: ## Build tierbar, its worker and guard, and tierbar-app into target/release
+build: ## Build tierbar, its worker, guard, sandbox and reader of documents, and tierbar-app into target/release
 	@bundle/setup run
 	@$(MAKE) --no-print-directory binaries
 
@@ -74,19 +74,19 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
-eval: ## Measure routing, triage and summaries with each model that is here, as tables
+eval: ## Measure search in documents, routing, triage and summaries with each model that is here, as tables
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract
 	@$(with) tests/eval/run
 
 conformance: ## Try other people's clients, as a table (ONLY=, PART=, WRITE=1), or Open Responses' own tests (OPEN_RESPONSES=folder, MODEL=)
 	@bundle/setup test
-	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-sandbox
 	@$(with) $(if $(OPEN_RESPONSES),tests/conformance/open_responses "$(OPEN_RESPONSES)" $(if $(MODEL),--model "$(MODEL)"),tests/conformance/run $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write) $(PART))
 
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-guard --bin gateway_load
+	@$(build) --bin tierbar --bin tierbar-guard --bin tierbar-sandbox --bin gateway_load
 	@$(with) tests/bench/gateway
 
 bench-paging: ## Measure a mixture larger than memory beside llama-server; as root, for control groups (ROUNDS=)
@@ -129,7 +129,7 @@ stress-embeds: ## Embed and chat in turn, a thousand requests, and count the mod
 
 stress-paged: ## Use a model larger than memory for an hour beside others; as root in a control group (MINUTES=)
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-mixture
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-sandbox --bin tierbar-mixture
 	@$(with) tests/stress/paged $(if $(MINUTES),--minutes $(MINUTES))
 
 fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
@@ -149,7 +149,7 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 
 # The rest is for the targets above, after setup.
 
-programs := tierbar tierbar-app tierbar-worker tierbar-guard
+programs := tierbar tierbar-app tierbar-worker tierbar-guard tierbar-extract tierbar-sandbox
 binaries: ui
 	@$(build) $(programs:%=--bin %)
 

@@ -30,9 +30,20 @@ fn the_bundle_contains_every_program_that_the_app_starts() {
         .map(|path| path.as_str().unwrap().rsplit('/').next().unwrap())
         .collect();
     programs.sort_unstable();
-    assert_eq!(programs, ["tierbar", "tierbar-guard", "tierbar-worker"]);
+    assert_eq!(
+        programs,
+        [
+            "tierbar",
+            "tierbar-extract",
+            "tierbar-guard",
+            "tierbar-sandbox",
+            "tierbar-worker"
+        ]
+    );
     let build = include_str!("../../bundle/macos-app");
-    assert!(build.contains("for program in tierbar tierbar-worker tierbar-guard"));
+    assert!(build.contains(
+        "for program in tierbar tierbar-worker tierbar-guard tierbar-extract tierbar-sandbox"
+    ));
     // Everything is signed once, with the hardened runtime and no exceptions.
     assert_eq!(bundle["macOS"]["hardenedRuntime"], true);
     assert!(bundle["macOS"]["entitlements"].is_null());

@@ -24,6 +24,7 @@ pub(crate) struct Connection {
 pub(crate) enum Section {
     General,
     Models,
+    Documents,
     Tiers,
     Servers,
     Connect,
@@ -36,6 +37,7 @@ impl Section {
         match self {
             Self::General => "general",
             Self::Models => "models",
+            Self::Documents => "documents",
             Self::Tiers => "tiers",
             Self::Servers => "servers",
             Self::Connect => "connect",

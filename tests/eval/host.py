@@ -37,8 +37,7 @@ class Host:
         self.folder = tempfile.TemporaryDirectory(prefix="tierbar-eval-")
 
     def __enter__(self):
-        config = "".join(f"[tiers.{name}]\n{self.subject.tier()}" for name in TIERS)
-        Path(self.folder.name, "config.toml").write_text(config)
+        Path(self.folder.name, "config.toml").write_text(self.config())
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -55,6 +54,9 @@ class Host:
         self.token = Path(self.folder.name, "token").read_text().strip()
         return self
 
+    def config(self):
+        return "".join(f"[tiers.{name}]\n{self.subject.tier()}" for name in TIERS)
+
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait()
@@ -65,6 +67,10 @@ class Host:
             return urllib.request.urlopen(f"{self.url}/health", timeout=5).status == 200
         except OSError:
             return False
+
+    def get(self, path):
+        asked = urllib.request.Request(self.url + path, headers={"Authorization": f"Bearer {self.token}"})
+        return json.load(urllib.request.urlopen(asked, timeout=ANSWER_SECONDS))
 
     def post(self, path, request):
         """The answer and its seconds; a refusal is an answer with an `error`."""

@@ -491,10 +491,13 @@ const ADMIN: &[&str] = &[
     "connect",
     "costs",
     "diagnosis",
+    "documents",
     "downloads",
+    "grades",
     "history",
     "hub",
     "keys",
+    "ledger",
     "log",
     "measures",
     "metrics",
@@ -529,12 +532,18 @@ fn the_modules_of_a_storey_import_downwards() {
         ("inference", inference),
         ("edge", EDGE.to_vec()),
         ("dialects", DIALECTS.to_vec()),
-        ("jobs", vec!["tasks", "turns", "queue", "answers"]),
+        (
+            "jobs",
+            vec!["tasks", "turns", "documents", "queue", "answers"],
+        ),
         (
             "metrics",
-            vec!["machine", "trace", "answer", "requests", "later"],
+            vec!["machine", "ledger", "trace", "answer", "requests", "later"],
         ),
-        ("services", vec!["schedules", "measures", "models"]),
+        (
+            "services",
+            vec!["documents", "schedules", "measures", "models"],
+        ),
         ("admin", ADMIN.to_vec()),
     ];
     let mut upwards = Vec::new();

@@ -4,6 +4,7 @@ import type {
   ChatMessage,
   Config,
   Connections,
+  ContextEntry,
   Entry,
   History,
   LibraryModel,
@@ -272,7 +273,18 @@ const MODELS: LibraryModel[] = [
   }),
 ];
 
+const CONTEXT: ContextEntry = {
+  name: 'The handbook',
+  model: EVERYDAY,
+  tokens: 24_180,
+  bytes: 1_214_000_000,
+  raw_bytes: 1_445_000_000,
+  created: NOW / 1000 - 7200,
+  kv_cache: 'f16',
+};
+
 export const CONFIG: Config = configured({
+  contexts: { ...configured().contexts, store: 's3://ada-contexts/tierbar' },
   policy: { ...configured().policy, home: 'primary', quiet_hours: '22:00-07:00' },
   notifications: { downloads: true, queue: true, memory: true, unloads: false },
   tiers: {
@@ -593,6 +605,13 @@ export function respond({ method, path }: Sent): Response | null {
   switch (pathname) {
     case '/tierbar/v1/models':
       return Response.json({ models_dir: PLAN.models_dir, disks: DISKS, models: MODELS });
+    case '/v1/context':
+      return Response.json({ object: 'list', data: [CONTEXT] });
+    case '/v1/context/store':
+      return Response.json({
+        object: 'list',
+        data: [CONTEXT, { ...CONTEXT, name: 'Field notes', created: CONTEXT.created - 86_400 }],
+      });
     case '/tierbar/v1/catalog':
       return Response.json({ version: '1', date: '2026-11-20', refreshed: null, models: CATALOG });
     case '/tierbar/v1/setup':

@@ -31,6 +31,14 @@ test('Models', async ({ page, open }) => {
   await look(page, 'models-phone');
 });
 
+test('a store for saved contexts', async ({ page, open }) => {
+  await page.setViewportSize(TALL);
+  await open('/settings.html#models');
+  await page.getByTestId('context-store').click();
+  await expect(page.getByTestId('context-store-dialog')).toBeVisible();
+  await look(page, 'contexts-store');
+});
+
 test('a model to download, with its quants', async ({ page, open }) => {
   await page.setViewportSize(TALL);
   await open('/settings.html#models/qwen3.5%2035b-a3b');

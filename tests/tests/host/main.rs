@@ -13,6 +13,7 @@ mod configuration;
 mod connect;
 mod contexts;
 mod conversations;
+mod documents;
 mod embedder;
 mod ends;
 mod engines;

@@ -4,6 +4,7 @@ export type {
   CommandLine,
   CommandLineTool,
   Connection,
+  FilesDragged,
   LoginItem,
   Notifications,
   Platform,

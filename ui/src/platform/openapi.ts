@@ -456,6 +456,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/chats/{id}/messages/{message}/grade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Grades an answer, in place of an earlier grade. */
+        put: operations["gradeAnswer"];
+        post?: never;
+        /** Removes the grade of an answer. */
+        delete: operations["removeGrade"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/chats/{id}/restore": {
         parameters: {
             query?: never;
@@ -502,6 +520,23 @@ export interface paths {
         post?: never;
         /** Stops a turn. What has arrived is kept. */
         delete: operations["stopTurn"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/chats/{id}/turns/{turn}/consent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers what the agent of a turn asks before it acts. Nothing but this allows an act. */
+        post: operations["answerConsent"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -579,6 +614,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/costs/break-even": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Returns after how many months a machine has paid for itself, by these figures alone. */
+        post: operations["breakEven"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/diagnosis": {
         parameters: {
             query?: never;
@@ -588,6 +640,59 @@ export interface paths {
         };
         /** Collects the figures of this machine and its tiers. None of them shows what anybody wrote, or where it is kept. */
         get: operations["diagnose"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/documents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the files and folders that are searched, and what the indexer does. */
+        get: operations["documents"];
+        put?: never;
+        /** Adds a file or folder, and begins to read it. */
+        post: operations["addDocuments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Pauses or resumes indexing, until Tierbar quits. */
+        patch: operations["changeIndexing"];
+        trace?: never;
+    };
+    "/tierbar/v1/documents/{source}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Forgets a file or folder and its passages. It stays where it is. */
+        delete: operations["removeDocuments"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/documents/{source}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the files of a source by id, at most 1000 at a time, with what is known of them and why some cannot be read. */
+        get: operations["documentFiles"];
         put?: never;
         post?: never;
         delete?: never;
@@ -660,6 +765,57 @@ export interface paths {
         put?: never;
         /** Announces a request for a model, which may load meanwhile. */
         post: operations["expect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the rates of graded answers, and what `auto` has learned from them. */
+        get: operations["grades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns the graded answers as JSON Lines, for preference tuning. */
+        get: operations["exportGrades"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/grades/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has `auto` learn from none of the grades so far. They are kept. */
+        post: operations["resetLearnedRouting"];
         delete?: never;
         options?: never;
         head?: never;
@@ -767,6 +923,23 @@ export interface paths {
         post?: never;
         /** Revokes an API key. */
         delete: operations["revokeKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns what requests took, by day, tier and client, at the prices of the configuration. */
+        get: operations["ledger"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -902,6 +1075,23 @@ export interface paths {
         };
         /** Returns which experts of the loaded models are in memory, and what the disks read and write. */
         get: operations["paging"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/passages/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a passage with those before and behind it, to be read where it stands. */
+        get: operations["passage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1158,8 +1348,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Lists the sessions of browsers. One ends after 14 days without use. */
-        get: operations["listSessions"];
+        get?: never;
         put?: never;
         post?: never;
         /** Ends the sessions of all browsers, except the one that sends this request. */
@@ -1411,6 +1600,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/context/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Copies a context from the store and decrypts it. */
+        post: operations["downloadContext"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/context/load": {
         parameters: {
             query?: never;
@@ -1439,6 +1645,74 @@ export interface paths {
         put?: never;
         /** Saves a conversation's KV cache. */
         post: operations["saveContext"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/context/store": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the contexts in the store, newest first; none if no store is set. */
+        get: operations["listStoredContexts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/context/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Encrypts a saved context and copies it to the store. */
+        post: operations["uploadContext"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/documents/ask": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers a question from the documents, with the passages that say so. */
+        post: operations["askDocuments"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/documents/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Searches the documents by words and by meaning. */
+        post: operations["searchDocuments"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1747,6 +2021,29 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description What an agent does without a question. */
+        AgentAllowed: {
+            /** @description Opening pages whose address the question or the search provider has given. */
+            known_pages?: boolean;
+            /** @description Reading files of the folder, and commands of which it is certain that they only read. */
+            reading?: boolean;
+            /** @description Sending words to the search provider. */
+            search?: boolean;
+        };
+        /** @description What the agent of a turn may use. What a field does not give, it does without. */
+        AgentOptions: {
+            /** @description What is done without a question. */
+            allow?: components["schemas"]["AgentAllowed"];
+            /** @description The absolute path of the folder for files and commands. Without one there are neither. */
+            folder?: string | null;
+            /** @description Whether pages of the web can be opened. */
+            pages?: boolean;
+            /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
+            search?: string | null;
+            way?: components["schemas"]["AgentWay"];
+        };
+        /** @description How the model says what it wants to do. */
+        AgentWay: "calls" | "text";
         /** @description The counts of a day's lines. */
         Aggregate: {
             /** Format: int64 */
@@ -1793,6 +2090,7 @@ export interface components {
             experts: components["schemas"]["ExpertReads"] | null;
             /** @default null */
             finish: components["schemas"]["Finish"] | null;
+            grade?: components["schemas"]["Grade"] | null;
             /**
              * @description The chain's first step, if another one answered.
              * @default null
@@ -1934,11 +2232,6 @@ export interface components {
             /** @description In hexadecimal. */
             sha256: string;
         };
-        /**
-         * @description What decided among the quants of a repository.
-         * @enum {string}
-         */
-        Basis: "largest" | "few_bits" | "balanced" | "smallest" | "balanced_on_disk" | "least_from_disk";
         /** @description One text's answer, or why there is none. */
         BatchResult_Brief: (components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -2193,6 +2486,91 @@ export interface components {
             /** @description Why there are no figures. */
             skipped: string | null;
         };
+        /** @description The sum, by month, in US dollars. */
+        BreakEven: {
+            /**
+             * Format: double
+             * @description The price of those that local models do instead.
+             */
+            avoided: number;
+            /**
+             * Format: double
+             * @description The price of all tokens at the cloud.
+             */
+            cloud: number;
+            /** Format: double */
+            electricity: number;
+            /**
+             * Format: double
+             * @description Kilowatt-hours of the machine.
+             */
+            kwh: number;
+            /**
+             * Format: double
+             * @description Months until the savings are the machine's price; `null` if they never are.
+             */
+            months: number | null;
+            /**
+             * Format: double
+             * @description What is left of the avoided price after the electricity; negative if it costs more.
+             */
+            saved: number;
+        };
+        /** @description All that the sum is made of. Money is in US dollars. */
+        BreakEvenInputs: {
+            /**
+             * Format: double
+             * @description Tokens of answers a day.
+             */
+            answer_tokens: number;
+            /**
+             * Format: double
+             * @description What it draws while it answers.
+             */
+            busy_watts: number;
+            /**
+             * Format: double
+             * @description The cloud's price of a million tokens of prompts.
+             */
+            cloud_input_price: number;
+            /**
+             * Format: double
+             * @description The cloud's price of a million tokens of answers.
+             */
+            cloud_output_price: number;
+            /**
+             * Format: double
+             * @description Hours a day, of these, that it answers.
+             */
+            hours_busy: number;
+            /**
+             * Format: double
+             * @description Hours a day that it is on because of this.
+             */
+            hours_on: number;
+            /**
+             * Format: double
+             * @description What it draws while it is on and idle.
+             */
+            idle_watts: number;
+            /** Format: double */
+            kwh_price: number;
+            /**
+             * Format: double
+             * @description The share of the tokens that local models can do, from 0 to 1. The rest goes to the cloud either way.
+             */
+            local_share: number;
+            /**
+             * Format: double
+             * @description What the machine costs, or costs more than one that you would have anyway.
+             */
+            machine_price: number;
+            /**
+             * Format: double
+             * @description Tokens of prompts a day.
+             */
+            prompt_tokens: number;
+        };
         /** @description A brief, and the counts that it is written from. */
         Brief: components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -2234,16 +2612,6 @@ export interface components {
             entries?: Record<string, never>[] | null;
             /** @description Lines of JSON objects. */
             lines?: string | null;
-        };
-        /** @description A browser that is signed in. */
-        BrowserSession: {
-            /** Format: int64 */
-            created_ms: number;
-            /**
-             * Format: int64
-             * @description To the hour.
-             */
-            used_ms: number;
         };
         BudgetStatus: {
             /**
@@ -2319,63 +2687,10 @@ export interface components {
             /** @description The models whose files, sizes and hashes are now the hub's. */
             updated: string[];
         };
-        /** @description One thing to know of a model that runs, with its figures. A verdict's `warning` says it in English. */
-        Caution: {
-            /** Format: int32 */
-            context_tokens: number;
-            /** @enum {string} */
-            kind: "shorter_context";
-        } | {
-            /** @enum {string} */
-            kind: "takes_turns";
-            /** Format: int64 */
-            reserved_bytes: number;
-        } | {
-            /** Format: int64 */
-            cache_bytes: number;
-            /** Format: int64 */
-            expert_bytes: number;
-            /** @enum {string} */
-            kind: "expert_cache";
-        } | {
-            /** Format: int64 */
-            disk_bytes: number;
-            /** Format: int64 */
-            expert_bytes: number;
-            /** @enum {string} */
-            kind: "experts_on_disk";
-        } | {
-            /** Format: int64 */
-            disk_bytes: number;
-            /** @enum {string} */
-            kind: "weights_on_disk";
-        } | {
-            /** Format: int64 */
-            excess_bytes: number;
-            /** @enum {string} */
-            kind: "over_budget";
-        } | {
-            /** @enum {string} */
-            kind: "part_on_gpu";
-            /** Format: int32 */
-            layers: number;
-            /** Format: int32 */
-            layers_all: number;
-            /** Format: int64 */
-            limit_bytes: number;
-        } | {
-            /** @enum {string} */
-            kind: "no_draft_model";
-            /** Format: int64 */
-            needed_bytes: number;
-        } | {
-            /** @enum {string} */
-            kind: "no_projector";
-            /** Format: int64 */
-            needed_bytes: number;
-        };
+        ChainBudget: string;
         /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
         ChainConfig: {
+            budget?: components["schemas"]["ChainBudget"] | null;
             /**
              * @description The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
              *     limit.
@@ -2631,6 +2946,12 @@ export interface components {
             /** @description What happens once the context does not hold the chat. */
             when_full: components["schemas"]["WhenFull"];
         };
+        /** @description A passage that an answer cites. */
+        Citation: {
+            /** @description Its number in the answer's text, such as `[1]`. */
+            number: number;
+            passage: components["schemas"]["Passage"];
+        };
         /** @description The running server, as far as clients' settings depend on it. */
         ClientServer: {
             embedder: components["schemas"]["TierId"] | null;
@@ -2650,7 +2971,6 @@ export interface components {
             /** @description The suggested `model`: a tier. */
             model: string;
             name: string;
-            needs: components["schemas"]["Needs"];
             notes: string[];
             /** @description Why this one, in a sentence. */
             reason: string;
@@ -2774,6 +3094,17 @@ export interface components {
             chains: {
                 [key: string]: components["schemas"]["ChainConfig"];
             };
+            /** @description Prices and watts for `tierbar costs`. */
+            costs: components["schemas"]["CostsConfig"];
+            /**
+             * @default {
+             *       "store": "",
+             *       "endpoint": "",
+             *       "region": "",
+             *       "access_key": ""
+             *     }
+             */
+            contexts: components["schemas"]["ContextsConfig"];
             /**
              * @default {
              *       "rate_limit": 0,
@@ -2876,11 +3207,70 @@ export interface components {
             clients: components["schemas"]["ClientSettings"][];
             server: components["schemas"]["ClientServer"];
         };
+        /** @description What a person answers. */
+        ConsentAnswer: {
+            allow: components["schemas"]["ConsentScope"] | null;
+            /** @description The question's. */
+            id: string;
+        };
+        /** @description What an agent asks before it acts. */
+        ConsentQuestion: {
+            /** @description The change of a file, as a unified diff. */
+            diff: string | null;
+            /** @description Where, if it has a place. */
+            folder: string | null;
+            /** @description Names the question in its answer. */
+            id: string;
+            /** @description How far it can be allowed. */
+            scopes: components["schemas"]["ConsentScope"][];
+            /** @description Such as `Run this command?`. */
+            title: string;
+            /** @description All of what is to happen, with invisible characters made visible. */
+            what: string;
+        };
+        /** @description How far an answer reaches. */
+        ConsentScope: "once" | "folder" | "chat" | "exact";
+        /** @description A saved context to copy to the store or from it. */
+        ContextCopy: {
+            name: string;
+            /** @description Whether to replace another context of this name at the destination; else that is a `conflict`. */
+            replace?: boolean;
+        };
+        /** @description A saved context to delete. */
+        ContextDelete: {
+            name: string;
+            /** @description Whether to delete the one in the store, rather than the one on this machine. */
+            store?: boolean;
+        };
         /** @description A saved context that is deleted. */
         ContextDeleted: {
             /** @description Always true. */
             deleted: boolean;
             name: string;
+        };
+        /** @description What is known of a saved context without loading it. */
+        ContextEntry: {
+            /**
+             * Format: int64
+             * @description Of the file.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description In seconds since 1970.
+             */
+            created: number;
+            /** @description The type of the KV cache, such as `q8_0`. */
+            kv_cache: string;
+            model: string;
+            name: string;
+            /**
+             * Format: int64
+             * @description Of the state once it is in memory.
+             */
+            raw_bytes: number;
+            /** Format: int64 */
+            tokens: number;
         };
         /** @description A saved context. */
         ContextName: {
@@ -2914,23 +3304,32 @@ export interface components {
         };
         /** @description All saved contexts, newest first. */
         Contexts: {
-            data: {
-                /** Format: int64 */
-                bytes: number;
-                /**
-                 * Format: int64
-                 * @description In seconds since 1970.
-                 */
-                created: number;
-                /** @description The type of the KV cache, such as `q8_0`. */
-                kv_cache: string;
-                model: string;
-                name: string;
-                /** Format: int64 */
-                tokens: number;
-            }[];
+            data: components["schemas"]["ContextEntry"][];
             /** @enum {string} */
             object: "list";
+        };
+        /** @description Where saved contexts are uploaded to, encrypted with the secret `context-passphrase`. */
+        ContextsConfig: {
+            /**
+             * @description The ID of the access key for a bucket. Its secret is the secret `context-store`.
+             * @default
+             */
+            access_key: string;
+            /**
+             * @description The server of a bucket, such as `https://s3.example.com`; empty for Amazon's.
+             * @default
+             */
+            endpoint: string;
+            /**
+             * @description The region of a bucket, such as `eu-central-1` or `auto`; empty for `us-east-1`.
+             * @default
+             */
+            region: string;
+            /**
+             * @description A folder, such as `~/Dropbox/Tierbar`, or a bucket, such as `s3://bucket/folder`; empty for none.
+             * @default
+             */
+            store: string;
         };
         /** @description The answer of `GET /tierbar/v1/costs`. */
         Costs: {
@@ -2938,6 +3337,15 @@ export interface components {
             days: components["schemas"]["Day"][];
             /** @description The sum of these days. */
             total: components["schemas"]["Spent"];
+        };
+        /** @description Prices and watts. None has a default: without them, `tierbar costs` shows tokens and no money. */
+        CostsConfig: {
+            busy_watts?: components["schemas"]["Watts"] | null;
+            cloud_input_price?: components["schemas"]["Dollars"] | null;
+            cloud_output_price?: components["schemas"]["Dollars"] | null;
+            idle_watts?: components["schemas"]["Watts"] | null;
+            kwh_price?: components["schemas"]["Dollars"] | null;
+            machine_price?: components["schemas"]["Dollars"] | null;
         };
         /** @description A day of this machine's calendar. */
         Day: {
@@ -2985,6 +3393,141 @@ export interface components {
             written_bytes_per_day: number | null;
             /** Format: int64 */
             written_bytes_per_second: number;
+        };
+        /** @description An answer from documents. */
+        DocumentAnswer: {
+            answer: string;
+            /** @description The passages that the answer names. Numbers that no passage has were removed from the answer. */
+            citations: components["schemas"]["Citation"][];
+            model: null | components["schemas"]["ModelId"];
+            /** @description What the reader should know, such as that the answer cites nothing. */
+            notice: string | null;
+            reading: components["schemas"]["Reading"];
+            tier: null | components["schemas"]["TierId"];
+        };
+        /** @description An event of an answer from documents. The last is `answer` or `error`. */
+        DocumentEvent: {
+            passages: components["schemas"]["Passage"][];
+            /** @enum {string} */
+            type: "passages";
+        } | {
+            part: number;
+            parts: number;
+            /** @enum {string} */
+            type: "part";
+        } | {
+            text: string;
+            /** @enum {string} */
+            type: "text";
+        } | {
+            answer: components["schemas"]["DocumentAnswer"];
+            /** @enum {string} */
+            type: "answer";
+        } | {
+            code: string;
+            hint: string | null;
+            message: string;
+            /** @enum {string} */
+            type: "error";
+        };
+        /** @description A file of a source. */
+        DocumentFile: {
+            /** Format: int64 */
+            id: number;
+            kind: null | components["schemas"]["DocumentKind"];
+            /** @description Why it cannot be read, or what of it is not searched. */
+            notice: string | null;
+            /**
+             * Format: int32
+             * @description Pages or slides.
+             */
+            pages: number | null;
+            /** Format: int64 */
+            passages: number;
+            path: string;
+            /** Format: int64 */
+            size_bytes: number;
+            /** Format: int64 */
+            source: number;
+            state: components["schemas"]["FileState"];
+            title: string | null;
+        };
+        /** @description Files of a source. */
+        DocumentFiles: {
+            files: components["schemas"]["DocumentFile"][];
+        };
+        /** @enum {string} */
+        DocumentKind: "pdf" | "docx" | "pptx" | "markdown" | "html" | "text" | "code" | "mail";
+        /** @description A question about documents. */
+        DocumentQuestion: {
+            /** @description The collection to answer from; without one, all of them. */
+            collection?: string | null;
+            /**
+             * Format: int64
+             * @description One document to answer from, by its id.
+             */
+            file?: number | null;
+            /** @description How many passages are found, at most 50; 6 without it. */
+            limit?: number | null;
+            /** @description A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers. */
+            model?: string | null;
+            question: string;
+            /** @description Whether the answer comes as server-sent events; the data of each is a `DocumentEvent`. */
+            stream?: boolean;
+            /** @description Whether the model reads that one document as a whole, in parts if it does not fit its context. */
+            whole?: boolean;
+        };
+        /** @description What to search for, and where. */
+        DocumentSearch: {
+            /** @description The collection to search; without one, all of them. */
+            collection?: string | null;
+            /**
+             * Format: int64
+             * @description One document to search, by its id.
+             */
+            file?: number | null;
+            /** @description How many passages, at most 50; 8 without it. */
+            limit?: number | null;
+            query: string;
+            /** @description Whether a reranker orders the best passages, if a tier has one; yes without it. */
+            rerank?: boolean | null;
+        };
+        /** @description A file or folder that was added, and what has become of it. */
+        DocumentSource: {
+            collection: string;
+            /**
+             * Format: int64
+             * @description Files that cannot be read; `GET /tierbar/v1/documents/{source}/files` says why.
+             */
+            failed: number;
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: int64
+             * @description Files that are searched.
+             */
+            indexed: number;
+            is_folder: boolean;
+            /** @description It is not there now, such as on a disconnected disk. Its passages stay. */
+            is_missing: boolean;
+            /** Format: int64 */
+            passages: number;
+            path: string;
+            /**
+             * Format: int64
+             * @description Files that are still to be read.
+             */
+            waiting: number;
+            /**
+             * Format: int64
+             * @description Passages that are found by their words alone, because no embedder has read them.
+             */
+            without_vectors: number;
+        };
+        /** @description All documents. */
+        Documents: {
+            indexing: components["schemas"]["Indexing"];
+            sources: components["schemas"]["DocumentSource"][];
         };
         /**
          * Format: double
@@ -3222,6 +3765,8 @@ export interface components {
             median: number;
         };
         /** @enum {string} */
+        FileState: "waiting" | "indexed" | "failed";
+        /** @enum {string} */
         Finish: "stop" | "length" | "stopped" | "error" | "repetition";
         /** @description A folder that a model can be downloaded to, and the room on its disk. */
         FolderRoom: {
@@ -3256,6 +3801,14 @@ export interface components {
              * @description The newest message that has them; `null` if only the title does.
              */
             message: number | null;
+        };
+        /** @description The passages of a search, the best first. */
+        FoundPassages: {
+            /** @description The model that compared their meaning; `null` if only words were compared. */
+            embedder: string | null;
+            passages: components["schemas"]["Passage"][];
+            /** @description Whether a reranker has ordered them. */
+            reranked: boolean;
         };
         /** @description Whether an endpoint can be used now. */
         Gate: {
@@ -3303,17 +3856,43 @@ export interface components {
             /** @description The layers' experts, or a dense model's feed-forward matrices, stay with the CPU, because not all of them fit in memory. */
             without_experts: boolean;
         };
-        /** @description Why a quant is the one for a machine. The `reason` beside it says the same in English. */
-        Grounds: {
-            basis: components["schemas"]["Basis"];
-            /** @description The quant whose loss of quality is published: this one, or the one that it is made of. `null`: nobody published it. */
-            measured: string | null;
-            /**
-             * Format: double
-             * @description By how much its perplexity is higher than that of 16 bits, measured with Llama 3 8B: 0.024 is 2.4 %.
-             */
-            perplexity_increase: number | null;
+        /** @description What the owner thinks of an answer. */
+        Grade: {
+            verdict: components["schemas"]["GradeVerdict"];
+            /** @description Why, in the owner's words. */
+            why?: string | null;
         };
+        /** @description How many answers were graded, by verdict. */
+        GradeCounts: {
+            /** Format: int64 */
+            bad: number;
+            /** Format: int64 */
+            good: number;
+        };
+        /** @description The grades of one model's answers as one tier, to requests of one level. */
+        GradeGroup: {
+            counts: components["schemas"]["GradeCounts"];
+            /** @description Those of them that `auto` learns from: given since the last reset. */
+            learned: components["schemas"]["GradeCounts"];
+            /** @description How hard the question is, by the rules of `auto`. */
+            level: components["schemas"]["Level"];
+            model: string | null;
+            /** @description How the model is quantized, where that is known. */
+            quant: string | null;
+            share: components["schemas"]["Share"] | null;
+            tier: string | null;
+        };
+        /** @description The rates of graded answers, and what `auto` has learned from them. */
+        GradeReport: {
+            /** @description All grades. */
+            counts: components["schemas"]["GradeCounts"];
+            /** @description By model, tier and level; the most graded first. */
+            groups: components["schemas"]["GradeGroup"][];
+            routing: components["schemas"]["LearnedRouting"];
+            share: components["schemas"]["Share"] | null;
+        };
+        /** @enum {string} */
+        GradeVerdict: "good" | "bad";
         /** @description The memory guard's view of the machine, and of its user's settings. */
         GuardStatus: {
             alarm: components["schemas"]["Alarm"];
@@ -3403,9 +3982,32 @@ export interface components {
          * @enum {string}
          */
         Include: "all" | "model" | "projector";
+        /** @description What the indexer does. */
+        Indexing: {
+            /**
+             * Format: int64
+             * @description Files read since there was last nothing to do.
+             */
+            done: number;
+            /** @description The model that reads passages; without one, they are found by their words alone. */
+            embedder: string | null;
+            /** @description The file that is being read. */
+            file: string | null;
+            /** @description What keeps it from going on, in a sentence. */
+            problem: string | null;
+            state: components["schemas"]["IndexingState"];
+            /** Format: int64 */
+            waiting: number;
+        };
+        /** @description What the indexer shall do. */
+        IndexingChange: {
+            /** @description Whether it stops once the file that it reads is done. */
+            paused: boolean;
+        };
+        /** @enum {string} */
+        IndexingState: "idle" | "indexing" | "paused";
         /** @description A quant to take instead. */
         Instead: {
-            grounds: components["schemas"]["Grounds"] | null;
             placement: components["schemas"]["Placement"];
             quant: string;
             /** @description Why, in one or two sentences. */
@@ -3550,6 +4152,59 @@ export interface components {
         /** @description The latest tuning. */
         LastTune: {
             report: components["schemas"]["TuneReport"] | null;
+        };
+        /** @description What grades have shown of the requests of one level. */
+        LearnedLevel: {
+            level: components["schemas"]["Level"];
+            /** @description Of answers by the tier that is made for the level. */
+            own_tier: components["schemas"]["GradeCounts"];
+            /** @description The level as which `auto` routes such requests. */
+            routed_as: components["schemas"]["Level"];
+            /** @description Of answers by the next smaller tier. */
+            smaller_tier: components["schemas"]["GradeCounts"];
+        };
+        /** @description What `auto` has learned from grades, and the bounds of it. */
+        LearnedRouting: {
+            /**
+             * Format: int64
+             * @description Grades of one level by one tier, before which nothing changes.
+             */
+            enough: number;
+            /**
+             * Format: double
+             * @description If the share of good answers of the next smaller tier is surely above this, that tier answers.
+             */
+            good: number;
+            levels: components["schemas"]["LearnedLevel"][];
+            /**
+             * Format: double
+             * @description If the share of good answers is surely below this, the next larger tier answers.
+             */
+            poor: number;
+        };
+        /** @description What the requests of a day, a tier and a client took. */
+        LedgerEntry: components["schemas"]["RequestCosts"] & {
+            /** @description The chain that was asked. */
+            chain: string | null;
+            /** @description The name of the API key; `null` for the owner. */
+            client: string | null;
+            /** @description `2026-11-26`, by this machine's calendar. */
+            day: string;
+            /** @description The tier is an endpoint: nothing was computed here. */
+            elsewhere: boolean;
+            tier: string;
+        };
+        /** @description The answer of `GET /tierbar/v1/ledger`. */
+        LedgerReport: {
+            /**
+             * Format: int32
+             * @description Days from the first one with an entry to today, both included; 0 without entries.
+             */
+            days: number;
+            /** @description The newest day first. What took nothing is left out. */
+            entries: components["schemas"]["LedgerEntry"][];
+            /** @description The sum of all entries. */
+            total: components["schemas"]["RequestCosts"];
         };
         /** @description What a prompt was without. */
         LeftOut: {
@@ -4024,14 +4679,12 @@ export interface components {
             /** @enum {string} */
             object: "list";
         };
-        /** @description What a client needs of a tier. */
-        Needs: {
-            /**
-             * Format: int32
-             * @description The least context in tokens; 0 if any will do.
-             */
-            context: number;
-            tools: boolean;
+        /** @description A file or folder to search. */
+        NewDocuments: {
+            /** @description The collection that it belongs to; `Documents` without it. */
+            collection?: string | null;
+            /** @description A full path, such as `/Users/me/Papers` or `~/Papers`. */
+            path: string;
         };
         /** @description A new API key. */
         NewKey: components["schemas"]["ApiKey"] & {
@@ -4112,7 +4765,6 @@ export interface components {
             /** @description The file in the repository; the first of several parts. */
             file: string;
             fit: components["schemas"]["Verdict"] | null;
-            grounds: components["schemas"]["Grounds"] | null;
             /** @description Whether the models folder has it. */
             installed: boolean;
             loss: components["schemas"]["QuantLoss"] | null;
@@ -4549,6 +5201,43 @@ export interface components {
             /** @enum {string} */
             type: "sources";
         };
+        /** @description A passage of a document. */
+        Passage: {
+            collection: string;
+            /**
+             * Format: int64
+             * @description The file, by its id.
+             */
+            file: number;
+            /** @description The headings above it, the highest first. */
+            headings: string[];
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: int32
+             * @description The line where it begins, from 1.
+             */
+            line: number | null;
+            /**
+             * Format: int32
+             * @description The page or slide where it begins, from 1.
+             */
+            page: number | null;
+            path: string;
+            /**
+             * Format: float
+             * @description How well it matches. Scores of one search can be compared, and no others.
+             */
+            score: number;
+            text: string;
+            /** @description The document's title, or else its file's name. */
+            title: string;
+        };
+        /** @description A passage among its neighbors. */
+        PassageContext: {
+            /** @description Those before it, it, and those behind it, in the order of the document. */
+            passages: components["schemas"]["Passage"][];
+        };
         Pause: {
             /**
              * @description Until somebody resumes, if there is none.
@@ -4598,7 +5287,7 @@ export interface components {
             battery_below: number;
             /**
              * Format: int32
-             * @description The most disk space for saved conversations, in MiB; the oldest are deleted first.
+             * @description The most disk space for them, in MiB; the oldest are deleted first.
              * @default 2048
              */
             conversations_mib: number;
@@ -4828,6 +5517,11 @@ export interface components {
             /** Format: int64 */
             total_bytes: number;
         };
+        /**
+         * @description How documents were read for an answer.
+         * @enum {string}
+         */
+        Reading: "passages" | "whole" | "parts";
         /** @description Why a model of the list was not updated. */
         RefreshFailure: {
             id: string;
@@ -4849,6 +5543,41 @@ export interface components {
         Removed: {
             /** @description To the Trash; otherwise it is deleted. */
             trashed: boolean;
+        };
+        /** @description Tokens, energy and money. Money is in US dollars. */
+        RequestCosts: {
+            /**
+             * Format: double
+             * @description What the tokens that were computed here would have cost at `costs.cloud_input_price` and `costs.cloud_output_price`; `null` if
+             *     these are not set.
+             */
+            cloud: number | null;
+            /** Format: int64 */
+            completion_tokens: number;
+            /**
+             * Format: double
+             * @description The price of both, with `costs.kwh_price`; `null` if that or the energy is unknown.
+             */
+            electricity: number | null;
+            /**
+             * Format: double
+             * @description The time that was not measured, with `costs.busy_watts`; `null` if that is not set.
+             */
+            estimated_joules: number | null;
+            /**
+             * Format: double
+             * @description Of the processors, as the machine measured it, with all that ran beside.
+             */
+            measured_joules: number;
+            /**
+             * Format: double
+             * @description What endpoints charge, by their prices.
+             */
+            paid: number;
+            /** Format: int64 */
+            prompt_tokens: number;
+            /** Format: int64 */
+            requests: number;
         };
         /**
          * @description How a request ended.
@@ -4883,8 +5612,15 @@ export interface components {
              * @description Grows with each request of a host.
              */
             id: number;
+            /**
+             * Format: int64
+             * @description The energy of the processors in millijoules, less what requests that ran beside it have counted. Only where the machine
+             *     measures it.
+             */
+            millijoules?: number | null;
             model: components["schemas"]["ModelId"] | null;
             outcome: components["schemas"]["RequestOutcome"];
+            paid?: components["schemas"]["Dollars"] | null;
             /** @description The path that the client called, which names the dialect. */
             path: string;
             /** Format: int64 */
@@ -5098,50 +5834,53 @@ export interface components {
         Sampling: {
             /**
              * Format: float
-             * @description How much tokens are avoided, by how often they have come; 0: not at all.
+             * @description 0: off.
              * @default null
              */
             frequency_penalty?: number | null;
             /**
              * Format: float
-             * @description Choose among tokens with at least this part of the likeliest one's probability.
+             * @description Of the tokens with at least this part of the likeliest one's probability.
              * @default null
              */
             min_p?: number | null;
             /**
              * Format: float
-             * @description How much tokens that have come at all are avoided; 0: not at all.
+             * @description 0: off.
              * @default null
              */
             presence_penalty?: number | null;
             /**
              * Format: float
-             * @description How much tokens that have come before are avoided; 1: not at all.
+             * @description 1: off.
              * @default null
              */
             repeat_penalty?: number | null;
             /**
              * Format: float
-             * @description How freely tokens are chosen; 0: always the likeliest.
+             * @description 0: always the likeliest token.
              * @default null
              */
             temperature?: number | null;
             /**
              * Format: int32
-             * @description Choose among this many of the likeliest tokens; 0: among all.
+             * @description Of the likeliest so many tokens; 0: of all.
              * @default null
              */
             top_k?: number | null;
             /**
              * Format: float
-             * @description Choose among the likeliest tokens that together have this probability.
+             * @description Of the likeliest tokens that together have this probability.
              * @default null
              */
             top_p?: number | null;
         };
         /** @description A saved context that is now in memory. */
         SavedContext: {
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Of the file.
+             */
             bytes: number;
             /**
              * Format: int64
@@ -5152,6 +5891,11 @@ export interface components {
             key?: Record<string, never>;
             model: string;
             name: string;
+            /**
+             * Format: int64
+             * @description Of the state once it is in memory.
+             */
+            raw_bytes: number;
             /** @description What prefill took, as in a chat's answer. */
             timings?: Record<string, never>;
             /** Format: int64 */
@@ -5240,7 +5984,7 @@ export interface components {
              */
             certificate: string;
             /**
-             * @description The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
+             * @description The certificate's private key, likewise.
              * @default
              */
             key: string;
@@ -5270,10 +6014,6 @@ export interface components {
              * @default false
              */
             tls: boolean;
-        };
-        /** @description Browsers that are signed in, the last used first. */
-        SessionList: {
-            sessions: components["schemas"]["BrowserSession"][];
         };
         /** @description The settings of a tier that decide its speed. */
         Settings: {
@@ -5343,6 +6083,21 @@ export interface components {
         /** @description The tiers to ask. */
         SetupQuestion: {
             tiers: string[];
+        };
+        /** @description A share of good answers, from 0 to 1. */
+        Share: {
+            /** Format: double */
+            good: number;
+            /**
+             * Format: double
+             * @description Its upper end.
+             */
+            high: number;
+            /**
+             * Format: double
+             * @description The lower end of the interval in which the true share lies, at a confidence of 95 %.
+             */
+            low: number;
         };
         /** @description `"Alt+Space"`: one or more of Ctrl, Alt, Shift and Cmd, then a key; `""` for none. */
         Shortcut: string;
@@ -5883,7 +6638,6 @@ export interface components {
              */
             download_bytes: number;
             fit: components["schemas"]["Verdict"];
-            grounds: components["schemas"]["Grounds"] | null;
             /** @description Whether the tier has this model already. */
             in_use: boolean;
             /** @description The installed model, if it is here. */
@@ -6139,6 +6893,31 @@ export interface components {
             /** @enum {string} */
             type: "text";
         } | {
+            /** @description JSON as text. */
+            arguments: string;
+            /** @description Names the step within its message. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            type: "tool_call";
+        } | {
+            question: components["schemas"]["ConsentQuestion"];
+            /** @enum {string} */
+            type: "consent";
+        } | {
+            allow: components["schemas"]["ConsentScope"] | null;
+            /** @description The question's. */
+            id: string;
+            /** @enum {string} */
+            type: "consent_answered";
+        } | {
+            failed: boolean;
+            /** @description The step's. */
+            id: string;
+            text: string;
+            /** @enum {string} */
+            type: "tool_result";
+        } | {
             message: components["schemas"]["ChatMessage"];
             /** @enum {string} */
             type: "finished";
@@ -6159,6 +6938,7 @@ export interface components {
         };
         /** @description The question of a new turn, or the question to answer again. */
         TurnRequest: {
+            agent?: components["schemas"]["AgentOptions"] | null;
             /** @description `parent` is an answer that ended before the model did, and is continued in the same message. Without `text`. */
             continue?: boolean;
             /** @description What answers this once. Default: the chat's model; for an answer that is continued, the tier that began it. */
@@ -6196,8 +6976,6 @@ export interface components {
              * @description The memory that all models together may use on the machine.
              */
             budget_bytes: number;
-            /** @description What `warning` says, with the figures, for other languages. */
-            cautions?: components["schemas"]["Caution"][];
             /** Format: int32 */
             context_tokens: number;
             /** @description The model's header has not been read: the sum stands on published facts of its architecture. */
@@ -6233,6 +7011,11 @@ export interface components {
             matches: boolean | null;
             sha256: string;
         };
+        /**
+         * Format: double
+         * @description Electric power.
+         */
+        Watts: number;
         WebSource: {
             title: string;
             url: string;
@@ -6299,6 +7082,9 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type AgentAllowed = components['schemas']['AgentAllowed'];
+export type AgentOptions = components['schemas']['AgentOptions'];
+export type AgentWay = components['schemas']['AgentWay'];
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
 export type AnswerFacts = components['schemas']['AnswerFacts'];
@@ -6311,7 +7097,6 @@ export type ApiKey = components['schemas']['ApiKey'];
 export type Approximated = components['schemas']['Approximated'];
 export type Approximation = components['schemas']['Approximation'];
 export type Attachment = components['schemas']['Attachment'];
-export type Basis = components['schemas']['Basis'];
 export type BatchResultBrief = components['schemas']['BatchResult_Brief'];
 export type BatchResultCompressed = components['schemas']['BatchResult_Compressed'];
 export type BatchResultSummary = components['schemas']['BatchResult_Summary'];
@@ -6325,17 +7110,18 @@ export type BenchMemory = components['schemas']['BenchMemory'];
 export type BenchReport = components['schemas']['BenchReport'];
 export type BenchRequest = components['schemas']['BenchRequest'];
 export type BenchRow = components['schemas']['BenchRow'];
+export type BreakEven = components['schemas']['BreakEven'];
+export type BreakEvenInputs = components['schemas']['BreakEvenInputs'];
 export type Brief = components['schemas']['Brief'];
 export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
 export type BriefRequest = components['schemas']['BriefRequest'];
-export type BrowserSession = components['schemas']['BrowserSession'];
 export type BudgetStatus = components['schemas']['BudgetStatus'];
 export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
 export type CatalogModel = components['schemas']['CatalogModel'];
 export type CatalogRefresh = components['schemas']['CatalogRefresh'];
-export type Caution = components['schemas']['Caution'];
+export type ChainBudget = components['schemas']['ChainBudget'];
 export type ChainConfig = components['schemas']['ChainConfig'];
 export type ChainList = components['schemas']['ChainList'];
 export type ChainStatus = components['schemas']['ChainStatus'];
@@ -6348,6 +7134,7 @@ export type ChatMessage = components['schemas']['ChatMessage'];
 export type ChatRequest = components['schemas']['ChatRequest'];
 export type ChatSampling = components['schemas']['ChatSampling'];
 export type ChatSummary = components['schemas']['ChatSummary'];
+export type Citation = components['schemas']['Citation'];
 export type ClientServer = components['schemas']['ClientServer'];
 export type ClientSettings = components['schemas']['ClientSettings'];
 export type ClientTier = components['schemas']['ClientTier'];
@@ -6359,17 +7146,34 @@ export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
 export type ConfigAnswer = components['schemas']['ConfigAnswer'];
 export type Connections = components['schemas']['Connections'];
+export type ConsentAnswer = components['schemas']['ConsentAnswer'];
+export type ConsentQuestion = components['schemas']['ConsentQuestion'];
+export type ConsentScope = components['schemas']['ConsentScope'];
+export type ContextCopy = components['schemas']['ContextCopy'];
+export type ContextDelete = components['schemas']['ContextDelete'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
+export type ContextEntry = components['schemas']['ContextEntry'];
 export type ContextName = components['schemas']['ContextName'];
 export type ContextSave = components['schemas']['ContextSave'];
 export type ContextUse = components['schemas']['ContextUse'];
 export type Contexts = components['schemas']['Contexts'];
+export type ContextsConfig = components['schemas']['ContextsConfig'];
 export type Costs = components['schemas']['Costs'];
+export type CostsConfig = components['schemas']['CostsConfig'];
 export type Day = components['schemas']['Day'];
 export type Diagnosed = components['schemas']['Diagnosed'];
 export type Diagnosis = components['schemas']['Diagnosis'];
 export type Dialect = components['schemas']['Dialect'];
 export type DiskTraffic = components['schemas']['DiskTraffic'];
+export type DocumentAnswer = components['schemas']['DocumentAnswer'];
+export type DocumentEvent = components['schemas']['DocumentEvent'];
+export type DocumentFile = components['schemas']['DocumentFile'];
+export type DocumentFiles = components['schemas']['DocumentFiles'];
+export type DocumentKind = components['schemas']['DocumentKind'];
+export type DocumentQuestion = components['schemas']['DocumentQuestion'];
+export type DocumentSearch = components['schemas']['DocumentSearch'];
+export type DocumentSource = components['schemas']['DocumentSource'];
+export type Documents = components['schemas']['Documents'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
 export type DownloadFile = components['schemas']['DownloadFile'];
@@ -6391,14 +7195,20 @@ export type Expected = components['schemas']['Expected'];
 export type ExpertReads = components['schemas']['ExpertReads'];
 export type ExportedChat = components['schemas']['ExportedChat'];
 export type Figure = components['schemas']['Figure'];
+export type FileState = components['schemas']['FileState'];
 export type Finish = components['schemas']['Finish'];
 export type FolderRoom = components['schemas']['FolderRoom'];
 export type Fork = components['schemas']['Fork'];
 export type Form = components['schemas']['Form'];
 export type Found = components['schemas']['Found'];
+export type FoundPassages = components['schemas']['FoundPassages'];
 export type Gate = components['schemas']['Gate'];
 export type GpuShare = components['schemas']['GpuShare'];
-export type Grounds = components['schemas']['Grounds'];
+export type Grade = components['schemas']['Grade'];
+export type GradeCounts = components['schemas']['GradeCounts'];
+export type GradeGroup = components['schemas']['GradeGroup'];
+export type GradeReport = components['schemas']['GradeReport'];
+export type GradeVerdict = components['schemas']['GradeVerdict'];
 export type GuardStatus = components['schemas']['GuardStatus'];
 export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
@@ -6411,6 +7221,9 @@ export type IdleUnload = components['schemas']['IdleUnload'];
 export type Import = components['schemas']['Import'];
 export type Imported = components['schemas']['Imported'];
 export type Include = components['schemas']['Include'];
+export type Indexing = components['schemas']['Indexing'];
+export type IndexingChange = components['schemas']['IndexingChange'];
+export type IndexingState = components['schemas']['IndexingState'];
 export type Instead = components['schemas']['Instead'];
 export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
@@ -6426,6 +7239,10 @@ export type KvAccount = components['schemas']['KvAccount'];
 export type KvCache = components['schemas']['KvCache'];
 export type LastBench = components['schemas']['LastBench'];
 export type LastTune = components['schemas']['LastTune'];
+export type LearnedLevel = components['schemas']['LearnedLevel'];
+export type LearnedRouting = components['schemas']['LearnedRouting'];
+export type LedgerEntry = components['schemas']['LedgerEntry'];
+export type LedgerReport = components['schemas']['LedgerReport'];
 export type LeftOut = components['schemas']['LeftOut'];
 export type Level = components['schemas']['Level'];
 export type LibraryConfig = components['schemas']['LibraryConfig'];
@@ -6456,7 +7273,7 @@ export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
 export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
-export type Needs = components['schemas']['Needs'];
+export type NewDocuments = components['schemas']['NewDocuments'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
 export type NewPart = components['schemas']['NewPart'];
@@ -6494,6 +7311,8 @@ export type PagingRow = components['schemas']['PagingRow'];
 export type PagingSpeed = components['schemas']['PagingSpeed'];
 export type PagingStatus = components['schemas']['PagingStatus'];
 export type Part = components['schemas']['Part'];
+export type Passage = components['schemas']['Passage'];
+export type PassageContext = components['schemas']['PassageContext'];
 export type Pause = components['schemas']['Pause'];
 export type Placement = components['schemas']['Placement'];
 export type Point = components['schemas']['Point'];
@@ -6517,9 +7336,11 @@ export type QueuedOutcome = components['schemas']['QueuedOutcome'];
 export type QueuedResult = components['schemas']['QueuedResult'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Ram = components['schemas']['Ram'];
+export type Reading = components['schemas']['Reading'];
 export type RefreshFailure = components['schemas']['RefreshFailure'];
 export type RefusedOrigin = components['schemas']['RefusedOrigin'];
 export type Removed = components['schemas']['Removed'];
+export type RequestCosts = components['schemas']['RequestCosts'];
 export type RequestOutcome = components['schemas']['RequestOutcome'];
 export type RequestRecord = components['schemas']['RequestRecord'];
 export type Requests = components['schemas']['Requests'];
@@ -6548,12 +7369,12 @@ export type SecretPlace = components['schemas']['SecretPlace'];
 export type SecretSource = components['schemas']['SecretSource'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type ServerConfig = components['schemas']['ServerConfig'];
-export type SessionList = components['schemas']['SessionList'];
 export type Settings = components['schemas']['Settings'];
 export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
 export type SetupPlan = components['schemas']['SetupPlan'];
 export type SetupQuestion = components['schemas']['SetupQuestion'];
+export type Share = components['schemas']['Share'];
 export type Shortcut = components['schemas']['Shortcut'];
 export type SignInCode = components['schemas']['SignInCode'];
 export type Size = components['schemas']['Size'];
@@ -6607,6 +7428,7 @@ export type TurnStage = components['schemas']['TurnStage'];
 export type Usage = components['schemas']['Usage'];
 export type Verdict = components['schemas']['Verdict'];
 export type Verified = components['schemas']['Verified'];
+export type Watts = components['schemas']['Watts'];
 export type WebSource = components['schemas']['WebSource'];
 export type WebhookSecret = components['schemas']['WebhookSecret'];
 export type WebhookState = components['schemas']['WebhookState'];
@@ -7409,6 +8231,62 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    gradeAnswer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of an answer */
+                message: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Grade"];
+            };
+        };
+        responses: {
+            /** @description The grade */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Grade"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeGrade: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of an answer */
+                message: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer has no grade */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     restoreChat: {
         parameters: {
             query?: never;
@@ -7478,6 +8356,35 @@ export interface operations {
         requestBody?: never;
         responses: {
             /** @description The turn has ended */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    answerConsent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a chat */
+                id: string;
+                /** @description The id of a turn */
+                turn: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsentAnswer"];
+            };
+        };
+        responses: {
+            /** @description The agent goes on */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7615,6 +8522,32 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    breakEven: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BreakEvenInputs"];
+            };
+        };
+        responses: {
+            /** @description The sum */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakEven"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
     diagnose: {
         parameters: {
             query?: never;
@@ -7631,6 +8564,131 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Diagnosed"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    documents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The documents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Documents"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    addDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDocuments"];
+            };
+        };
+        responses: {
+            /** @description The file or folder */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentSource"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    changeIndexing: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["IndexingChange"];
+            };
+        };
+        responses: {
+            /** @description The documents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Documents"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    removeDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a file or folder that was added */
+                source: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    documentFiles: {
+        parameters: {
+            query?: {
+                /** @description The id of the last file that is known. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of a file or folder that was added */
+                source: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentFiles"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -7782,6 +8840,72 @@ export interface operations {
         };
         responses: {
             /** @description The announcement is noted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    grades: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rates */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GradeReport"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    exportGrades: {
+        parameters: {
+            query?: {
+                form?: "all" | "pairs" | "labels";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    resetLearnedRouting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The router goes by its rules alone */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7956,6 +9080,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    ledger: {
+        parameters: {
+            query?: {
+                /** @description The last days, today included. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ledger */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerReport"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];
@@ -8210,6 +9359,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PagingStatus"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    passage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a passage */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The passages */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PassageContext"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -8615,28 +9789,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SignInCode"];
-                };
-            };
-            "4XX": components["responses"]["Refusal"];
-            "5XX": components["responses"]["Refusal"];
-        };
-    };
-    listSessions: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The sessions */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SessionList"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -9208,7 +10360,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ContextName"];
+                "application/json": components["schemas"]["ContextDelete"];
             };
         };
         responses: {
@@ -9219,6 +10371,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ContextDeleted"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    downloadContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContextCopy"];
+            };
+        };
+        responses: {
+            /** @description The context that this machine has now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextEntry"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -9271,6 +10449,107 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SavedContext"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listStoredContexts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The list */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Contexts"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    uploadContext: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContextCopy"];
+            };
+        };
+        responses: {
+            /** @description The context that the store has now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ContextEntry"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    askDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DocumentQuestion"];
+            };
+        };
+        responses: {
+            /** @description The answer, whole or as events whose data is a `DocumentEvent` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DocumentAnswer"];
+                    "text/event-stream": components["schemas"]["DocumentEvent"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    searchDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DocumentSearch"];
+            };
+        };
+        responses: {
+            /** @description The passages that match best */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundPassages"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -20,9 +20,22 @@ export interface Platform {
   notifications?: Notifications;
   /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
+  /** Calls back for files and folders that are dragged over this window; absent in a browser, which hides their paths. */
+  onFilesDropped?(call: (event: FilesDragged) => void): Promise<() => void>;
 }
 
-export type SettingsSection = 'general' | 'models' | 'tiers' | 'servers' | 'connect' | 'access' | 'monitor';
+/** `over` with each move, `leave` without a drop. */
+export type FilesDragged = { type: 'over' } | { type: 'leave' } | { type: 'drop'; paths: string[] };
+
+export type SettingsSection =
+  | 'general'
+  | 'models'
+  | 'documents'
+  | 'tiers'
+  | 'servers'
+  | 'connect'
+  | 'access'
+  | 'monitor';
 
 export interface Notifications {
   permission(): NotificationPermission;

@@ -6,13 +6,16 @@ import type {
   ChatImport,
   ChatMessage,
   ChatSummary,
+  ConsentAnswer,
   ContextUse,
   Costs,
   Entry,
   ExpertReads,
   Finish,
+  GradeReport,
   History,
   JobStatus,
+  LedgerReport,
   LeftOut,
   NewPart,
   PagingStatus,
@@ -93,6 +96,8 @@ export class RunningTurn {
   experts: ExpertReads | null = null;
   context: ContextUse | null = null;
   leftOut: LeftOut | null = null;
+  /** What was answered to the agent's questions. */
+  consents: ConsentAnswer[] = [];
   times: AnswerTimes | null = null;
   #tokens = 0;
   #chat: Chat;
@@ -139,6 +144,12 @@ export class RunningTurn {
     if (this.ended) stream.end();
     else this.#followers.push(stream);
     return stream.response;
+  }
+
+  consent(answer: ConsentAnswer): Response {
+    this.consents.push(answer);
+    this.event({ type: 'consent_answered', ...answer });
+    return new Response(null, { status: 204 });
   }
 
   event(event: TurnEvent): void {
@@ -242,12 +253,32 @@ export class Network {
   paging: PagingStatus = { tiers: [], disk: null };
   presets: Preset[] = [];
   models: unknown[] = [];
-  config: unknown = { config: { tiers: {} } };
+  config: unknown = { config: { tiers: {}, contexts: { store: '' } } };
   /** The last requests, newest first. */
   recent: RequestRecord[] = [];
   costs: Costs = {
     days: [],
     total: { answers: 0, prompt_tokens: 0, completion_tokens: 0, saved_tokens: 0 },
+  };
+  ledger: LedgerReport = {
+    entries: [],
+    total: {
+      requests: 0,
+      prompt_tokens: 0,
+      completion_tokens: 0,
+      measured_joules: 0,
+      estimated_joules: 0,
+      electricity: null,
+      paid: 0,
+      cloud: null,
+    },
+    days: 0,
+  };
+  grades: GradeReport = {
+    counts: { good: 0, bad: 0 },
+    share: null,
+    groups: [],
+    routing: { levels: [], enough: 20, poor: 0.6, good: 0.8 },
   };
   history: History = { step_seconds: 1, points: [] };
   turns: RunningTurn[] = [];
@@ -293,8 +324,11 @@ export class Network {
     if (url.startsWith('/tierbar/v1/presets')) return this.#preset(request);
     if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });
     if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
+    if (url.startsWith('/v1/context')) return Response.json({ object: 'list', data: [] });
     if (url.startsWith('/tierbar/v1/requests')) return Response.json({ requests: this.#recent(url) });
     if (url.startsWith('/tierbar/v1/costs')) return Response.json(this.costs);
+    if (url.startsWith('/tierbar/v1/ledger')) return Response.json(this.ledger);
+    if (url.startsWith('/tierbar/v1/grades')) return this.#graded(request);
     if (url.startsWith('/tierbar/v1/history')) return Response.json(this.history);
     if (url.endsWith('/tierbar/v1/paging')) return Response.json(this.paging);
     if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
@@ -361,14 +395,38 @@ export class Network {
     return Response.json(preset);
   }
 
+  #graded({ path }: Sent): Response {
+    if (path.startsWith('/tierbar/v1/grades/export')) return new Response('{}\n');
+    if (!path.endsWith('/reset')) return Response.json(this.grades);
+    const none = { good: 0, bad: 0 };
+    const { routing } = this.grades;
+    const levels = routing.levels.map(({ level }) => ({
+      level,
+      own_tier: none,
+      smaller_tier: none,
+      routed_as: level,
+    }));
+    this.grades = { ...this.grades, routing: { ...routing, levels } };
+    return new Response(null, { status: 204 });
+  }
+
   #chats(request: Sent): Response {
     const { method, path, body } = request;
     const { pathname, searchParams } = new URL(path, 'http://host');
     const words = searchParams.get('search');
     if (pathname === '/tierbar/v1/chats/import') return Response.json(this.imported);
+    const graded = pathname.match(/^\/tierbar\/v1\/chats\/([^/]+)\/messages\/(\d+)\/grade$/);
+    if (graded) {
+      const chat = this.chats.find((chat) => chat.id === graded[1]);
+      const answer = chat?.messages.find(({ id }) => id === Number(graded[2]));
+      if (!answer) return refusal(404, 'not_found', 'There is no such message.');
+      if (method === 'DELETE') delete answer.grade;
+      else answer.grade = body;
+      return method === 'DELETE' ? new Response(null, { status: 204 }) : Response.json(body);
+    }
     const [, id, rest = '', turn, events] =
       pathname.match(
-        /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/events)?)?)?$/,
+        /^\/tierbar\/v1\/chats(?:\/([^/]+)(\/(?:turns|restore|fork|export))?(?:\/([^/]+)(\/(?:events|consent))?)?)?$/,
       ) ?? [];
     if (id === undefined) {
       if (method === 'GET' && words !== null) {
@@ -414,6 +472,7 @@ export class Network {
     if (turn !== undefined) {
       const running = this.turns.find(({ id }) => id === turn);
       if (!running) return refusal(404, 'not_found', 'This turn is not running.');
+      if (events === '/consent') return running.consent(body);
       if (events) return running.follow(request);
       if (!running.ended) running.finish('stopped');
       return new Response(null, { status: 204 });

@@ -1,12 +1,14 @@
 //! `tierbar chat`: a conversation in the terminal, which the chat window shows too, or one question.
 
+mod agent;
 mod commands;
 mod files;
 
 use crate::{
     client::{self, Client, admin},
-    output,
+    costs, grades, output,
 };
+use agent::{AgentArgs, Answered};
 use commands::{COMMANDS, Completion, Input};
 use futures_util::StreamExt;
 use reqwest::{Method, Response};
@@ -16,18 +18,28 @@ use sse_stream::SseByteStream;
 use std::{
     io::{IsTerminal, Read},
     path::PathBuf,
+    time::Duration,
 };
 use tierbar_core::{
     Code, Error, TierId,
     chat::{
         AnswerFacts, Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun,
-        TurnEvent, branch,
+        TurnEvent,
+        agent::ConsentQuestion,
+        branch,
         context::{CHOICES, ContextUse, LeftOut},
         thinking::{WithoutThinking, split},
     },
+    grade::GradeVerdict,
     units::file_size,
 };
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::timeout,
+};
+
+/// A question of an agent is put if its answer does not follow within this time.
+const ANSWERED_ALREADY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("printed").args(["once", "list"])))]
@@ -54,9 +66,12 @@ pub(crate) struct Args {
     /// Print the answer of --once, or the chats of --list, as JSON
     #[arg(long, requires = "printed")]
     json: bool,
+    #[command(flatten)]
+    agent: AgentArgs,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let agent = args.agent.options()?;
     let prompt = args.once.map(question).transpose()?;
     let client = Client::running_or_own(home).await?;
     let outcome = if args.list {
@@ -64,7 +79,13 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else if let Some(prompt) = prompt {
         ask_once(&client, args.tier, prompt, args.json).await
     } else {
-        converse(&client, args.tier, args.when_full, &args.file, args.resume).await
+        let begun = Begun {
+            tier: args.tier,
+            when_full: args.when_full,
+            resume: args.resume,
+            agent,
+        };
+        converse(&client, begun, &args.file).await
     };
     client.close().await;
     outcome
@@ -200,14 +221,22 @@ async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<Stre
     Err(broken_off("the connection ended"))
 }
 
-/// Reads questions until the end of input. Each is a turn of a chat, which the host runs and stores.
-async fn converse(
-    client: &Client,
+/// How a conversation begins.
+struct Begun {
     tier: Option<String>,
     when_full: Option<String>,
-    files: &[PathBuf],
     resume: Option<String>,
-) -> Result<(), Error> {
+    agent: Option<Value>,
+}
+
+/// Reads questions until the end of input. Each is a turn of a chat, which the host runs and stores.
+async fn converse(client: &Client, begun: Begun, files: &[PathBuf]) -> Result<(), Error> {
+    let Begun {
+        tier,
+        when_full,
+        resume,
+        agent,
+    } = begun;
     let files = files.iter().map(|path| files::read(path));
     let mut conversation = Conversation {
         client,
@@ -215,6 +244,7 @@ async fn converse(
         when_full,
         chat: None,
         instructions: None,
+        agent,
         files: files.collect::<Result<Vec<_>, _>>()?,
         starts_over: false,
     };
@@ -259,6 +289,8 @@ struct Conversation<'a> {
     chat: Option<String>,
     /// Those of the chat that the next question begins.
     instructions: Option<String>,
+    /// What the agent of each turn may use, if there is one.
+    agent: Option<Value>,
     /// The files of the next question.
     files: Vec<Value>,
     /// The next question begins a branch of its own.
@@ -358,9 +390,15 @@ impl Conversation<'_> {
             "instructions" => return self.instruct(argument).await,
             "retry" => {
                 self.begun()?;
-                return self.begin(&json!({"model": self.tier}), 0).await;
+                let again = json!({"model": self.tier, "agent": self.agent});
+                return self.begin(&again, 0).await;
             }
             "continue" => return self.go_on().await,
+            "good" => return self.grade(GradeVerdict::Good, argument).await,
+            "bad" => return self.grade(GradeVerdict::Bad, argument).await,
+            "ungrade" => return self.ungrade().await,
+            "cost" => return costs::show(self.client).await,
+            "improve" => return grades::show(self.client).await,
             "clear" => {
                 self.starts_over = true;
                 output::error_line("The next question starts over. Earlier messages are kept.");
@@ -426,6 +464,40 @@ impl Conversation<'_> {
         self.begin(&json!({"continue": true}), printed).await
     }
 
+    /// Grades the answer that was printed last.
+    async fn grade(&self, verdict: GradeVerdict, why: String) -> Result<(), Error> {
+        let path = self.path_of_grade().await?;
+        let grade = json!({"verdict": verdict, "why": why});
+        self.client.send(Method::PUT, &path, Some(&grade)).await?;
+        let word = match verdict {
+            GradeVerdict::Good => "good",
+            GradeVerdict::Bad => "bad",
+        };
+        output::error_line(&format!(
+            "The last answer is graded as {word}. Undo with /ungrade."
+        ));
+        Ok(())
+    }
+
+    async fn ungrade(&self) -> Result<(), Error> {
+        self.client.delete(&self.path_of_grade().await?).await?;
+        output::error_line("The last answer has no grade.");
+        Ok(())
+    }
+
+    /// Where the grade of the last answer is. It is the last message that is shown: none before it is meant.
+    async fn path_of_grade(&self) -> Result<String, Error> {
+        let chat = self.read().await?;
+        let last = chat.messages.iter().find(|last| Some(last.id) == chat.leaf);
+        let answer = last.filter(|last| last.role == Role::Assistant);
+        let answer = answer.filter(|_| !self.starts_over).ok_or_else(|| {
+            let error = Error::new(Code::BadRequest, "there is no answer to grade");
+            error.hint("ask a question first, or answer the last one with /retry")
+        })?;
+        let (id, message) = (&chat.summary.id, answer.id.to_string());
+        Ok(admin(&["chats", id, "messages", &message, "grade"], &[]))
+    }
+
     /// The id of the chat, if it has begun.
     fn begun(&self) -> Result<&str, Error> {
         self.chat.as_deref().ok_or_else(|| {
@@ -445,6 +517,9 @@ impl Conversation<'_> {
         let mut question = json!({"text": text, "model": self.tier, "when_full": self.when_full});
         if self.starts_over {
             question["parent"] = Value::Null;
+        }
+        if let Some(agent) = &self.agent {
+            question["agent"] = agent.clone();
         }
         if !self.files.is_empty() {
             question["parts"] = self.files.clone().into();
@@ -513,11 +588,63 @@ impl Conversation<'_> {
         Ok(self.chat.insert(chat.id).clone())
     }
 
+    /// Asks the person what the agent asks, and sends the answer. One that was given elsewhere meanwhile counts.
+    async fn answer(
+        &self,
+        chat: &str,
+        turn: &str,
+        question: &ConsentQuestion,
+    ) -> Result<(), Error> {
+        let allow = match agent::ask(question).await? {
+            Answered::Scope(scope) => Some(scope),
+            Answered::No => None,
+            Answered::Stop => {
+                let path = admin(&["chats", chat, "turns", turn], &[]);
+                self.client.delete(&path).await?;
+                return Ok(());
+            }
+        };
+        let path = admin(&["chats", chat, "turns", turn, "consent"], &[]);
+        let answer = json!({"id": question.id, "allow": allow});
+        match self.client.post(&path, &answer).await {
+            Err(error)
+                if matches!(
+                    error.code,
+                    Code::Conflict | Code::BadRequest | Code::NotFound
+                ) =>
+            {
+                output::error(&error);
+                Ok(())
+            }
+            answered => answered.map(drop),
+        }
+    }
+
     async fn follow(&self, chat: &str, turn: &str, shown: &mut Shown) -> Result<(), Error> {
         let path = admin(&["chats", chat, "turns", turn, "events"], &[]);
         let response = self.client.send(Method::GET, &path, None).await?;
         let mut events = SseByteStream::new(response.bytes_stream());
-        while let Some(event) = events.next().await {
+        // One that is answered already is followed by its answer at once.
+        let mut open: Option<ConsentQuestion> = None;
+        loop {
+            let event = if open.is_some() {
+                timeout(ANSWERED_ALREADY, events.next()).await
+            } else {
+                Ok(events.next().await)
+            };
+            let event = match (event, open.take()) {
+                (Ok(Some(event)), question) => {
+                    open = question;
+                    event
+                }
+                (Ok(None), _) => break,
+                (Err(_), Some(question)) => {
+                    shown.end_line();
+                    self.answer(chat, turn, &question).await?;
+                    continue;
+                }
+                (Err(_), None) => continue,
+            };
             let event = event.map_err(|error| broken_off(&error.to_string()))?;
             let Some(data) = event.data else { continue };
             let event = serde_json::from_str(&data)
@@ -553,6 +680,15 @@ impl Conversation<'_> {
                     let error = error.unwrap_or_else(|| broken_off(&message));
                     return Err(with_choices(error));
                 }
+                TurnEvent::ToolCall {
+                    name, arguments, ..
+                } => {
+                    shown.end_line();
+                    agent::show_step(&name, &arguments);
+                }
+                TurnEvent::ToolResult { text, failed, .. } => agent::show_result(&text, failed),
+                TurnEvent::Consent { question } => open = Some(question),
+                TurnEvent::ConsentAnswered { .. } => open = None,
                 TurnEvent::Progress { .. }
                 | TurnEvent::LeftOut { .. }
                 | TurnEvent::Started { .. }

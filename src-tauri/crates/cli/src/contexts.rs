@@ -22,7 +22,11 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// List saved contexts, newest first
-    List,
+    List {
+        /// List those in the store, rather than those on this machine
+        #[arg(long)]
+        store: bool,
+    },
     /// Save the last conversation of a tier
     Save {
         /// Name for the context; one of this name is replaced
@@ -39,11 +43,30 @@ enum Command {
         #[arg(long, value_name = "TIER")]
         tier: Option<String>,
     },
+    /// Encrypt a context and upload it to the store
+    Push {
+        /// Name of the context
+        name: String,
+        /// Replace another context of this name in the store
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Download a context from the store
+    Pull {
+        /// Name of the context
+        name: String,
+        /// Replace another context of this name on this machine
+        #[arg(long)]
+        replace: bool,
+    },
     /// Delete a saved context
     #[command(visible_alias = "delete")]
     Rm {
         /// Name of the context
         name: String,
+        /// Delete it from the store, rather than from this machine
+        #[arg(long)]
+        store: bool,
     },
 }
 
@@ -58,6 +81,8 @@ struct Saved {
     model: String,
     tokens: u64,
     bytes: u64,
+    #[serde(default)]
+    raw_bytes: u64,
     created: i64,
 }
 
@@ -73,30 +98,44 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         Client::running_or_own(home).await?
     };
     let outcome = match args.command {
-        None | Some(Command::List) => list(&client, args.json).await,
+        None => list(&client, false, args.json).await,
+        Some(Command::List { store }) => list(&client, store, args.json).await,
         Some(Command::Save { name, tier }) => {
             call(&client, "save", &name, tier.as_deref(), args.json).await
         }
         Some(Command::Load { name, tier }) => {
             call(&client, "load", &name, tier.as_deref(), args.json).await
         }
-        Some(Command::Rm { name }) => remove(&client, &name, args.json).await,
+        Some(Command::Push { name, replace }) => {
+            copy(&client, "upload", &name, replace, args.json).await
+        }
+        Some(Command::Pull { name, replace }) => {
+            copy(&client, "download", &name, replace, args.json).await
+        }
+        Some(Command::Rm { name, store }) => remove(&client, &name, store, args.json).await,
     };
     client.close().await;
     outcome
 }
 
-async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
-    let answer = client.get("/v1/context").await?;
+async fn list(client: &Client, store: bool, as_json: bool) -> Result<(), Error> {
+    let path = if store {
+        "/v1/context/store"
+    } else {
+        "/v1/context"
+    };
+    let answer = client.get(path).await?;
     if as_json {
         output::json(&answer);
         return Ok(());
     }
     let List { data } = read(answer)?;
     if data.is_empty() {
-        output::error_line(
-            "There are no saved contexts. Save the last conversation of a tier: tierbar contexts save NAME",
-        );
+        output::error_line(if store {
+            "There are no contexts in the store. Upload one: tierbar contexts push NAME"
+        } else {
+            "There are no saved contexts. Save the last conversation of a tier: tierbar contexts save NAME"
+        });
     }
     for saved in &data {
         output::line(&line(saved, &TimeZone::system()));
@@ -132,9 +171,27 @@ fn without_fields(error: Error) -> Error {
     error
 }
 
-async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
+/// Copies a context to the store or from it.
+async fn copy(
+    client: &Client,
+    verb: &str,
+    name: &str,
+    replace: bool,
+    as_json: bool,
+) -> Result<(), Error> {
+    let body = json!({"name": name, "replace": replace});
+    let answer = client.post(&format!("/v1/context/{verb}"), &body).await?;
+    if as_json {
+        output::json(&answer);
+        return Ok(());
+    }
+    output::line(&line(&read(answer)?, &TimeZone::system()));
+    Ok(())
+}
+
+async fn remove(client: &Client, name: &str, store: bool, as_json: bool) -> Result<(), Error> {
     let answer = client
-        .post("/v1/context/delete", &json!({"name": name}))
+        .post("/v1/context/delete", &json!({"name": name, "store": store}))
         .await?;
     output::done(as_json, &answer, &format!("Deleted {name}."));
     Ok(())
@@ -146,8 +203,13 @@ fn line(saved: &Saved, zone: &TimeZone) -> String {
         .to_zoned(zone.clone())
         .strftime("%Y-%m-%d %H:%M")
         .to_string();
+    let memory = if saved.raw_bytes > saved.bytes {
+        format!(" ({} in memory)", file_size(saved.raw_bytes))
+    } else {
+        String::new()
+    };
     format!(
-        "{}  {created}  {} tokens of {}, {}",
+        "{}  {created}  {} tokens of {}, {}{memory}",
         saved.name,
         saved.tokens,
         saved.model,
@@ -161,12 +223,18 @@ mod tests {
 
     #[test]
     fn a_context_has_its_model_and_size() {
-        let saved = json!({
+        let mut saved = json!({
             "name": "book", "model": "m-Q4", "tokens": 12_000, "bytes": 1_500_000_000, "created": 1_784_548_865, "kv_cache": "f16",
         });
-        assert_eq!(
-            line(&serde_json::from_value(saved).unwrap(), &TimeZone::UTC),
-            "book  2026-07-20 12:01  12000 tokens of m-Q4, 1.5 GB"
-        );
+        let line = |saved: &serde_json::Value| {
+            line(
+                &serde_json::from_value(saved.clone()).unwrap(),
+                &TimeZone::UTC,
+            )
+        };
+        let expected = "book  2026-07-20 12:01  12000 tokens of m-Q4, 1.5 GB";
+        assert_eq!(line(&saved), expected);
+        saved["raw_bytes"] = 1_800_000_000_u64.into();
+        assert_eq!(line(&saved), format!("{expected} (1.8 GB in memory)"));
     }
 }

@@ -1,33 +1,211 @@
-//! `tierbar costs`: tokens that tasks used on this machine, and tokens that no cloud had to process.
+//! `tierbar costs`: tokens, energy and money of requests, tokens that tasks saved, and when a machine has paid for itself.
+
+mod break_even;
 
 use crate::{
     client::{Client, admin, read},
     measure::table,
     output,
 };
-use std::path::PathBuf;
+use serde_json::Value;
+use std::{collections::BTreeMap, path::PathBuf};
 use tierbar_core::{
     Error,
+    ledger::{LedgerEntry, LedgerReport, RequestCosts},
     tasks::saved::{Costs, Spent},
 };
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Number of active days to show
-    #[arg(long, default_value_t = 30)]
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Number of days to show, up to today
+    #[arg(long, default_value_t = 30, global = true)]
     days: u32,
-    /// Print the costs as JSON
-    #[arg(long)]
+    /// Print JSON
+    #[arg(long, global = true)]
     json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show what requests took, by day, tier and client
+    Requests,
+    /// Show the tokens that tasks used and saved
+    Tasks,
+    /// Calculate after how many months a machine has paid for itself
+    BreakEven(break_even::Args),
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running_or_own(home).await?;
-    let days = args.days.to_string();
-    let answer = client.get(&admin(&["costs"], &[("days", &days)])).await;
+    let outcome = match args.command {
+        None | Some(Command::Requests) => requests(&client, args.days, args.json).await,
+        Some(Command::Tasks) => tasks(&client, args.days, args.json).await,
+        Some(Command::BreakEven(inputs)) => break_even::run(&client, &inputs, args.json).await,
+    };
     client.close().await;
-    let answer = answer?;
-    if args.json {
+    outcome
+}
+
+async fn ledger(client: &Client, days: u32) -> Result<Value, Error> {
+    let days = days.to_string();
+    client.get(&admin(&["ledger"], &[("days", &days)])).await
+}
+
+async fn requests(client: &Client, days: u32, as_json: bool) -> Result<(), Error> {
+    let answer = ledger(client, days).await?;
+    if as_json {
+        output::line(&answer.to_string());
+        return Ok(());
+    }
+    let report: LedgerReport = read(answer)?;
+    if report.entries.is_empty() {
+        output::error_line("No requests yet. To ask something: tierbar chat");
+        return Ok(());
+    }
+    output::write(&table_of_requests(&report));
+    output::write(&notes(&report.total));
+    Ok(())
+}
+
+/// Prints the sums of 30 days in a chat.
+pub(crate) async fn show(client: &Client) -> Result<(), Error> {
+    let report: LedgerReport = read(ledger(client, 30).await?)?;
+    if report.entries.is_empty() {
+        output::error_line("No requests yet.");
+        return Ok(());
+    }
+    output::write(&table_of_tiers(&report));
+    output::write(&notes(&report.total));
+    Ok(())
+}
+
+const FIGURES: [&str; 7] = [
+    "Requests",
+    "Tokens in",
+    "Tokens out",
+    "Energy",
+    "Electricity",
+    "Paid",
+    "Cloud",
+];
+
+fn figures(costs: &RequestCosts) -> [String; 7] {
+    [
+        costs.requests.to_string(),
+        costs.prompt_tokens.to_string(),
+        costs.completion_tokens.to_string(),
+        energy(costs),
+        money(costs.electricity),
+        money(Some(costs.paid)),
+        money(costs.cloud),
+    ]
+}
+
+fn table_of_requests(report: &LedgerReport) -> String {
+    let mut rows = vec![row(["Day", "Tier", "Client"], FIGURES.map(str::to_owned))];
+    for entry in &report.entries {
+        let client = entry.client.as_deref().unwrap_or("-");
+        rows.push(row(
+            [&entry.day, &entry.tier, client],
+            figures(&entry.costs),
+        ));
+    }
+    rows.push(row(["Total", "", ""], figures(&report.total)));
+    table(&rows, &[3, 4, 5, 6, 7, 8, 9])
+}
+
+fn row(names: [&str; 3], figures: [String; 7]) -> Vec<String> {
+    names
+        .into_iter()
+        .map(str::to_owned)
+        .chain(figures)
+        .collect()
+}
+
+fn table_of_tiers(report: &LedgerReport) -> String {
+    let mut tiers: BTreeMap<&str, Vec<&LedgerEntry>> = BTreeMap::new();
+    for entry in &report.entries {
+        tiers.entry(&entry.tier).or_default().push(entry);
+    }
+    let sum = |entries: &[&LedgerEntry], of: fn(&RequestCosts) -> u64| {
+        let figures = entries.iter().map(|entry| of(&entry.costs));
+        figures.sum::<u64>().to_string()
+    };
+    let mut rows = vec![
+        ["Tier", "Requests", "Tokens in", "Tokens out"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for (tier, entries) in tiers {
+        rows.push(vec![
+            tier.to_owned(),
+            sum(&entries, |costs| costs.requests),
+            sum(&entries, |costs| costs.prompt_tokens),
+            sum(&entries, |costs| costs.completion_tokens),
+        ]);
+    }
+    table(&rows, &[1, 2, 3])
+}
+
+/// What the sums mean, and what is missing for others.
+fn notes(total: &RequestCosts) -> String {
+    let mut lines = Vec::new();
+    let estimated = total.estimated_joules.unwrap_or_default();
+    if total.estimated_joules.is_none() {
+        lines.push(
+            "This machine does not measure its energy. To estimate it: tierbar config set costs.busy_watts WATTS"
+                .to_owned(),
+        );
+    } else if estimated > 0.0 {
+        lines.push("~ is an estimate: costs.busy_watts times the time of the requests.".to_owned());
+    }
+    if total.cloud.is_none() {
+        lines.push(
+            "For the price of the same tokens in a cloud: tierbar config set costs.cloud_input_price DOLLARS, and \
+             costs.cloud_output_price, for a million tokens"
+                .to_owned(),
+        );
+    } else {
+        let (cloud, paid) = (money(total.cloud), money(Some(total.paid)));
+        let electricity = total.electricity.map_or_else(String::new, |dollars| {
+            format!(" Electricity took {}.", money(Some(dollars)))
+        });
+        lines.push(format!(
+            "At your cloud's prices, what this machine answered would have cost {cloud}. Endpoints charged {paid}.{electricity}"
+        ));
+    }
+    lines
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect()
+}
+
+/// Watt-hours; `~` marks an estimate.
+fn energy(costs: &RequestCosts) -> String {
+    const JOULES_PER_WH: f64 = 3600.0;
+    let Some(estimated) = costs.estimated_joules else {
+        return "-".to_owned();
+    };
+    let hours = (costs.measured_joules + estimated) / JOULES_PER_WH;
+    let mark = if estimated > 0.0 { "~" } else { "" };
+    format!("{mark}{hours:.2} Wh")
+}
+
+fn money(dollars: Option<f64>) -> String {
+    match dollars {
+        None => "-".to_owned(),
+        Some(dollars) if dollars > 0.0 && dollars < 0.01 => format!("${dollars:.4}"),
+        Some(dollars) if dollars < 0.0 => format!("-${:.2}", -dollars),
+        Some(dollars) => format!("${dollars:.2}"),
+    }
+}
+
+async fn tasks(client: &Client, days: u32, as_json: bool) -> Result<(), Error> {
+    let days = days.to_string();
+    let answer = client.get(&admin(&["costs"], &[("days", &days)])).await?;
+    if as_json {
         output::line(&answer.to_string());
         return Ok(());
     }
@@ -36,11 +214,11 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         output::error_line("No tasks have run yet. To run one: tierbar summarize FILE");
         return Ok(());
     }
-    output::write(&table_of(&costs));
+    output::write(&table_of_tasks(&costs));
     Ok(())
 }
 
-fn table_of(costs: &Costs) -> String {
+fn table_of_tasks(costs: &Costs) -> String {
     let row = |day: &str, task: &str, spent: &Spent| {
         vec![
             day.to_owned(),
@@ -75,7 +253,6 @@ fn table_of(costs: &Costs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
     use tierbar_core::tasks::{Task, saved::Day};
 
     #[test]
@@ -91,10 +268,60 @@ mod tests {
             tasks: BTreeMap::from([(Task::Triage, spent)]),
         }]);
         assert_eq!(
-            table_of(&costs),
+            table_of_tasks(&costs),
             "Day         Task    Answers  Tokens in  Tokens out  Tokens saved\n\
              2026-11-22  triage        2        900          40           300\n\
              Total                     2        900          40           300\n"
+        );
+    }
+
+    fn report() -> LedgerReport {
+        let costs = RequestCosts {
+            requests: 3,
+            prompt_tokens: 1200,
+            completion_tokens: 340,
+            estimated_joules: Some(7200.0),
+            electricity: Some(0.0006),
+            cloud: Some(0.0064),
+            ..RequestCosts::default()
+        };
+        LedgerReport {
+            entries: vec![LedgerEntry {
+                day: "2026-11-26".to_owned(),
+                tier: "fast".to_owned(),
+                elsewhere: false,
+                client: None,
+                chain: None,
+                costs,
+            }],
+            total: costs,
+            days: 1,
+        }
+    }
+
+    #[test]
+    fn estimates_are_marked_and_unknown_money_is_a_dash() {
+        let mut report = report();
+        let shown = table_of_requests(&report);
+        assert!(shown.contains("~2.00 Wh"), "{shown}");
+        assert!(shown.contains("$0.0064"), "{shown}");
+        assert!(notes(&report.total).starts_with("~ is an estimate"));
+        report.total.estimated_joules = None;
+        report.total.cloud = None;
+        assert_eq!(energy(&report.total), "-");
+        let notes = notes(&report.total);
+        assert!(notes.contains("costs.busy_watts"), "{notes}");
+        assert!(notes.contains("costs.cloud_input_price"), "{notes}");
+    }
+
+    #[test]
+    fn tiers_are_summed_over_days() {
+        let mut report = report();
+        report.entries.push(report.entries[0].clone());
+        assert_eq!(
+            table_of_tiers(&report),
+            "Tier  Requests  Tokens in  Tokens out\n\
+             fast         6       2400         680\n"
         );
     }
 }

@@ -117,6 +117,32 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("models refresh", &["tierbar models refresh"]),
     ("models search", &["tierbar models search qwen3 coder"]),
+    ("documents", &["tierbar documents"]),
+    (
+        "documents add",
+        &[
+            "tierbar documents add ~/Papers",
+            "tierbar documents add ~/Mail/offers --collection Offers",
+        ],
+    ),
+    (
+        "documents list",
+        &["tierbar documents list", "tierbar documents list --files 1"],
+    ),
+    (
+        "documents search",
+        &["tierbar documents search renewal of the lease"],
+    ),
+    (
+        "documents ask",
+        &[
+            "tierbar documents ask when does the lease end",
+            "tierbar documents ask what is new here --file 12 --whole",
+        ],
+    ),
+    ("documents rm", &["tierbar documents rm 1"]),
+    ("documents pause", &["tierbar documents pause"]),
+    ("documents resume", &["tierbar documents resume"]),
     ("downloads", &["tierbar downloads"]),
     ("downloads pause", &["tierbar downloads pause 3f2a"]),
     ("downloads resume", &["tierbar downloads resume 3f2a"]),
@@ -187,6 +213,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tierbar chat",
             "tierbar chat --tier heavy",
+            "tierbar chat --agent --web duckduckgo",
             "tierbar chat --once \"What is the capital of France?\" --json",
         ],
     ),
@@ -214,14 +241,53 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("contexts", &["tierbar contexts"]),
-    ("contexts list", &["tierbar contexts list --json"]),
+    (
+        "contexts list",
+        &[
+            "tierbar contexts list --json",
+            "tierbar contexts list --store",
+        ],
+    ),
     (
         "contexts save",
         &["tierbar contexts save book --tier heavy"],
     ),
     ("contexts load", &["tierbar contexts load book"]),
-    ("contexts rm", &["tierbar contexts rm book"]),
+    (
+        "contexts push",
+        &[
+            "tierbar contexts push book",
+            "tierbar contexts push book --replace",
+        ],
+    ),
+    ("contexts pull", &["tierbar contexts pull book"]),
+    (
+        "contexts rm",
+        &[
+            "tierbar contexts rm book",
+            "tierbar contexts rm book --store",
+        ],
+    ),
+    ("grades", &["tierbar grades"]),
+    ("grades list", &["tierbar grades list --json"]),
+    (
+        "grades export",
+        &[
+            "tierbar grades export --form pairs > pairs.jsonl",
+            "tierbar grades export --form labels > labels.jsonl",
+        ],
+    ),
+    ("grades reset", &["tierbar grades reset --yes"]),
     ("costs", &["tierbar costs", "tierbar costs --days 7"]),
+    ("costs requests", &["tierbar costs requests --json"]),
+    ("costs tasks", &["tierbar costs tasks --days 7"]),
+    (
+        "costs break-even",
+        &[
+            "tierbar costs break-even --machine-price 600 --idle-watts 5 --busy-watts 35 --hours-on 24 --hours-busy 4 \
+             --kwh-price 0.3 --cloud-input-price 2.5 --cloud-output-price 10 --local-share 0.5",
+        ],
+    ),
     ("schedule", &["tierbar schedule"]),
     ("schedule list", &["tierbar schedule list"]),
     (

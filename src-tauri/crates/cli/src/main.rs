@@ -12,10 +12,12 @@ mod contexts;
 mod costs;
 mod diagnose;
 mod doctor;
+mod documents;
 mod downloads;
 mod examples;
 mod exit;
 mod experts;
+mod grades;
 mod key;
 mod link;
 mod log;
@@ -104,6 +106,10 @@ enum Command {
     Chat(chat::Args),
     /// List, search, export, import and delete saved chats
     Chats(chats::Args),
+    /// Add, search and ask your documents
+    Documents(documents::Args),
+    /// Show the rates of graded answers, or export them
+    Grades(grades::Args),
     /// Classify a message by type, urgency and the model it needs
     Triage(task::Triage),
     /// Shorten a text and list the names, numbers and dates it lost
@@ -114,9 +120,10 @@ enum Command {
     Brief(task::Brief),
     /// Show which tier would answer a question, and why
     Route(route::Args),
-    /// List, save, load and delete saved contexts
+    /// List, save, load, upload and download saved contexts
+    #[command(alias = "context")]
     Contexts(contexts::Args),
-    /// Show the tokens that tasks used and saved
+    /// Show what requests took in tokens, energy and money, and when a machine pays for itself
     Costs(costs::Args),
     /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),
@@ -187,6 +194,8 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Resume(args) => pause::resume(home, &args).await,
         Command::Chat(args) => chat::run(home, args).await,
         Command::Chats(args) => chats::run(home, args).await,
+        Command::Documents(args) => documents::run(home, args).await,
+        Command::Grades(args) => grades::run(home, args).await,
         Command::Triage(args) => task::triage(home, args).await,
         Command::Compress(args) => task::compress(home, args).await,
         Command::Summarize(args) => task::summarize(home, args).await,

@@ -1,25 +1,35 @@
-//! One file: the state as llama.cpp writes it, then its description as JSON, then a footer.
+//! One file: a state, then its description as JSON, then a footer.
 //!
 //! | part | bytes |
 //! |---|---|
-//! | state | llama.cpp's `GGSQ` file: magic, version, count of tokens, the tokens, the cells |
-//! | way back | maybe, of [`Back`]: what the model has forgotten since then |
+//! | state | llama.cpp's `GGSQ` file: magic, version, count of tokens, the tokens, the cells; in version 2 compressed ([`packed`]) |
+//! | way back | version 1 only, and maybe, of [`Back`]: what the model has forgotten since then |
 //! | about | JSON, [`Saved`] |
-//! | footer | length of the JSON (u32), CRC-32 of all before it (u32), magic (8 bytes); little-endian |
+//! | footer | length of the JSON (u32), checksum of all before it, magic (8 bytes); little-endian |
+//!
+//! Version 1 (`TIERCTX1`) has a CRC-32. Swapped-out conversations are written in it, since a worker has seconds to end, and
+//! so were all contexts once. Version 2 (`TIERCTX2`) has a SHA-256, by which two copies can be compared.
 
-use crate::{Back, Key, Saved, now, storage};
+use crate::{
+    Back, Key, Packed, Saved, now,
+    packed::{self, Unpacked},
+    storage,
+};
+use sha2::{Digest, Sha256};
 use std::{
     ffi::OsStr,
     fs::{DirBuilder, File, OpenOptions},
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Take, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 use tempfile::TempPath;
-use tierbar_core::{Code, Error, ModelId, units::file_size, volume};
+use tierbar_core::{Code, Error, ModelId, config::KvCache, units::file_size, volume};
 
 const MAGIC: [u8; 8] = *b"TIERCTX1";
 const FOOTER: u64 = 16;
+const PACKED_MAGIC: [u8; 8] = *b"TIERCTX2";
+const PACKED_FOOTER: u64 = 4 + 32 + 8;
 /// A name, a model, a key: some hundreds of bytes.
 const LONGEST_ABOUT: u32 = 64 << 10;
 /// llama.cpp's `LLAMA_STATE_SEQ_MAGIC`, "ggsq".
@@ -39,11 +49,9 @@ pub struct Draft {
 
 impl Draft {
     pub(crate) fn new(folder: &Path, name: &str, dest: PathBuf, durable: bool) -> io::Result<Self> {
-        // Made for its owner alone.
-        let file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder)?;
         Ok(Self {
             name: name.to_owned(),
-            path: file.into_temp_path(),
+            path: draft_in(folder)?,
             dest,
             back: None,
             durable,
@@ -59,26 +67,9 @@ impl Draft {
     /// # Errors
     /// [`Code::Storage`] with both figures if so many bytes do not fit on its volume, with a margin left.
     pub fn check_room(&self, bytes: u64) -> Result<(), Error> {
-        let stat = rustix::fs::statvfs(self.path()).map_err(|error| {
-            storage("cannot read the free space of", self.path(), &error.into())
-        })?;
-        let (free, size) = (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize);
-        let margin = volume::margin(size);
-        if free >= bytes.saturating_add(margin) {
-            return Ok(());
-        }
-        Err(Error::new(
-            Code::Storage,
-            format!(
-                "the context needs {}, and its volume has {} free, of which {} must stay free",
-                file_size(bytes),
-                file_size(free),
-                file_size(margin)
-            ),
-        )
-        .hint("free up space, or delete saved contexts")
-        .detail("needed_bytes", bytes)
-        .detail("free_bytes", free))
+        // It is there twice while it is compressed.
+        let copies = if self.durable { 2 } else { 1 };
+        check_room(self.path(), bytes.saturating_mul(copies))
     }
 
     /// Adds the way back to where the state held so many tokens, behind the state.
@@ -116,35 +107,131 @@ impl Draft {
             created: now(),
             key,
             back,
+            packed: None,
         };
         let written = written + back.map_or(0, |back| back.bytes);
-        close(&self.path, &saved, written, self.durable)
-            .and_then(|bytes| {
-                saved.bytes = bytes;
-                self.path
-                    .persist(&self.dest)
-                    .map_err(|failed| failed.error)?;
-                // The name must be on the disk too.
-                match self.dest.parent() {
-                    Some(folder) if self.durable => File::open(folder)?.sync_all(),
-                    _ => Ok(()),
-                }
-            })
-            .map_err(|error| storage("cannot write", &self.dest, &error))?;
+        let (path, dest, durable) = (self.path, self.dest, self.durable);
+        let close = || {
+            if durable && back.is_none() {
+                let packed = close_packed(&path, &mut saved, written)?;
+                return place(packed, &dest, true);
+            }
+            saved.bytes = close(&path, &saved, written, durable)?;
+            place(path, &dest, durable)
+        };
+        close().map_err(|error| storage("cannot write", &dest, &error))?;
         Ok(saved)
     }
 }
 
+/// Gives a finished file its name.
+pub(crate) fn place(path: TempPath, dest: &Path, durable: bool) -> io::Result<()> {
+    path.persist(dest).map_err(|failed| failed.error)?;
+    // The name must be on the disk too.
+    match dest.parent() {
+        Some(folder) if durable => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+/// A new file for its owner alone, which is removed unless it is given a name.
+pub(crate) fn draft_in(folder: &Path) -> io::Result<TempPath> {
+    let file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder)?;
+    Ok(file.into_temp_path())
+}
+
+/// # Errors
+/// [`Code::Storage`] with both figures if so many bytes do not fit on the path's volume, with a margin left.
+pub(crate) fn check_room(path: &Path, bytes: u64) -> Result<(), Error> {
+    let stat = rustix::fs::statvfs(path)
+        .map_err(|error| storage("cannot read the free space of", path, &error.into()))?;
+    let (free, size) = (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize);
+    let margin = volume::margin(size);
+    if free >= bytes.saturating_add(margin) {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::Storage,
+        format!(
+            "the context needs {}, and its volume has {} free, of which {} must stay free",
+            file_size(bytes),
+            file_size(free),
+            file_size(margin)
+        ),
+    )
+    .hint("free up space, or delete saved contexts")
+    .detail("needed_bytes", bytes)
+    .detail("free_bytes", free))
+}
+
+fn check_length(file: &File, written: u64) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    if length == written {
+        return Ok(length);
+    }
+    let message = format!("{length} of {written} bytes were written");
+    Err(io::Error::new(io::ErrorKind::StorageFull, message))
+}
+
+/// Feeds what is written to a checksum as well.
+struct Summed<W> {
+    out: W,
+    sum: Sha256,
+    length: u64,
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.sum.update(&bytes[..written]);
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// Writes the compressed form beside the state, and completes its description.
+fn close_packed(path: &Path, saved: &mut Saved, written: u64) -> io::Result<TempPath> {
+    let mut raw = File::open(path)?;
+    check_length(&raw, written)?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let packed = draft_in(folder)?;
+    let file = OpenOptions::new().write(true).open(&packed)?;
+    let mut out = Summed {
+        out: BufWriter::new(&file),
+        sum: Sha256::new(),
+        length: 0,
+    };
+    let halves = saved.key.kv_cache == KvCache::F16;
+    let raw_bytes = packed::pack(&mut raw, &mut out, halves)?;
+    saved.packed = Some(Packed { raw_bytes, halves });
+    let about = serde_json::to_vec(saved)?;
+    out.write_all(&about)?;
+    let Summed {
+        out: mut rest,
+        sum,
+        length,
+    } = out;
+    let json = u32::try_from(about.len()).map_err(io::Error::other)?;
+    rest.write_all(&json.to_le_bytes())?;
+    rest.write_all(&sum.finalize())?;
+    rest.write_all(&PACKED_MAGIC)?;
+    rest.flush()?;
+    drop(rest);
+    file.sync_all()?;
+    saved.bytes = length + PACKED_FOOTER;
+    Ok(packed)
+}
+
 fn close(path: &Path, saved: &Saved, written: u64, durable: bool) -> io::Result<u64> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let length = file.metadata()?.len();
-    if length != written {
-        let message = format!("{length} of {written} bytes were written");
-        return Err(io::Error::new(io::ErrorKind::StorageFull, message));
-    }
+    let length = check_length(&file, written)?;
     let about = serde_json::to_vec(saved)?;
     let mut sum = crc32fast::Hasher::new();
-    feed(&mut file, length, &mut sum)?;
+    feed(&mut file, length, |bytes| sum.update(bytes))?;
     sum.update(&about);
     let mut end = about;
     let json = u32::try_from(end.len()).map_err(io::Error::other)?;
@@ -160,7 +247,7 @@ fn close(path: &Path, saved: &Saved, written: u64, durable: bool) -> io::Result<
 }
 
 /// Feeds the file's first bytes to a checksum.
-fn feed(file: &mut File, bytes: u64, sum: &mut crc32fast::Hasher) -> io::Result<()> {
+fn feed(file: &mut File, bytes: u64, mut sum: impl FnMut(&[u8])) -> io::Result<()> {
     file.seek(SeekFrom::Start(0))?;
     let mut buffer = vec![0; 1 << 20];
     let mut left = bytes;
@@ -170,7 +257,7 @@ fn feed(file: &mut File, bytes: u64, sum: &mut crc32fast::Hasher) -> io::Result<
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        sum.update(&buffer[..read]);
+        sum(&buffer[..read]);
         left -= read as u64;
     }
     Ok(())
@@ -181,28 +268,42 @@ pub(crate) fn about(path: &Path) -> io::Result<Saved> {
     end(&mut File::open(path)?).map(|end| end.saved)
 }
 
+#[derive(PartialEq, Eq)]
+enum Sum {
+    Crc32(u32),
+    Sha256([u8; 32]),
+}
+
 struct End {
     saved: Saved,
-    sum: u32,
+    sum: Sum,
     /// Where the JSON begins.
     about: u64,
     /// Where the footer begins: the sum is of what comes before.
     at: u64,
 }
 
+fn invalid() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
 fn end(file: &mut File) -> io::Result<End> {
-    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let bytes = file.metadata()?.len();
-    let at = bytes.checked_sub(FOOTER).ok_or_else(invalid)?;
-    file.seek(SeekFrom::Start(at))?;
-    let mut footer = [0; 16];
-    file.read_exact(&mut footer)?;
-    let [a, b, c, d, e, f, g, h, magic @ ..] = footer;
-    let (json, sum) = (
-        u32::from_le_bytes([a, b, c, d]),
-        u32::from_le_bytes([e, f, g, h]),
-    );
-    if magic != MAGIC || json > LONGEST_ABOUT || u64::from(json) > at {
+    let start = bytes.checked_sub(8).ok_or_else(invalid)?;
+    let magic = read_at::<8>(file, start)?;
+    let (at, json, sum) = if magic == PACKED_MAGIC {
+        let at = bytes.checked_sub(PACKED_FOOTER).ok_or_else(invalid)?;
+        let [a, b, c, d, sum @ ..] = read_at::<36>(file, at)?;
+        (at, u32::from_le_bytes([a, b, c, d]), Sum::Sha256(sum))
+    } else if magic == MAGIC {
+        let at = bytes.checked_sub(FOOTER).ok_or_else(invalid)?;
+        let [a, b, c, d, e, f, g, h] = read_at::<8>(file, at)?;
+        let sum = u32::from_le_bytes([e, f, g, h]);
+        (at, u32::from_le_bytes([a, b, c, d]), Sum::Crc32(sum))
+    } else {
+        return Err(invalid());
+    };
+    if json > LONGEST_ABOUT || u64::from(json) > at {
         return Err(invalid());
     }
     let about = at - u64::from(json);
@@ -210,6 +311,9 @@ fn end(file: &mut File) -> io::Result<End> {
     let mut description = vec![0; json as usize];
     file.read_exact(&mut description)?;
     let mut saved: Saved = serde_json::from_slice(&description).map_err(|_| invalid())?;
+    if saved.packed.is_some() != (magic == PACKED_MAGIC) {
+        return Err(invalid());
+    }
     saved.bytes = bytes;
     Ok(End {
         saved,
@@ -219,6 +323,13 @@ fn end(file: &mut File) -> io::Result<End> {
     })
 }
 
+fn read_at<const COUNT: usize>(file: &mut File, at: u64) -> io::Result<[u8; COUNT]> {
+    let mut bytes = [0; COUNT];
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Whether the whole file agrees with its checksum: only then may llama.cpp, which trusts its bytes, read it.
 ///
 /// # Errors
@@ -226,9 +337,76 @@ fn end(file: &mut File) -> io::Result<End> {
 pub fn is_whole(path: &Path) -> io::Result<bool> {
     let mut file = File::open(path)?;
     let End { sum, at, .. } = end(&mut file)?;
-    let mut found = crc32fast::Hasher::new();
-    feed(&mut file, at, &mut found)?;
-    Ok(found.finalize() == sum)
+    let found = match sum {
+        Sum::Crc32(_) => {
+            let mut found = crc32fast::Hasher::new();
+            feed(&mut file, at, |bytes| found.update(bytes))?;
+            Sum::Crc32(found.finalize())
+        }
+        Sum::Sha256(_) => {
+            let mut found = Sha256::new();
+            feed(&mut file, at, |bytes| found.update(bytes))?;
+            Sum::Sha256(found.finalize().into())
+        }
+    };
+    Ok(found == sum)
+}
+
+/// A state in the form that llama.cpp reads.
+#[derive(Debug)]
+pub enum State {
+    /// The saved context's own file.
+    InPlace(PathBuf),
+    /// A copy that is removed with this.
+    Unpacked(TempPath),
+}
+
+impl AsRef<Path> for State {
+    fn as_ref(&self) -> &Path {
+        match self {
+            Self::InPlace(path) => path,
+            Self::Unpacked(path) => path,
+        }
+    }
+}
+
+/// The state of a file that has been found whole.
+///
+/// # Errors
+/// [`Code::Storage`] if it cannot be read, or there is no room for the copy; [`Code::Corrupt`] if it has another length than
+/// it says.
+pub fn state(path: &Path) -> Result<State, Error> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            Error::new(Code::Corrupt, format!("{} is damaged", path.display()))
+        }
+        _ => storage("cannot unpack", path, &error),
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    let end = end(&mut file).map_err(failed)?;
+    let Some(packed) = end.saved.packed else {
+        return Ok(State::InPlace(path.to_owned()));
+    };
+    check_room(path, packed.raw_bytes)?;
+    let unpack = || {
+        let copy = draft_in(path.parent().unwrap_or(Path::new(".")))?;
+        let out = OpenOptions::new().write(true).open(&copy)?;
+        // One more than it should have, to see that there are not more.
+        let mut raw = unpacked(file, &end, packed)?.take(packed.raw_bytes.saturating_add(1));
+        let length = io::copy(&mut raw, &mut &out)?;
+        if length != packed.raw_bytes {
+            return Err(invalid());
+        }
+        Ok(copy)
+    };
+    unpack().map(State::Unpacked).map_err(failed)
+}
+
+type Body = Unpacked<BufReader<Take<File>>>;
+
+fn unpacked(mut file: File, end: &End, packed: Packed) -> io::Result<Body> {
+    file.seek(SeekFrom::Start(0))?;
+    Unpacked::new(BufReader::new(file.take(end.about)), packed.halves)
 }
 
 /// The way back that a file has, with the number of tokens that it leads to. The file has been found whole.
@@ -241,7 +419,6 @@ pub fn back(path: &Path) -> io::Result<Option<(usize, Vec<u8>)>> {
     let Some(Back { tokens, bytes }) = saved.back else {
         return Ok(None);
     };
-    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let start = about.checked_sub(bytes).ok_or_else(invalid)?;
     file.seek(SeekFrom::Start(start))?;
     let mut state = vec![0; usize::try_from(bytes).map_err(|_| invalid())?];
@@ -252,18 +429,29 @@ pub fn back(path: &Path) -> io::Result<Option<(usize, Vec<u8>)>> {
 /// The tokens that a file's state holds.
 pub(crate) fn tokens(path: &Path) -> io::Result<Vec<i32>> {
     let mut file = File::open(path)?;
-    let bytes = file.metadata()?.len();
+    let end = end(&mut file)?;
+    match end.saved.packed {
+        Some(packed) => tokens_in(unpacked(file, &end, packed)?, packed.raw_bytes),
+        None => {
+            file.seek(SeekFrom::Start(0))?;
+            tokens_in(file, end.about)
+        }
+    }
+}
+
+/// `bytes`: the most that there can be.
+fn tokens_in(mut state: impl Read, bytes: u64) -> io::Result<Vec<i32>> {
     let mut word = || -> io::Result<u32> {
         let mut word = [0; 4];
-        file.read_exact(&mut word)?;
+        state.read_exact(&mut word)?;
         Ok(u32::from_le_bytes(word))
     };
     let (magic, _version, count) = (word()?, word()?, word()?);
     if magic != STATE_MAGIC || u64::from(count) * 4 > bytes {
-        return Err(io::ErrorKind::InvalidData.into());
+        return Err(invalid());
     }
     let mut raw = vec![0; count as usize * 4];
-    file.read_exact(&mut raw)?;
+    state.read_exact(&mut raw)?;
     let (words, _) = raw.as_chunks::<4>();
     Ok(words.iter().map(|word| i32::from_le_bytes(*word)).collect())
 }

@@ -1,24 +1,30 @@
 //! Saved contexts: conversations whose KV cache is on disk, so that they continue without another prefill.
 //!
 //! Each is one file in one folder. The worker writes the state in llama.cpp's format (`llama_state_seq_save_file`);
-//! [`Draft::seal`] adds a description and a checksum, and only then gives the file its name, so that named files are
-//! complete. The host lists and deletes them, the worker reads them. No lock is needed: files are renamed and unlinked, and an
+//! [`Draft::seal`] compresses it, adds a description and a checksum, and only then gives the file its name, so that named files
+//! are complete. [`StoreKey`] encrypts a whole file for a store that others can read. The host lists and deletes them, the worker reads them. No lock is needed: files are renamed and unlinked, and an
 //! open file stays readable.
 
 mod file;
 mod key;
+mod packed;
+mod sealed;
 mod swapped;
 
-pub use file::{Draft, back, is_whole};
+pub use file::{Draft, State, back, is_whole, state};
+use key::hex;
 pub use key::{Difference, Key, fingerprint, hash};
+pub use sealed::{Salt, Sealed, StoreKey};
 pub use swapped::Swapped;
 
 use serde::{Deserialize, Serialize};
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
 };
+use tempfile::TempPath;
 use tierbar_core::{Code, Error, ModelId};
 
 /// Of a name, in bytes.
@@ -42,6 +48,26 @@ pub struct Saved {
     /// For a model that forgets: it can be gone back to there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<Back>,
+    /// How the state is compressed; `None` if it is as llama.cpp has written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packed: Option<Packed>,
+}
+
+impl Saved {
+    /// The bytes of the state that is in memory once it is loaded.
+    #[must_use]
+    pub fn raw_bytes(&self) -> u64 {
+        self.packed.map_or(self.bytes, |packed| packed.raw_bytes)
+    }
+}
+
+/// How a state is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packed {
+    /// Of the state, before.
+    pub raw_bytes: u64,
+    /// Whether the bytes of each half float are separated first.
+    pub halves: bool,
 }
 
 /// An earlier end of a state, kept behind it: what the model had in memory then and has forgotten since.
@@ -142,6 +168,86 @@ impl Contexts {
         file::private(&self.0)
             .and_then(|()| Draft::new(&self.0, name, self.path(name), true))
             .map_err(|error| storage("cannot write to", &self.0, &error))
+    }
+
+    /// A temporary file in the folder, which is removed unless it is adopted.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if the folder cannot be written, or has no room for so many bytes.
+    pub fn temporary(&self, bytes: u64) -> Result<TempPath, Error> {
+        let path = file::private(&self.0)
+            .and_then(|()| file::draft_in(&self.0))
+            .map_err(|error| storage("cannot write to", &self.0, &error))?;
+        file::check_room(&path, bytes)?;
+        Ok(path)
+    }
+
+    /// Makes a file that came from elsewhere the context of this name, in place of one that has it.
+    ///
+    /// # Errors
+    /// [`Code::Corrupt`] if it is no whole context of this name; [`Code::Storage`] if it cannot be kept.
+    pub fn adopt(&self, name: &str, file: TempPath) -> Result<Saved, Error> {
+        check_name(name)?;
+        let cannot = |error: &io::Error| match error.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(name),
+            _ => storage("cannot read", &file, error),
+        };
+        let saved = file::about(&file).map_err(|error| cannot(&error))?;
+        let whole = file::is_whole(&file).map_err(|error| cannot(&error))?;
+        if !whole || saved.name != name {
+            return Err(damaged(name));
+        }
+        let dest = self.path(name);
+        fs::File::open(&file)
+            .and_then(|written| written.sync_all())
+            .and_then(|()| file::place(file, &dest, true))
+            .map_err(|error| storage("cannot write", &dest, &error))?;
+        Ok(saved)
+    }
+
+    /// Encrypts a context for a store, into a temporary file.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; [`Code::Storage`] if there is no room.
+    pub fn seal(&self, name: &str, key: &StoreKey) -> Result<(Saved, TempPath), Error> {
+        let saved = self.get(name)?;
+        self.check(name)?;
+        // Tags take less than a thousandth.
+        let sealed = self.temporary(saved.bytes + saved.bytes / 1000 + StoreKey::OPENING)?;
+        let write = || {
+            let mut file = fs::File::open(self.path(name))?;
+            let out = fs::OpenOptions::new().write(true).open(&sealed)?;
+            let mut out = io::BufWriter::new(out);
+            key.seal(&saved, &mut file, &mut out)?;
+            out.flush()
+        };
+        write().map_err(|error| storage("cannot write", &sealed, &error))?;
+        Ok((saved, sealed))
+    }
+
+    /// Decrypts a file from a store, and makes it the context that it was expected to be.
+    ///
+    /// # Errors
+    /// Those of [`StoreKey::open`], [`Sealed::unseal`] and [`Self::adopt`]; [`Code::Corrupt`] if it is another one. Nothing is
+    /// replaced then.
+    pub fn unseal(&self, sealed: &Path, expected: &Saved, key: &StoreKey) -> Result<Saved, Error> {
+        let unreadable = |error: io::Error| storage("cannot read", sealed, &error);
+        let file = io::BufReader::new(fs::File::open(sealed).map_err(unreadable)?);
+        let sealed = key.open(file)?;
+        if sealed.saved() != expected {
+            return Err(sealed::corrupt("was replaced while it was downloaded"));
+        }
+        let plain = self.temporary(expected.bytes)?;
+        let out = fs::OpenOptions::new()
+            .write(true)
+            .open(&plain)
+            .map_err(|error| storage("cannot write", &plain, &error))?;
+        let mut out = io::BufWriter::new(out);
+        sealed.unseal(&mut out)?;
+        out.flush()
+            .map_err(|error| storage("cannot write", &plain, &error))?;
+        drop(out);
+        self.adopt(&expected.name, plain)
     }
 
     /// Removes unfinished drafts. No draft may be in use.

@@ -132,7 +132,100 @@ fn a_context_beyond_the_free_space_is_refused() {
     draft.check_room(1).unwrap();
     let error = draft.check_room(1 << 60).unwrap_err();
     assert_eq!(error.code, Code::Storage);
-    assert_eq!(error.details["needed_bytes"], 1_u64 << 60);
+    // It is there twice while it is compressed.
+    assert_eq!(error.details["needed_bytes"], 1_u64 << 61);
+}
+
+#[test]
+fn a_state_is_kept_compressed_and_comes_back() {
+    let (_home, contexts) = folder();
+    let saved = save(&contexts, "one");
+    assert_eq!(saved.raw_bytes(), state().len() as u64);
+    assert!(saved.bytes < saved.raw_bytes());
+    let unpacked = crate::state(&contexts.path("one")).unwrap();
+    assert!(fs::read(&unpacked).unwrap() == state());
+    drop(unpacked);
+    assert_eq!(fs::read_dir(contexts.folder()).unwrap().count(), 1);
+}
+
+/// As all contexts were written once.
+#[test]
+fn a_context_of_version_1_is_still_read() {
+    let (_home, contexts) = folder();
+    let other = contexts.draft("one").unwrap();
+    let plain = Draft::new(contexts.folder(), "one", contexts.path("one"), false).unwrap();
+    drop(other);
+    fs::write(plain.path(), state()).unwrap();
+    let written = state().len() as u64;
+    let saved = plain
+        .seal(ModelId("small".into()), 3, key(), written)
+        .unwrap();
+    assert_eq!(contexts.list().unwrap(), std::slice::from_ref(&saved));
+    assert_eq!((saved.packed, saved.raw_bytes()), (None, saved.bytes));
+    contexts.check("one").unwrap();
+    assert_eq!(contexts.tokens("one").unwrap(), [7, 8, 9]);
+    let path = contexts.path("one");
+    assert_eq!(crate::state(&path).unwrap().as_ref(), path);
+}
+
+#[test]
+fn a_context_from_elsewhere_is_adopted_only_if_whole() {
+    let (_home, contexts) = folder();
+    let (_other_home, other) = folder();
+    let saved = save(&other, "one");
+    let bytes = fs::read(other.path("one")).unwrap();
+    let adopt = |name: &str, bytes: &[u8]| {
+        let file = contexts.temporary(bytes.len() as u64).unwrap();
+        fs::write(&file, bytes).unwrap();
+        contexts.adopt(name, file)
+    };
+    let mut damaged = bytes.clone();
+    damaged[20] ^= 1;
+    for (name, bytes) in [
+        ("one", &damaged[..]),
+        ("one", &bytes[1..]),
+        ("two", &bytes),
+        ("one", b""),
+    ] {
+        assert_eq!(adopt(name, bytes).unwrap_err().code, Code::Corrupt);
+        assert_eq!(fs::read_dir(contexts.folder()).unwrap().count(), 0);
+    }
+    assert_eq!(adopt("one", &bytes).unwrap(), saved);
+    assert_eq!(contexts.list().unwrap(), [saved]);
+}
+
+#[test]
+fn a_context_travels_encrypted() {
+    let ((_home, here), (_other_home, there)) = (folder(), folder());
+    let saved = save(&here, "one");
+    let key = StoreKey::derive(&"correct horse".to_owned().into(), [1; 16]).unwrap();
+    let (described, sealed) = here.seal("one", &key).unwrap();
+    assert_eq!(described, saved);
+    let bytes = fs::read(&sealed).unwrap();
+    assert_eq!(key.open(&*bytes).unwrap().saved(), &saved);
+    assert_eq!(there.unseal(&sealed, &saved, &key).unwrap(), saved);
+    assert_eq!(
+        fs::read(there.path("one")).unwrap(),
+        fs::read(here.path("one")).unwrap()
+    );
+    // What was announced as something else, or is damaged, changes nothing.
+    there.remove("one").unwrap();
+    let other = Saved {
+        tokens: 4,
+        ..saved.clone()
+    };
+    assert_eq!(
+        there.unseal(&sealed, &other, &key).unwrap_err().code,
+        Code::Corrupt
+    );
+    fs::write(&sealed, &bytes[..bytes.len() - 1]).unwrap();
+    assert_eq!(
+        there.unseal(&sealed, &saved, &key).unwrap_err().code,
+        Code::Corrupt
+    );
+    assert_eq!(fs::read_dir(there.folder()).unwrap().count(), 0);
+    drop(sealed);
+    assert_eq!(fs::read_dir(here.folder()).unwrap().count(), 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
 
+pub mod agent;
 pub mod context;
 pub mod export;
 pub mod import;
@@ -7,6 +8,8 @@ pub mod repetition;
 pub mod settings;
 pub mod thinking;
 
+use crate::grade::Grade;
+use agent::{ConsentQuestion, ConsentScope};
 use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};
 use settings::AnswerSettings;
@@ -114,6 +117,9 @@ pub struct AnswerFacts {
     /// The messages that its prompt was without.
     #[schema(required = true)]
     pub left_out: Option<LeftOut>,
+    /// What the owner thinks of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Grade>,
 }
 
 /// Where the time of an answer went, in milliseconds. What was not measured is `null`.
@@ -345,6 +351,31 @@ pub enum TurnEvent {
         tokens: u32,
         /// The time since the first token, in milliseconds.
         decode_ms: u64,
+    },
+    /// The agent takes a step.
+    ToolCall {
+        /// Names the step within its message.
+        id: String,
+        name: String,
+        /// JSON as text.
+        arguments: String,
+    },
+    /// The agent waits for an answer to this question, at `…/turns/{turn}/consent`.
+    Consent { question: ConsentQuestion },
+    /// The question is answered.
+    ConsentAnswered {
+        /// The question's.
+        id: String,
+        /// `null`: it was refused.
+        #[schema(required = true)]
+        allow: Option<ConsentScope>,
+    },
+    /// What a step has found, or why it failed.
+    ToolResult {
+        /// The step's.
+        id: String,
+        text: String,
+        failed: bool,
     },
     /// The last event of a turn: the answer is stored as this message.
     Finished { message: ChatMessage },

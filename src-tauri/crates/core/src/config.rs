@@ -1,7 +1,10 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
+mod budget;
 mod chain;
 mod choice;
+mod contexts;
+mod costs;
 mod dialect;
 mod dollars;
 mod engine;
@@ -18,8 +21,11 @@ mod time;
 
 pub use crate::run::{Approximation, KvCache, Paging, Profile};
 use crate::{ModelId, run::MICRO_BATCH, sampling::Sampling, tier::TierId};
+pub use budget::{ChainBudget, Period};
 pub use chain::{ChainConfig, Step};
 pub use choice::Choice;
+pub use contexts::{ContextStore, ContextsConfig};
+pub use costs::{CostsConfig, Watts};
 pub use dialect::Dialect;
 pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
@@ -60,9 +66,14 @@ pub struct Config {
     #[schema(required = true)]
     pub queue: QueueConfig,
     #[schema(required = true)]
+    pub contexts: ContextsConfig,
+    #[schema(required = true)]
     pub menu_bar: MenuBarConfig,
     #[schema(required = true)]
     pub notifications: NotificationsConfig,
+    /// Prices and watts for `tierbar costs`.
+    #[schema(required = true)]
+    pub costs: CostsConfig,
     #[schema(required = true)]
     pub tiers: BTreeMap<TierId, TierConfig>,
     /// Lists of tiers to try in order, by the name that requests use.
@@ -102,8 +113,10 @@ impl Default for Config {
             allowed_origins: Vec::new(),
             policy: PolicyConfig::default(),
             queue: QueueConfig::default(),
+            contexts: ContextsConfig::default(),
             menu_bar: MenuBarConfig::default(),
             notifications: NotificationsConfig::default(),
+            costs: CostsConfig::default(),
             tiers: BTreeMap::new(),
             chains: BTreeMap::new(),
             schedules: BTreeMap::new(),

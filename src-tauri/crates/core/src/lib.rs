@@ -5,6 +5,7 @@
 //! and the supervisor, which owns the worker processes.
 
 pub mod bench;
+pub mod break_even;
 pub mod budget;
 pub mod catalog;
 pub mod chain;
@@ -13,13 +14,16 @@ pub mod code;
 pub mod config;
 pub mod connect;
 pub mod diagnosis;
+pub mod documents;
 pub mod download;
 pub mod fields;
 pub mod fit;
+pub mod grade;
 pub mod history;
 pub mod journal;
 pub mod keys;
 pub mod lease;
+pub mod ledger;
 pub mod limit;
 pub mod memory_guard;
 pub mod modality;

@@ -1,6 +1,6 @@
 //! The last requests: who asked which tier, how long it took, and how many tokens. Never a word of a prompt or an answer.
 
-use crate::{ModelId, TierId};
+use crate::{ModelId, TierId, config::Dollars};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -49,6 +49,13 @@ pub struct RequestRecord {
     /// The code of its error, such as `over_budget`.
     #[schema(required = true)]
     pub code: Option<String>,
+    /// The energy of the processors in millijoules, less what requests that ran beside it have counted. Only where the machine
+    /// measures it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub millijoules: Option<u64>,
+    /// What an endpoint charges in US dollars, by its prices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paid: Option<Dollars>,
 }
 
 /// The last requests, in memory only.

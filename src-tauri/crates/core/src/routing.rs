@@ -7,6 +7,7 @@
 mod choose;
 pub mod classifier;
 mod guess;
+pub mod learned;
 mod rules;
 mod signs;
 mod traits;

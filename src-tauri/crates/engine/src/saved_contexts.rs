@@ -233,7 +233,7 @@ impl SavedContexts {
             ),
             Difference::Template => (
                 "was saved with another chat template".to_owned(),
-                "save it again",
+                "use the same model file on both machines, or save it again",
             ),
             Difference::KvCache => (
                 format!(
@@ -244,8 +244,11 @@ impl SavedContexts {
                 "change the tier's `kv_cache` back, or save it again",
             ),
             Difference::Engine => (
-                format!("was saved by another engine version, {}", saved.key.engine),
-                "save it again",
+                format!(
+                    "was saved by another engine version, {}; this is {}",
+                    saved.key.engine, self.key.engine
+                ),
+                "save it again, or use the same version of Tierbar on both machines",
             ),
         };
         Error::new(

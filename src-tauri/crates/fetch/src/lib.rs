@@ -1,7 +1,8 @@
-//! Outbound HTTP: a web client with rules for redirects and tokens, and a download queue that turns URLs into verified
-//! files. It knows nothing of models.
+//! Outbound HTTP: a web client with rules for redirects and tokens, a download queue that turns URLs into verified files, and
+//! stores of objects. It knows nothing of models.
 
 mod loopback;
+mod objects;
 mod platform;
 mod queue;
 mod remote;
@@ -9,6 +10,7 @@ mod transfer;
 mod web;
 
 pub use loopback::loopback;
+pub use objects::{BucketOptions, Object, Objects};
 pub use queue::{Job, OnComplete, Queue, QueueOptions};
 pub use remote::{Remote, RemoteAnswer};
 pub use transfer::{

@@ -179,7 +179,7 @@ fn unreachable(cause: &str, remedy: Option<&str>) -> String {
 }
 
 /// Returns whether the URL is on this machine or network, judging by its address.
-fn is_near(url: &Url) -> bool {
+pub(crate) fn is_near(url: &Url) -> bool {
     let near = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
         IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),

@@ -166,6 +166,22 @@ impl Web {
         }
     }
 
+    /// As [`Web::get`], of a server that is not inside this machine or network, whoever names it.
+    ///
+    /// # Errors
+    /// As [`Web::get`]; [`Code::Unreachable`] for an address inside.
+    pub async fn get_public(&self, get: Get) -> Result<Answer, Error> {
+        let start = Location {
+            url: get.url.clone(),
+            reach: Reach::PublicOnly,
+        };
+        let answer = self.fetch_at(&get, start).await?;
+        match answer.refusal() {
+            None => Ok(answer),
+            Some(error) => Err(error),
+        }
+    }
+
     /// A GET of a JSON document of at most `limit` bytes.
     ///
     /// # Errors

@@ -7,11 +7,14 @@ mod config;
 mod connect;
 mod costs;
 mod diagnosis;
+mod documents;
 mod downloads;
 mod events;
+mod grades;
 mod history;
 mod hub;
 mod keys;
+mod ledger;
 mod log;
 mod measures;
 pub(crate) mod metrics;
@@ -36,7 +39,10 @@ use crate::{
     http::routes::routes,
     inference::Inference,
     jobs::Jobs,
-    services::{Services, measures::Measures, models::Models, schedules::Schedules},
+    services::{
+        Services, documents::DocumentIndex, measures::Measures, models::Models,
+        schedules::Schedules,
+    },
 };
 use std::sync::Arc;
 use tierbar_store::Store;
@@ -49,6 +55,7 @@ pub(crate) struct Admin {
     pub(crate) models: Arc<dyn Models>,
     pub(crate) measures: Arc<dyn Measures>,
     pub(crate) schedules: Arc<dyn Schedules>,
+    pub(crate) documents: Arc<dyn DocumentIndex>,
     pub(crate) store: Store,
     pub(crate) inference: Arc<Inference>,
     pub(crate) jobs: Arc<Jobs>,
@@ -98,11 +105,27 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(connect::list))
         .routes(routes!(chains::list))
         .routes(routes!(costs::costs))
+        .routes(routes!(costs::break_even))
+        .routes(routes!(ledger::ledger))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::run))
+        .routes(routes!(
+            documents::status,
+            documents::add,
+            documents::change
+        ))
+        .routes(routes!(documents::remove))
+        .routes(routes!(documents::files))
+        .routes(routes!(documents::passage))
+        .routes(routes!(documents::search))
+        .routes(routes!(documents::ask))
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::update, chats::delete))
         .routes(routes!(chats::add_message))
+        .routes(routes!(grades::give, grades::remove))
+        .routes(routes!(grades::report))
+        .routes(routes!(grades::export))
+        .routes(routes!(grades::reset))
         .routes(routes!(presets::list))
         .routes(routes!(presets::put, presets::remove))
         .routes(routes!(chats::restore))
@@ -111,6 +134,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(turns::begin))
         .routes(routes!(turns::stop))
         .routes(routes!(turns::events))
+        .routes(routes!(turns::consent))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::list, session::end_all))

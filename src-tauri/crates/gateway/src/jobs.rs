@@ -1,6 +1,7 @@
-//! Work that is made of requests: turns of chats, tasks with an answer of a fixed form, the question at the end of a set-up, and the queue of requests that are answered later.
+//! Work that is made of requests: turns of chats, answers from documents, tasks with an answer of a fixed form, the question at the end of a set-up, and the queue of requests that are answered later.
 
 pub(crate) mod answers;
+pub(crate) mod documents;
 pub(crate) mod queue;
 pub(crate) mod tasks;
 pub(crate) mod turns;

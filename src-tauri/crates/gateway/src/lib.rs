@@ -1,5 +1,5 @@
 //! The HTTP API: access, the dialects, and the path to an answer. It uses the tiers through [`Tiers`], and the host through
-//! [`Services`], [`Models`] and [`Measures`].
+//! [`Services`], [`Models`], [`Measures`], [`Schedules`] and [`DocumentIndex`].
 //!
 //! The modules are storeys; each imports from those below it:
 //!
@@ -8,7 +8,7 @@
 //! | this file | puts the routes together |
 //! | `admin` | the owner's API |
 //! | `sockets` | the Responses API over a WebSocket |
-//! | `jobs` | turns of chats; tasks with an answer of a fixed form; the queue of requests that are answered later |
+//! | `jobs` | turns of chats; answers from documents; tasks with an answer of a fixed form; the queue of requests that are answered later |
 //! | `edge` | who may call: origins, API keys, the token; request ids; the page's files |
 //! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
 //! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted |
@@ -42,7 +42,8 @@ pub use inference::{
 pub use jobs::queue::{JobQueue, QueueRunner};
 pub use metrics::Metrics;
 pub use services::{
-    Services,
+    SandboxPlace, Services,
+    documents::DocumentIndex,
     measures::{MeasureEvent, Measurement, Measures},
     models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified},
     schedules::Schedules,
@@ -82,6 +83,7 @@ pub struct Gateway {
     pub models: Arc<dyn Models>,
     pub measures: Arc<dyn Measures>,
     pub schedules: Arc<dyn Schedules>,
+    pub documents: Arc<dyn DocumentIndex>,
     pub secrets: Secrets,
     /// The client for endpoints.
     pub remote: Remote,
@@ -215,6 +217,7 @@ impl Gateway {
             models: self.models,
             measures: self.measures,
             schedules: self.schedules,
+            documents: self.documents,
             store: self.store,
             inference: Arc::clone(&inference),
             jobs: Arc::clone(&jobs),

@@ -4,14 +4,17 @@
 
 mod answer;
 mod later;
+mod ledger;
 mod machine;
 mod requests;
 pub(crate) mod trace;
 
 pub(crate) use answer::{Answer, Used};
+pub(crate) use ledger::{Prices, Reserved};
 pub(crate) use requests::count;
 pub(crate) use trace::Trace;
 
+use ledger::Ledger;
 use parking_lot::Mutex;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
@@ -51,6 +54,7 @@ struct Counted {
     broken: Family<OfBreak, Counter>,
     happenings: Family<OfLogEvent, Counter>,
     recent: Mutex<RecentRequests>,
+    ledger: Ledger,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -132,6 +136,7 @@ impl Default for Counted {
             answer,
             registry: all,
             recent: Mutex::default(),
+            ledger: Ledger::default(),
         }
     }
 }

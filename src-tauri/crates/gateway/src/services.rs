@@ -1,11 +1,17 @@
 //! What the host offers to the API, as traits that it implements.
 
+pub(crate) mod documents;
 pub(crate) mod measures;
 pub(crate) mod models;
 pub(crate) mod schedules;
 
 use serde_json::Value;
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tierbar_core::{
     Config, Error,
     diagnosis::{HostFigures, MachineFigures},
@@ -16,6 +22,17 @@ use tierbar_core::{
     status::Status,
 };
 use tokio::sync::{broadcast, watch};
+
+/// What an agent's commands run with.
+#[derive(Debug, Clone)]
+pub struct SandboxPlace {
+    /// The program `tierbar-sandbox`.
+    pub launcher: PathBuf,
+    /// What no command may see: the data folder.
+    pub protected: Vec<PathBuf>,
+    /// The ports that this host listens on.
+    pub own_ports: Vec<u16>,
+}
 
 /// What the host offers to the API beside the tiers and the store.
 pub trait Services: Send + Sync + fmt::Debug {
@@ -67,6 +84,12 @@ pub trait Services: Send + Sync + fmt::Debug {
 
     /// The ids of the known clients that are installed on this machine.
     fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>>;
+
+    /// What an agent's commands run with.
+    ///
+    /// # Errors
+    /// `Internal` if the program is not there.
+    fn sandbox(&self) -> Result<SandboxPlace, Error>;
 
     /// What the machine is, and what Tierbar itself uses of it.
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)>;

@@ -3,8 +3,9 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, JobQueue, Keys, Listed, Metrics, Models,
-    Pull, QueueRunner, Schedules, Services, SpeedMeter, Token, Verified,
+    CatalogAnswer, DocumentIndex, DownloadChange, FitQuestion, Gateway, JobQueue, Keys, Listed,
+    Metrics, Models, Pull, QueueRunner, SandboxPlace, Schedules, Services, SpeedMeter, Token,
+    Verified,
 };
 use axum::{
     Router,
@@ -27,6 +28,7 @@ use tierbar_core::{
     catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
     config::{Dialect, Engine, KvCache, TierConfig},
     diagnosis::{HostFigures, MachineFigures},
+    documents::{DocumentSource, Documents},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
     history::{History, Point},
@@ -269,6 +271,13 @@ impl Services for Home {
     fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>> {
         Box::pin(async { vec!["codex"] })
     }
+    fn sandbox(&self) -> Result<SandboxPlace, Error> {
+        Ok(SandboxPlace {
+            launcher: self.folder.path().join("tierbar-sandbox"),
+            protected: vec![self.folder.path().to_owned()],
+            own_ports: Vec::new(),
+        })
+    }
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
         Box::pin(async { (MachineFigures::default(), HostFigures::default()) })
     }
@@ -383,6 +392,26 @@ impl Models for Asked {
     }
 }
 
+impl DocumentIndex for Asked {
+    fn status(&self) -> BoxFuture<'_, Result<Documents, Error>> {
+        self.note("documents".to_owned());
+        Box::pin(async { Ok(Documents::default()) })
+    }
+    fn add(
+        &self,
+        path: String,
+        collection: Option<String>,
+    ) -> BoxFuture<'_, Result<DocumentSource, Error>> {
+        self.refuse(format!("add {path} {collection:?}"))
+    }
+    fn remove(&self, source: u64) -> BoxFuture<'_, Result<(), Error>> {
+        self.refuse(format!("remove source {source}"))
+    }
+    fn set_paused(&self, paused: bool) {
+        self.note(format!("documents paused: {paused}"));
+    }
+}
+
 impl Schedules for Asked {
     fn list(&self) -> BoxFuture<'_, Result<Vec<ScheduleStatus>, Error>> {
         self.note("schedules".to_owned());
@@ -468,6 +497,7 @@ impl Bench {
             models: Arc::new(asked.clone()),
             measures: Arc::new(Endless::default()),
             schedules: Arc::new(asked.clone()),
+            documents: Arc::new(asked.clone()),
             // No environment, so that the user's settings do not affect a test.
             secrets: Secrets::with(
                 &home,

@@ -10,6 +10,7 @@ mod blocking;
 pub mod clients;
 mod config;
 mod conversations;
+mod documents;
 mod examine;
 mod figures;
 mod folder;

@@ -2,7 +2,7 @@
 
 use crate::{
     clients, figures::Figures, journal::Ledger, live_config::LiveConfig, memory_guard::GuardRunner,
-    paging::PagingBoard, status::StatusBoard,
+    paging::PagingBoard, status::StatusBoard, worker,
 };
 use serde_json::{Map, Value, json};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
@@ -15,7 +15,7 @@ use tierbar_core::{
     paging::PagingStatus,
     status::Status,
 };
-use tierbar_gateway::Services;
+use tierbar_gateway::{SandboxPlace, Services};
 use tokio::sync::{broadcast, watch};
 
 /// Status, paging, configuration, event log and pause.
@@ -26,6 +26,8 @@ pub(crate) struct Admin {
     pub(crate) journal: Arc<Ledger>,
     pub(crate) figures: Figures,
     pub(crate) paging: PagingBoard,
+    /// The port that the API answers on.
+    pub(crate) port: u16,
 }
 
 impl fmt::Debug for Admin {
@@ -117,6 +119,14 @@ impl Services for Admin {
     fn resume(&self) -> Arc<Status> {
         self.memory_guard.resume();
         self.board.now()
+    }
+
+    fn sandbox(&self) -> Result<SandboxPlace, Error> {
+        Ok(SandboxPlace {
+            launcher: worker::sandbox()?,
+            protected: vec![self.figures.home.clone()],
+            own_ports: vec![self.port],
+        })
     }
 
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {

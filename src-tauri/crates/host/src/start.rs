@@ -7,6 +7,7 @@ pub(crate) use server::Server;
 
 use crate::{
     Host, HostKind, HostOptions, awake,
+    documents::{DocumentIndex, Inbox as DocumentInbox, Indexer},
     figures::Figures,
     history::PastReadings,
     library::{Assignments, CatalogList, Downloads, LocalModels, ModelService, Offers},
@@ -27,7 +28,7 @@ use crate::{
 use parking_lot::Mutex;
 use parts::{DataFolder, Fetching, Network, Readings, Workers};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, policy::Stance};
+use tierbar_core::{Error, policy::Stance, routing::learned::Learned};
 use tierbar_fetch::Remote;
 use tierbar_gateway::{Auto, EndpointStates, Gateway, Keys};
 use tierbar_library::hub;
@@ -51,6 +52,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         options.kind != HostKind::Cli,
     );
     let schedules = Arc::new(schedules);
+    let (documents, document_inbox) = DocumentIndex::new(data.store.clone());
     let board = status_board(&data, &network, &readings, &workers, &fetching);
     let config = live_config(
         &data,
@@ -74,12 +76,15 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             &board,
             &workers,
             Arc::clone(&models.local),
+            network.address.port(),
         ),
         models,
         remote: Remote::new(Remote::SILENCE)?,
+        learned: Learned::of(&data.store.grade_groups().await?),
         keys: Arc::new(Keys::open(data.store.clone()).await?),
         closing: CancellationToken::new(),
         schedules,
+        documents: Arc::new(documents),
         board,
         config,
         data,
@@ -87,7 +92,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         workers,
         fetching,
     };
-    Ok(host.serve(readings, inbox))
+    Ok(host.serve(readings, inbox, document_inbox))
 }
 
 fn status_board(
@@ -151,6 +156,7 @@ fn admin(
     board: &Arc<StatusBoard>,
     workers: &Workers,
     local: Arc<LocalModels>,
+    port: u16,
 ) -> Arc<Admin> {
     Arc::new(Admin {
         config: Arc::clone(config),
@@ -167,6 +173,7 @@ fn admin(
             supervisor: workers.supervisor.clone(),
             board: Arc::clone(board),
         },
+        port,
     })
 }
 
@@ -211,17 +218,20 @@ struct Assembly {
     workers: Workers,
     fetching: Fetching,
     schedules: Arc<Schedules>,
+    documents: Arc<DocumentIndex>,
     board: Arc<StatusBoard>,
     config: Arc<LiveConfig>,
     admin: Arc<Admin>,
     models: Arc<ModelService>,
     remote: Remote,
     keys: Arc<Keys>,
+    /// From the grades of answers, as the host began.
+    learned: Learned,
     closing: CancellationToken,
 }
 
 impl Assembly {
-    fn serve(mut self, readings: Readings, inbox: Inbox) -> Host {
+    fn serve(mut self, readings: Readings, inbox: Inbox, documents: DocumentInbox) -> Host {
         let (router, queue) = self.gateway().parts();
         let options = ServeOptions {
             router,
@@ -233,6 +243,7 @@ impl Assembly {
             self.schedule_runner(inbox, &options)
                 .run(self.closing.clone()),
         );
+        self.spawn_indexer(documents, &options);
         // Queued requests would end with a command's host.
         let queue = Some(queue).filter(|_| self.kind != HostKind::Cli);
         let served = self.spawn_servers(options, queue);
@@ -247,6 +258,8 @@ impl Assembly {
                 fingerprint: self.network.fingerprint,
                 token: self.data.token,
                 keys: self.keys,
+                metrics: self.workers.metrics,
+                store: self.data.store,
                 closing: self.closing,
                 running: AsyncMutex::new(Some((self.data.ownership, served))),
             },
@@ -264,13 +277,14 @@ impl Assembly {
             models: Arc::clone(&self.models) as _,
             measures: Arc::new(Measuring::new(Arc::new(parts))),
             schedules: Arc::clone(&self.schedules) as _,
+            documents: Arc::clone(&self.documents) as _,
             secrets: self.data.secrets.clone(),
             remote: self.remote.clone(),
             store: self.data.store.clone(),
             queue: tierbar_gateway::JobQueue::default(),
             contexts: self.workers.contexts.clone(),
             speed: self.workers.speed.clone(),
-            auto: Auto::default(),
+            auto: Auto::new(self.learned),
             endpoints: EndpointStates::default(),
             metrics: self.workers.metrics.clone(),
             token: self.data.token.clone(),
@@ -294,6 +308,21 @@ impl Assembly {
             paused: Box::new(move || memory_guard.status().stance == Stance::Paused),
             notice: Box::new(move || config.publish_notices(&config.models.config())),
         }
+    }
+
+    /// Reads documents until `closing`, but not in a command's host, which ends too soon.
+    fn spawn_indexer(&self, inbox: DocumentInbox, options: &ServeOptions) {
+        if self.kind == HostKind::Cli {
+            return;
+        }
+        let indexer = Indexer::new(
+            inbox,
+            Arc::new(self.workers.supervisor.clone()),
+            options.router.clone(),
+            self.data.token.as_str().to_owned(),
+            worker::extract(),
+        );
+        tokio::spawn(indexer.run(self.closing.clone()));
     }
 
     /// Serves Tierbar's address, and Ollama's while the configuration says so, until `closing`.
@@ -345,6 +374,11 @@ impl Assembly {
         tokio::spawn({
             let (keys, closing) = (Arc::clone(&self.keys), closing.clone());
             async move { keys.keep(closing).await }
+        });
+        tokio::spawn({
+            let (metrics, closing) = (self.workers.metrics.clone(), closing.clone());
+            let store = self.data.store.clone();
+            async move { metrics.keep_ledger(store, closing).await }
         });
         let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
         tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));

@@ -5,6 +5,8 @@ use tierbar_core::{Code, Error};
 
 const WORKER: &str = "tierbar-worker";
 const PROCESS_GUARD: &str = "tierbar-guard";
+const EXTRACT: &str = "tierbar-extract";
+const SANDBOX: &str = "tierbar-sandbox";
 
 /// Returns the worker: the given path, or else `TIERBAR_WORKER`, or else the one beside this program or in its bundle.
 ///
@@ -24,6 +26,30 @@ pub(crate) fn process_guard() -> Result<PathBuf, Error> {
         PROCESS_GUARD,
         crate::folder::set("TIERBAR_GUARD"),
         "TIERBAR_GUARD",
+    )
+}
+
+/// Returns the program that reads documents, found like the worker.
+///
+/// # Errors
+/// Those of [`find`].
+pub(crate) fn extract() -> Result<PathBuf, Error> {
+    found(
+        EXTRACT,
+        crate::folder::set("TIERBAR_EXTRACT"),
+        "TIERBAR_EXTRACT",
+    )
+}
+
+/// Returns the sandbox for an agent's commands, found like the worker.
+///
+/// # Errors
+/// Those of [`find`].
+pub(crate) fn sandbox() -> Result<PathBuf, Error> {
+    found(
+        SANDBOX,
+        crate::folder::set("TIERBAR_SANDBOX"),
+        "TIERBAR_SANDBOX",
     )
 }
 

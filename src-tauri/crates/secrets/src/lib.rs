@@ -23,6 +23,8 @@ use tierbar_core::{Code, Error};
 
 /// No token that is known is longer than a few hundred bytes.
 const MAX_BYTES: usize = 4096;
+/// In characters. Whoever has an uploaded file can try passphrases at leisure.
+const SHORTEST_PASSPHRASE: usize = 12;
 
 /// With `file`, secrets are kept in the file on every system: for a Mac without a login session, and for tests.
 const STORE_VARIABLE: &str = "TIERBAR_SECRETS";
@@ -106,13 +108,23 @@ impl Secrets {
     /// # Errors
     /// [`Code::BadRequest`] for what cannot be a token; [`Code::Storage`] if the store refuses.
     pub fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error> {
-        let value = checked(value.expose_secret()).map_err(|problem| {
-            Error::new(
-                Code::BadRequest,
-                format!("the token for {name} is invalid: {problem}"),
-            )
-            .hint("copy the complete token again, without other text")
-        })?;
+        let value = if *name == Name::ContextPassphrase {
+            checked_passphrase(value.expose_secret()).map_err(|problem| {
+                Error::new(
+                    Code::BadRequest,
+                    format!("the passphrase is invalid: {problem}"),
+                )
+                .hint("use several words that you keep elsewhere as well: without them, uploaded contexts are lost")
+            })?
+        } else {
+            checked(value.expose_secret()).map_err(|problem| {
+                Error::new(
+                    Code::BadRequest,
+                    format!("the token for {name} is invalid: {problem}"),
+                )
+                .hint("copy the complete token again, without other text")
+            })?
+        };
         self.store.set(name, &value)
     }
 
@@ -181,6 +193,20 @@ fn checked(value: &str) -> Result<SecretString, &'static str> {
         Err("it is longer than 4096 bytes")
     } else if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
         Err("it contains spaces or other invalid characters")
+    } else {
+        Ok(value.into())
+    }
+}
+
+/// Returns the passphrase, which a person makes up, or the problem.
+fn checked_passphrase(value: &str) -> Result<SecretString, &'static str> {
+    let value = value.trim();
+    if value.chars().count() < SHORTEST_PASSPHRASE {
+        Err("it has fewer than 12 characters")
+    } else if value.len() > MAX_BYTES {
+        Err("it is longer than 4096 bytes")
+    } else if value.contains(char::is_control) {
+        Err("it has more than one line, or other control characters")
     } else {
         Ok(value.into())
     }

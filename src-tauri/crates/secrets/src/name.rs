@@ -11,6 +11,10 @@ pub enum Name {
     HuggingFace,
     /// What webhooks are signed with.
     Webhooks,
+    /// The secret of the access key for the bucket of saved contexts.
+    ContextStore,
+    /// What saved contexts are encrypted with before they are uploaded.
+    ContextPassphrase,
     /// The key of a server that a tier's endpoint names: its host, with its port if that is given. It belongs to the
     /// server and not to the tier, so that it goes to no other.
     Server(String),
@@ -35,6 +39,8 @@ impl Name {
         match self {
             Self::HuggingFace => "hugging-face",
             Self::Webhooks => "webhooks",
+            Self::ContextStore => "context-store",
+            Self::ContextPassphrase => "context-passphrase",
             Self::Server(server) => server,
         }
     }
@@ -44,7 +50,7 @@ impl Name {
     pub fn variables(&self) -> &'static [&'static str] {
         match self {
             Self::HuggingFace => &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"],
-            Self::Webhooks | Self::Server(_) => &[],
+            Self::Webhooks | Self::ContextStore | Self::ContextPassphrase | Self::Server(_) => &[],
         }
     }
 
@@ -68,7 +74,7 @@ impl Name {
                     .or_else(|| folder("HOME").map(|home| home.join(".cache/huggingface")))
                     .map(|home| home.join("token"))
             }),
-            Self::Webhooks | Self::Server(_) => None,
+            Self::Webhooks | Self::ContextStore | Self::ContextPassphrase | Self::Server(_) => None,
         }
     }
 }
@@ -82,7 +88,12 @@ impl fmt::Display for Name {
 impl FromStr for Name {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self, Error> {
-        let named = [Self::HuggingFace, Self::Webhooks];
+        let named = [
+            Self::HuggingFace,
+            Self::Webhooks,
+            Self::ContextStore,
+            Self::ContextPassphrase,
+        ];
         if let Some(named) = named.into_iter().find(|name| name.as_str() == text) {
             return Ok(named);
         }
@@ -96,7 +107,7 @@ impl FromStr for Name {
         // The text is not repeated: it may be the secret itself, put in the wrong place.
         Err(
             Error::new(Code::NotFound, "there is no secret with this name").hint(
-                "use hugging-face, webhooks, or the server of an endpoint, such as api.example.com",
+                "use hugging-face, webhooks, context-store, context-passphrase, or the server of an endpoint, such as api.example.com",
             ),
         )
     }

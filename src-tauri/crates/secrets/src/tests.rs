@@ -294,3 +294,19 @@ fn logged<T>(act: impl FnOnce() -> T) -> (String, T) {
     let bytes = log.0.lock().unwrap().clone();
     (String::from_utf8(bytes).unwrap(), result)
 }
+
+#[test]
+fn a_passphrase_may_have_spaces_but_not_be_short() {
+    let home = tempfile::tempdir().unwrap();
+    let secrets = secrets(home.path(), &[]);
+    let name: Name = "context-passphrase".parse().unwrap();
+    for wrong in ["", "short", "elf Zeichen", "two lines of\nwords"] {
+        let error = secrets.set(&name, &wrong.into()).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest, "{wrong:?}");
+    }
+    secrets.set(&name, &" zwölf große Wörter ".into()).unwrap();
+    let kept = exposed(secrets.get(&name).unwrap());
+    assert_eq!(kept.as_deref(), Some("zwölf große Wörter"));
+    let other: Name = "context-store".parse().unwrap();
+    secrets.set(&other, &"has a space".into()).unwrap_err();
+}

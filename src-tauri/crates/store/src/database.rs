@@ -39,6 +39,9 @@ const MIGRATIONS: &[M<'static>] = &[
         include_str!("answer_times.sql"),
         include_str!("message_characters.sql")
     )),
+    M::up(include_str!("documents.sql")),
+    M::up(include_str!("grades.sql")),
+    M::up(include_str!("ledger.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

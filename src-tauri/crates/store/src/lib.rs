@@ -1,5 +1,6 @@
-//! Chats, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the progress of
-//! schedules, in one SQLite file. One file per table; no other crate sees SQLite.
+//! Chats with the grades of their answers, documents, minutes of readings, the event log, queued requests, API keys, the tokens
+//! that tasks saved, what requests took, and the progress of schedules, in one SQLite file. One file per table; no other crate
+//! sees SQLite.
 
 mod answer_pieces;
 mod attachments;
@@ -7,9 +8,12 @@ mod characters;
 mod chats;
 mod copies;
 mod database;
+mod documents;
 mod failure;
+mod grades;
 mod json;
 mod keys;
+mod ledger;
 mod log;
 mod messages;
 mod minutes;
@@ -26,6 +30,7 @@ mod word;
 pub use attachments::NewAttachment;
 pub use chats::{ChatFields, ChatPage, RESTORABLE};
 pub use copies::Added as AddedChats;
+pub use documents::{NewDocument, NewPassage, Place, SeenFile, Unread, WaitingFile};
 pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use messages::NewMessage;
 pub use queue::{

@@ -1,7 +1,7 @@
 //! The table of messages, each chat's a tree.
 
 use crate::{
-    answer_pieces, characters,
+    answer_pieces, characters, grades,
     json::{of_json, optional, to_json},
     word::Word,
 };
@@ -129,9 +129,11 @@ fn insert(
     parent: Option<u64>,
     role: Role,
     parts: Vec<Part>,
-    answer: AnswerFacts,
+    mut answer: AnswerFacts,
     turn: Option<&str>,
 ) -> rusqlite::Result<ChatMessage> {
+    // A grade is given to a message, and does not go with its copies.
+    answer.grade = None;
     connection
         .prepare_cached(
             "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
@@ -235,6 +237,10 @@ pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<V
     let is_written = |message: &&mut ChatMessage| {
         message.role == Role::Assistant && message.answer.finish.is_none()
     };
+    let mut grades = grades::of_chat(connection, chat)?;
+    for message in &mut messages {
+        message.answer.grade = grades.remove(&message.id);
+    }
     for message in messages.iter_mut().filter(is_written) {
         let parts = answer_pieces::joined(connection, message.id)?;
         if !parts.is_empty() {
@@ -318,7 +324,7 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// Has a turn carry an answer on: it is unfinished again, and its parts are the first of its pieces.
+/// Has a turn carry an answer on: it is unfinished again and without its grade, and its parts are the first of its pieces.
 pub(crate) fn reopen(
     connection: &Connection,
     answer: &ChatMessage,
@@ -327,6 +333,7 @@ pub(crate) fn reopen(
     connection
         .prepare_cached("UPDATE messages SET finish = NULL, turn = ?2 WHERE id = ?1")?
         .execute(params![answer.id, turn])?;
+    grades::remove(connection, answer.id)?;
     answer_pieces::append(connection, answer.id, &answer.parts)
 }
 
@@ -453,6 +460,7 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
             context: optional(row, 12)?,
             left_out: optional(row, 13)?,
             times: optional(row, 14)?,
+            grade: None,
         },
     })
 }

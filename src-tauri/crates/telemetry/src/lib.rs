@@ -9,6 +9,7 @@
 
 pub mod bandwidth;
 mod disks;
+mod energy;
 mod figures;
 mod growth;
 mod hardware;
@@ -21,6 +22,7 @@ mod script;
 mod simulate;
 
 pub use disks::DiskUse;
+pub use energy::EnergyMeter;
 pub use hardware::{Hardware, hardware};
 pub use platform::footprint;
 pub use platform::{MEMORY_INTERVAL, MachineMemory, machine_memory};

@@ -16,8 +16,8 @@ use linux as os;
 use macos as os;
 
 pub(crate) use os::{
-    Announced, PRESSURE_COUNTS_AVAILABLE, clocks, full_screen, held, memory_is_back, of_group,
-    open_uncached, performance_cores, power, read, started, thermal, usage, working_set,
+    Announced, PRESSURE_COUNTS_AVAILABLE, clocks, energy, full_screen, held, memory_is_back,
+    of_group, open_uncached, performance_cores, power, read, started, thermal, usage, working_set,
 };
 
 /// Returns the bytes that the end of the process would free; `None` if there is no such process, or it belongs to another

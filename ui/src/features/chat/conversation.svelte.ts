@@ -4,12 +4,16 @@ import type {
   Chat,
   ChatMessage,
   ChatSummary,
+  ConsentQuestion,
+  ConsentScope,
+  Grade,
   LeftOut,
   TurnBegun,
   TurnEvent,
   WhenFull,
 } from '../../platform/openapi';
 import { AUTO } from '../tiers/tiers';
+import type { AgentStep } from './agent';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
@@ -42,6 +46,10 @@ export interface LiveAnswer {
   /** Measured by the host. */
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
+  /** What its agent has done so far. */
+  steps: AgentStep[];
+  /** What its agent waits for. */
+  consent: ConsentQuestion | null;
 }
 
 /** How one answer differs from the chat's. */
@@ -88,6 +96,8 @@ export class Conversation {
   draft = $state('');
   /** The files that go with the draft. */
   files = $state.raw<QuestionFile[]>([]);
+  /** The folder in which the model may act, and asks first; `null` if it only answers. */
+  agent = $state<string | null>(null);
   /** The question that the draft replaces once it is sent. */
   editing = $state.raw<Message | null>(null);
   /** All branches, oldest first; a question on its way to the host is the last. */
@@ -224,6 +234,34 @@ export class Conversation {
     }
   }
 
+  /** Grades an answer, or removes its grade. Returns why that was refused. */
+  async grade(answer: Message, grade: Grade | null): Promise<ApiError | null> {
+    if (this.id === null || answer.id === null) return null;
+    const path = { id: this.id, message: answer.id };
+    const show = (shown: Grade | null) => {
+      this.messages = this.messages.map((message) =>
+        message.id === answer.id ? { ...message, grade: shown } : message,
+      );
+    };
+    const before = answer.grade ?? null;
+    show(grade);
+    try {
+      if (grade === null)
+        await this.#around.api.delete('/tierbar/v1/chats/{id}/messages/{message}/grade', { path });
+      else
+        show(
+          await this.#around.api.put('/tierbar/v1/chats/{id}/messages/{message}/grade', {
+            path,
+            body: grade,
+          }),
+        );
+      return null;
+    } catch (cause) {
+      show(before);
+      return asApiError(cause);
+    }
+  }
+
   /** Shows another version of a question or an answer, with what follows from it. */
   async show(message: Message): Promise<void> {
     if (message.id === null || this.busy) return;
@@ -307,6 +345,21 @@ export class Conversation {
     if (this.#turn !== null) void this.#cancel();
   }
 
+  /** Answers what the agent of the running turn asks; `null` refuses. */
+  async consent(id: string, allow: ConsentScope | null): Promise<void> {
+    const path = { id: this.id ?? '', turn: this.#turn ?? '' };
+    try {
+      await this.#around.api.post('/tierbar/v1/chats/{id}/turns/{turn}/consent', {
+        path,
+        body: { id, allow },
+      });
+    } catch (cause) {
+      const error = asApiError(cause);
+      // It was answered elsewhere meanwhile, which the turn's events tell.
+      if (error.status !== 409 && error.status !== 404) this.problem = error;
+    }
+  }
+
   /** Follows the turn no longer. It runs on in the host. */
   leave(): void {
     this.#leave.abort();
@@ -331,6 +384,8 @@ export class Conversation {
       leftOut: null,
       tokensPerSecond: null,
       firstTokenMs: null,
+      steps: [],
+      consent: null,
     };
   }
 
@@ -430,14 +485,16 @@ export class Conversation {
     const question = this.messages.find(({ id }) => id === null);
     const choice = whenFull ? { when_full: whenFull } : {};
     const path = { id: this.id };
+    // Reading in the folder changes nothing.
+    const agent = this.agent === null ? {} : { agent: { folder: this.agent, allow: { reading: true } } };
     const parts = question?.files.length ? { parts: question.files.map(({ part }) => part) } : {};
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path,
       body: continued
         ? { ...choice, continue: true, parent: continued.id }
         : question
-          ? { ...choice, ...parts, text: question.content, model, parent: question.parent }
-          : { ...choice, model, parent: this.leaf },
+          ? { ...choice, ...parts, ...agent, text: question.content, model, parent: question.parent }
+          : { ...choice, ...agent, model, parent: this.leaf },
     });
     this.#turn = begun.id;
     this.#note(begun.chat);
@@ -558,6 +615,22 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       const thinking = thinkingOf(live, event, thinksAfter(live, text, event.text));
       return { ...live, text, thinking, loading: false, tokensPerSecond: rate(event), firstTokenMs };
     }
+    case 'tool_call': {
+      const { id, name, arguments: text } = event;
+      const step = { id, name, arguments: text, result: null, failed: false };
+      return { ...live, loading: false, consent: null, steps: [...live.steps, step] };
+    }
+    case 'tool_result': {
+      const { id, text: result, failed } = event;
+      return {
+        ...live,
+        steps: live.steps.map((step) => (step.id === id ? { ...step, result, failed } : step)),
+      };
+    }
+    case 'consent':
+      return { ...live, loading: false, consent: event.question };
+    case 'consent_answered':
+      return { ...live, consent: live.consent?.id === event.id ? null : live.consent };
   }
 }
 

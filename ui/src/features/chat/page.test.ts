@@ -7,6 +7,7 @@ import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
 import { account, localModel } from '../../testing/models';
 import { Chats } from './chats.svelte';
+import { COMMANDS } from './commands';
 import { readDraft } from './drafts';
 import Root from './Root.svelte';
 import { readReasons } from './reasons';
@@ -103,6 +104,36 @@ describe('the chat page', () => {
       '<script>alert(1)</script>',
     ]);
     expect(tool.querySelector('script, b')).toBeNull();
+  });
+
+  it('grades this answer, with why, and undoes that', async () => {
+    await open();
+    const turn = await ask('Hello?');
+    turn.words('Hi');
+    await until(() => screen.queryByTestId('message-assistant'));
+    expect(screen.queryByTestId('grade-good'), 'before it is whole').toBeNull();
+    turn.finish('stop', 1);
+    const bad = await screen.findByTestId('grade-bad');
+    const stored = () => network.chats[0]?.messages[1]?.grade;
+    await fireEvent.click(bad);
+    await until(() => stored()?.verdict === 'bad');
+    const why = await screen.findByTestId('grade-why');
+    await fireEvent.input(why, { target: { value: 'Too short.' } });
+    await fireEvent.submit(why.closest('form') as HTMLFormElement);
+    await until(() => stored()?.why === 'Too short.');
+    expect((await screen.findByTestId('grade-reason')).textContent).toBe('“Too short.”');
+    expect(bad.getAttribute('aria-pressed')).toBe('true');
+    await fireEvent.click(bad);
+    await until(() => stored() === undefined);
+    expect(bad.getAttribute('aria-pressed')).toBe('false');
+    await type('/good Clear.');
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    await until(() => stored()?.verdict === 'good' && stored()?.why === 'Clear.');
+    network.override = ({ path }) =>
+      path.endsWith('/grade') ? refusal(507, 'storage', 'the disk is full') : null;
+    await fireEvent.click(screen.getByTestId('grade-good'));
+    expect((await screen.findByTestId('grade-refused')).textContent).toBe('The disk is full.');
+    expect(screen.getByTestId('grade-good').getAttribute('aria-pressed')).toBe('true');
   });
 
   it('shows an answer with its figures', async () => {
@@ -544,7 +575,7 @@ describe('the chat page', () => {
   it('completes and runs commands, and tells unknown ones', async () => {
     await open();
     await type('/');
-    expect(screen.getAllByRole('option')).toHaveLength(8);
+    expect(screen.getAllByRole('option')).toHaveLength(COMMANDS.length);
     await type('/export');
     await fireEvent.keyDown(composer(), { key: 'Enter' });
     expect(screen.getByTestId('command-note').textContent).toBe('There is nothing to export yet.');

@@ -4,6 +4,7 @@ import type {
   ContextUse,
   ExpertReads,
   Finish,
+  Grade,
   LeftOut,
   Role,
 } from '../../platform/openapi';
@@ -40,6 +41,8 @@ export interface Message {
   context: ContextUse | null;
   /** The messages that its prompt was without. */
   leftOut: LeftOut | null;
+  /** What the owner thinks of it. */
+  grade?: Grade | null;
 }
 
 /** A question and its answers. */

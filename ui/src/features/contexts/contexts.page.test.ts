@@ -1,34 +1,70 @@
 import { fireEvent, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { App } from '../../lib/app';
+import type { ContextsConfig } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
+import { configured } from '../../testing/config';
 import { Network, until } from '../../testing/host';
 import { openSettings } from '../../testing/settings';
 
+const STORE: ContextsConfig = { store: '~/Dropbox', endpoint: '', region: '', access_key: '' };
 let network: Network;
 let app: App;
-let names: string[];
+/** When each was saved, by name. */
+let here: Record<string, number>;
+let stored: Record<string, number>;
+let contexts: ContextsConfig;
+let conflicts: boolean;
+
+function list(of: Record<string, number>): Response {
+  const data = Object.entries(of).map(([name, created]) => ({
+    name,
+    model: 'big',
+    tokens: 12_000,
+    bytes: 1_500_000_000,
+    raw_bytes: 1_800_000_000,
+    created,
+    kv_cache: 'f16',
+  }));
+  return Response.json({ object: 'list', data });
+}
+
+function refused(code: string, message: string, status: number): Response {
+  return Response.json({ error: { code, message } }, { status });
+}
 
 beforeEach(() => {
   browser();
   network = new Network();
-  names = [];
-  network.override = ({ path, body }) => {
-    if (path === '/v1/context/delete') {
-      names = names.filter((name) => name !== body.name);
-      return Response.json({ name: body.name, deleted: true });
+  here = {};
+  stored = {};
+  contexts = { store: '', endpoint: '', region: '', access_key: '' };
+  conflicts = false;
+  network.override = ({ path, method, body }) => {
+    switch (path) {
+      case '/v1/context':
+        return list(here);
+      case '/v1/context/store':
+        return list(stored);
+      case '/v1/context/delete':
+        delete (body.store ? stored : here)[body.name];
+        return Response.json({ name: body.name, deleted: true });
+      case '/v1/context/upload':
+        if (conflicts && !body.replace) return refused('conflict', 'the store has another one', 409);
+        stored[body.name] = here[body.name] ?? 0;
+        return Response.json({});
+      case '/v1/context/download':
+        return refused('corrupt', 'the context in the store was changed in the store', 502);
+      case '/tierbar/v1/setup/answers':
+        return Response.json({ answers: [] });
+      case '/tierbar/v1/secrets':
+        return Response.json({ secrets: [{ name: 'context-passphrase', source: null }] });
+      case '/tierbar/v1/config':
+        if (method === 'PATCH') contexts = body.contexts;
+        return Response.json({ config: configured({ contexts }), path: '/data/config.toml' });
     }
-    if (path === '/tierbar/v1/setup/answers') return Response.json({ answers: [] });
-    if (path !== '/v1/context') return null;
-    const data = names.map((name) => ({
-      name,
-      model: 'big',
-      tokens: 12_000,
-      bytes: 1_500_000_000,
-      created: 1_784_548_865,
-      kv_cache: 'f16',
-    }));
-    return Response.json({ object: 'list', data });
+    if (path.startsWith('/tierbar/v1/secrets/')) return new Response(null, { status: 204 });
+    return null;
   };
 });
 afterEach(() => {
@@ -36,27 +72,84 @@ afterEach(() => {
   location.hash = '';
 });
 
+const rows = () => screen.queryAllByTestId('saved-context');
+
 it('saved contexts are listed with their size, and deleted', async () => {
-  names = ['book', 'code'];
+  here = { book: 1_784_548_865, code: 1_784_548_864 };
   app = await openSettings(network, '#models');
-  await until(() => screen.queryAllByTestId('saved-context').length === 2);
-  expect(screen.getAllByTestId('saved-context')[0]?.textContent).toMatch(
-    /book.*12,000 tokens of big · 1\.5 GB/s,
-  );
+  await until(() => rows().length === 2);
+  expect(rows()[0]?.textContent).toMatch(/book.*12,000 tokens of big · 1\.5 GB \(1\.8 GB in memory\)/s);
+  expect(screen.queryByRole('button', { name: 'Upload book' })).toBeNull();
   await fireEvent.click(screen.getByRole('button', { name: 'Delete book' }));
   await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
-  await until(() => screen.queryAllByTestId('saved-context').length === 1);
-  expect(network.sent('POST', '/v1/context/delete')[0]?.body).toEqual({ name: 'book' });
+  await until(() => rows().length === 1);
+  expect(network.sent('POST', '/v1/context/delete')[0]?.body).toEqual({ name: 'book', store: false });
   await until(() => document.activeElement === screen.getByRole('button', { name: 'Delete code' }));
   await fireEvent.click(screen.getByRole('button', { name: 'Delete code' }));
   await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
-  await screen.findByText('No saved contexts.');
-  await until(() => document.activeElement?.textContent?.includes('No saved contexts.'));
-  expect(document.activeElement).not.toBe(document.body);
+  await until(() => document.activeElement?.querySelector('[data-testid="saved-contexts-empty"]') != null);
 });
 
-it('without any, nothing is shown', async () => {
+it('without any, the card says how to save one', async () => {
   app = await openSettings(network, '#models');
-  await until(() => network.sent('GET', '/v1/context').length === 1);
-  expect(screen.queryByRole('heading', { name: 'Saved Contexts' })).toBeNull();
+  await until(() => screen.queryByTestId('saved-contexts-empty') !== null);
+  expect(screen.getByTestId('saved-contexts-empty').textContent).toContain('tierbar contexts save NAME');
+  expect(network.sent('GET', '/v1/context/store')).toEqual([]);
+});
+
+it('contexts are uploaded, replaced after a question, and deleted from the store', async () => {
+  contexts = STORE;
+  here = { book: 2 };
+  stored = { book: 1, old: 1 };
+  app = await openSettings(network, '#models');
+  await until(() => rows().length === 2);
+  expect(rows()[0]?.textContent).toContain('The store has another version');
+  expect(rows()[1]?.textContent).toContain('Only in the store');
+  conflicts = true;
+  await fireEvent.click(screen.getByRole('button', { name: 'Upload book' }));
+  await until(() => screen.queryByRole('button', { name: 'Replace' }) !== null);
+  await fireEvent.click(screen.getByRole('button', { name: 'Replace' }));
+  await until(() => rows()[0]?.textContent?.includes('Also in the store') === true);
+  expect(network.sent('POST', '/v1/context/upload').map(({ body }) => body)).toEqual([
+    { name: 'book', replace: false },
+    { name: 'book', replace: true },
+  ]);
+  await fireEvent.click(screen.getByRole('button', { name: 'Download old' }));
+  await until(() => screen.queryByText(/was changed in the store/) !== null);
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete old' }));
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
+  await until(() => rows().length === 1);
+  expect(network.sent('POST', '/v1/context/delete')[0]?.body).toEqual({ name: 'old', store: true });
+});
+
+it('a bucket is set up with its key and a passphrase', async () => {
+  app = await openSettings(network, '#models');
+  await until(() => screen.queryByTestId('context-store') !== null);
+  await fireEvent.click(screen.getByTestId('context-store'));
+  await fireEvent.change(screen.getByLabelText('Keep copies in'), { target: { value: 'bucket' } });
+  const type = (label: string | RegExp, value: string) =>
+    fireEvent.input(screen.getByLabelText(label), { target: { value } });
+  await type(/^Bucket/, 'mine/tierbar');
+  await type('Server', 'https://s3.example.com');
+  await type('Access key ID', 'AKIA');
+  await type('Secret access key', 'hidden');
+  const save = screen.getByTestId<HTMLButtonElement>('context-store-save');
+  expect(save.disabled).toBe(true);
+  await type('Passphrase', 'correct horse battery');
+  expect(save.disabled).toBe(false);
+  await fireEvent.click(save);
+  await until(() => screen.queryByTestId('context-store-dialog') === null);
+  expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({
+    contexts: {
+      store: 's3://mine/tierbar',
+      endpoint: 'https://s3.example.com',
+      region: '',
+      access_key: 'AKIA',
+    },
+  });
+  expect(network.sent('PUT', '/tierbar/v1/secrets/context-store')[0]?.body).toEqual({ value: 'hidden' });
+  expect(network.sent('PUT', '/tierbar/v1/secrets/context-passphrase')[0]?.body).toEqual({
+    value: 'correct horse battery',
+  });
+  await until(() => screen.queryByText('s3://mine/tierbar') !== null);
 });

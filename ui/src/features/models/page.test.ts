@@ -477,6 +477,7 @@ describe('available models', () => {
     await until(() => screen.queryAllByTestId('offer').length === 2);
     expect(screen.getAllByRole('heading', { level: 2 }).map((title) => title.textContent)).toEqual([
       'On This Computer',
+      'Saved Contexts',
       'Find a Model',
       'Recommended Models',
       'Small Models to Try',

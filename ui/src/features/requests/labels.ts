@@ -1,4 +1,6 @@
+import { decimal } from '../../lib/format';
 import type { RequestRecord } from '../../platform/openapi';
+import { dollars } from '../costs/sums';
 
 const DIALECTS: [RegExp, string][] = [
   [/^\/tierbar\/v1\/chats/, 'Chat'],
@@ -62,3 +64,10 @@ const FAILED: Record<string, string> = {
 };
 
 export const OUTCOME_TONE = { answered: '', cancelled: 'caption', failed: 'tone-danger' } as const;
+
+/** The energy and the money that a request took, where they are known. */
+export function tookText({ millijoules, paid }: RequestRecord): string | undefined {
+  const energy = millijoules ? `${decimal(millijoules / 1000, 1)} J` : null;
+  const parts = [energy, paid ? dollars(paid) : null].filter((part) => part !== null);
+  return parts.length > 0 ? parts.join(' · ') : undefined;
+}

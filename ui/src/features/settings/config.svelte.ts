@@ -2,6 +2,7 @@ import { type Api, ApiError, asApiError } from '../../lib/http';
 import type {
   ChainConfig,
   Config,
+  CostsConfig,
   DownloadsConfig,
   LibraryConfig,
   MenuBarConfig,
@@ -25,6 +26,7 @@ export type ConfigPatch = Partial<
     | 'chains'
     | 'menu_bar'
     | 'notifications'
+    | 'costs'
     | 'schedules'
   >
 > & {
@@ -35,6 +37,8 @@ export type ConfigPatch = Partial<
   policy?: Partial<PolicyConfig>;
   menu_bar?: Partial<MenuBarConfig>;
   notifications?: Partial<NotificationsConfig>;
+  /** `null` removes a figure. */
+  costs?: Partial<Record<keyof CostsConfig, number | null>>;
   tiers?: Record<string, TierPatch | null>;
   schedules?: Record<string, ScheduleConfig | null>;
 };

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { App } from '../../lib/app';
 import type { FolderRoom, SetupPlan, TierAnswer, TierPlan, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
+import { configured } from '../../testing/config';
 import { Network, refusal, STATUS, until } from '../../testing/host';
 import { download, verdict } from '../../testing/models';
 import { openSettings } from '../../testing/settings';
@@ -78,7 +79,7 @@ beforeEach(() => {
       return Response.json({ models_dir: '/data/models', disks: [], models: [] });
     if (path === '/tierbar/v1/catalog')
       return Response.json({ version: '1', date: '2026-01-02', refreshed: null, models: [] });
-    if (path === '/tierbar/v1/config') return Response.json({ path: '', config: {} });
+    if (path === '/tierbar/v1/config') return Response.json({ path: '', config: configured() });
     if (path === '/tierbar/v1/downloads' && method === 'POST')
       return Response.json(download('x'), { status: 201 });
     return null;

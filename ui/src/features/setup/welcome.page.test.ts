@@ -10,6 +10,7 @@ import type {
   TierStatus,
 } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
+import { configured } from '../../testing/config';
 import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
 import { account, download, localModel, refused, verdict } from '../../testing/models';
 import { Chats } from '../chat/chats.svelte';
@@ -72,7 +73,7 @@ beforeEach(() => {
     if (path === '/tierbar/v1/models')
       return Response.json({ models_dir: '/data/models', disks: [], models });
     if (path === '/tierbar/v1/setup') return Response.json(PLAN);
-    if (path === '/tierbar/v1/config') return Response.json({ path: '', config: {} });
+    if (path === '/tierbar/v1/config') return Response.json({ path: '', config: configured() });
     if (path === '/tierbar/v1/downloads' && method === 'POST')
       return Response.json(download('x'), { status: 201 });
     return null;

@@ -1,4 +1,5 @@
 import { invoke } from '@tauri-apps/api/core';
+import { getCurrentWebview } from '@tauri-apps/api/webview';
 import type { CommandLine, Connection, Platform } from '../types';
 
 export const tauri: Platform = {
@@ -19,4 +20,9 @@ export const tauri: Platform = {
   // The menu-bar app shows them, with or without a window.
   notifications: { permission: () => 'granted', ask: async () => 'granted', show: () => {} },
   revealModelsFolder: () => invoke('reveal_models_folder'),
+  onFilesDropped: (call) =>
+    getCurrentWebview().onDragDropEvent(({ payload }) => {
+      if (payload.type === 'drop') call({ type: 'drop', paths: payload.paths });
+      else call({ type: payload.type === 'leave' ? 'leave' : 'over' });
+    }),
 };

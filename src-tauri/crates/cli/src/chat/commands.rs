@@ -6,7 +6,7 @@ use rustyline::{
 };
 
 /// Each command, what follows it, and what it does.
-pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 13] = [
     ("new", "", "Begin a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
@@ -26,6 +26,11 @@ pub(super) const COMMANDS: [(&str, &str, &str); 8] = [
         "",
         "Start over in this chat; its messages are kept",
     ),
+    ("good", "[WHY]", "Grade the last answer as good"),
+    ("bad", "[WHY]", "Grade the last answer as bad"),
+    ("ungrade", "", "Remove the grade of the last answer"),
+    ("improve", "", "Show the rates of graded answers"),
+    ("cost", "", "Show what requests took in the last 30 days"),
     ("help", "", "Show the commands"),
 ];
 

@@ -1,6 +1,6 @@
 //! Chains: tiers to try in order.
 
-use super::{Dollars, Span};
+use super::{ChainBudget, Dollars, Span};
 use crate::TierId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -26,6 +26,10 @@ pub struct ChainConfig {
     /// limit.
     #[schema(required = true)]
     pub cost: Dollars,
+    /// The most that the chain may cost in a day, a week or a month, such as `"5 USD a month"`, by the endpoints' prices. Endpoints
+    /// without a price are then skipped, and all of them once it is spent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<ChainBudget>,
     /// Start the next step as well after this much silence; the first to produce a token answers. `"0s"` turns this off.
     #[schema(required = true)]
     pub hedge: Span,
@@ -62,6 +66,7 @@ impl Default for ChainConfig {
             wait: Span::seconds(30),
             time: Span::seconds(300),
             cost: Dollars::default(),
+            budget: None,
             hedge: Span::seconds(0),
             mark: false,
             triage: false,

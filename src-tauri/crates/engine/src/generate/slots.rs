@@ -245,10 +245,16 @@ impl Slots {
                 return false;
             }
         }
-        if !self
-            .context
-            .restore(sequence(at), &saved.path, &saved.tokens)
-        {
+        let restored = match tierbar_contexts::state(&saved.path) {
+            Ok(state) => self
+                .context
+                .restore(sequence(at), state.as_ref(), &saved.tokens),
+            Err(error) => {
+                tracing::warn!("{error}");
+                false
+            }
+        };
+        if !restored {
             tracing::warn!("{} could not be restored", saved.path.display());
             if saved.swapped {
                 // It would also fail for the next request.

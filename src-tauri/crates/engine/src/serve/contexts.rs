@@ -99,6 +99,7 @@ async fn load(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
 
 fn to_json(saved: &Saved, timings: Option<Timings>) -> Value {
     let mut json = json!(saved);
+    json["raw_bytes"] = saved.raw_bytes().into();
     if let Some(timings) = timings {
         json["timings"] = json!(timings);
     }

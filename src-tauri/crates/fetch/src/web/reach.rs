@@ -155,7 +155,7 @@ pub(super) fn refusal(url: &Url) -> Error {
     Error::new(
         Code::Unreachable,
         format!(
-            "a public server redirects to {}, an address inside this machine or network; the redirect was refused",
+            "{} is inside this machine or network, where a public server may not lead; the request was refused",
             super::host_of(url)
         ),
     )

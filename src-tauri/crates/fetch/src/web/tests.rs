@@ -269,6 +269,22 @@ fn addresses_are_public_or_not() {
 }
 
 #[tokio::test]
+async fn get_public_does_not_reach_inside() {
+    let server = Server::start(|_| found("arrived")).await;
+    let web = outside();
+    for (host, arrives) in [
+        ("hub.test", true),
+        ("both.test", true),
+        ("inside.test", false),
+        ("router.test", false),
+        ("127.0.0.1", false),
+    ] {
+        let answer = web.get_public(Get::new(server.url(host, "/"))).await;
+        assert_eq!(answer.is_ok(), arrives, "{host}");
+    }
+}
+
+#[tokio::test]
 async fn the_token_stays_with_the_server_that_it_is_for() {
     let port = Arc::new(std::sync::OnceLock::new());
     let server = Server::start({

@@ -63,6 +63,7 @@ fn widening(patch: &Map<String, Value>) -> Option<&'static str> {
         ("server", "[server]"),
         ("allowed_origins", "allowed_origins"),
         ("log", "[log]"),
+        ("contexts", "[contexts]"),
     ];
     let has = |section: &str, setting: &str| {
         let section = patch.get(section);

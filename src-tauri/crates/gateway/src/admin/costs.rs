@@ -1,17 +1,22 @@
-//! What tasks took here, and saved elsewhere.
+//! What tasks took here, and saved elsewhere; and when a machine has paid for itself.
 
 use super::models::read_query;
 use crate::{
     admin::Admin,
-    http::{error::Failure, schema::Errors},
+    http::{body, error::Failure, schema::Errors},
 };
 use axum::{
     Json,
+    body::Body,
     extract::{Query, State, rejection::QueryRejection},
 };
 use serde::Deserialize;
 use std::sync::Arc;
-use tierbar_core::{Code, Error, tasks::saved::Costs};
+use tierbar_core::{
+    Code, Error,
+    break_even::{BreakEven, BreakEvenInputs},
+    tasks::saved::Costs,
+};
 
 /// As many are kept.
 const MOST_DAYS: u32 = 366;
@@ -47,4 +52,20 @@ pub(crate) async fn costs(
         return Err(Error::new(Code::BadRequest, message).into());
     }
     Ok(Json(admin.store.costs(days).await?))
+}
+
+/// Returns after how many months a machine has paid for itself, by these figures alone.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/costs/break-even",
+    tag = "owner",
+    operation_id = "breakEven",
+    security(("token" = [])),
+    request_body = BreakEvenInputs,
+    responses((status = 200, description = "The sum", body = BreakEven), Errors),
+)]
+pub(crate) async fn break_even(body: Body) -> Result<Json<BreakEven>, Failure> {
+    let inputs: BreakEvenInputs = body::object(body).await?;
+    let sum = inputs.sum();
+    Ok(Json(sum.map_err(|why| Error::new(Code::BadRequest, why))?))
 }

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
-    chat::{ChatMessage, Finish, TurnBegun, TurnEvent},
+    chat::{ChatMessage, Finish, TurnBegun, TurnEvent, agent::ConsentAnswer},
 };
 
 /// Often enough for proxies, and for a dead connection to be noticed.
@@ -76,6 +76,27 @@ pub(crate) async fn stop(
     Ids(chat, turn): Ids,
 ) -> Result<StatusCode, Failure> {
     admin.jobs.stop_turn(&chat, &turn).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Answers what the agent of a turn asks before it acts. Nothing but this allows an act.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/chats/{id}/turns/{turn}/consent",
+    tag = "owner",
+    operation_id = "answerConsent",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat"), ("turn" = String, Path, description = "The id of a turn")),
+    request_body = ConsentAnswer,
+    responses((status = 204, description = "The agent goes on"), Errors),
+)]
+pub(crate) async fn consent(
+    State(admin): State<Arc<Admin>>,
+    Ids(chat, turn): Ids,
+    body: Body,
+) -> Result<StatusCode, Failure> {
+    let answer: ConsentAnswer = body::object(body).await?;
+    admin.jobs.answer_consent(&chat, &turn, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

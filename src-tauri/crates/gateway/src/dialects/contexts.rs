@@ -1,6 +1,8 @@
-//! Saved contexts: listed and deleted here, where no model need be loaded; saved and loaded by the worker of their model.
+//! Saved contexts: listed, deleted, uploaded and downloaded here, where no model need be loaded; saved and loaded by the worker of
+//! their model.
 
 mod schema;
+mod store;
 
 use crate::{
     blocking::blocking,
@@ -12,10 +14,11 @@ use crate::{
     metrics::Trace,
 };
 use axum::{Json, body::Body, extract::State, response::Response};
-use schema::{ContextDeleted, ContextSave, SavedContext};
+use schema::{Context, ContextDeleted, ContextSave, SavedContext};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Instant};
+use store::RemoteContexts;
 use tierbar_contexts::{Contexts, Saved};
 use tierbar_core::{
     Code, Error, TierId,
@@ -36,6 +39,7 @@ pub(crate) fn is_path(path: &str) -> bool {
 struct Saves {
     inference: Arc<Inference>,
     contexts: Contexts,
+    remote: Arc<RemoteContexts>,
 }
 
 pub(crate) fn routes(inference: Arc<Inference>, contexts: Contexts) -> OpenApiRouter {
@@ -44,7 +48,14 @@ pub(crate) fn routes(inference: Arc<Inference>, contexts: Contexts) -> OpenApiRo
         .routes(routes!(save))
         .routes(routes!(load))
         .routes(routes!(delete))
+        .routes(routes!(upload))
+        .routes(routes!(download))
+        .routes(routes!(list_store))
         .with_state(Saves {
+            remote: Arc::new(RemoteContexts::new(
+                Arc::clone(&inference),
+                contexts.clone(),
+            )),
             inference,
             contexts,
         })
@@ -58,6 +69,26 @@ struct Named {
     /// To load it: a tier, a model's id, or `auto`, which prefers a tier that the context fits.
     #[serde(default)]
     model: Option<String>,
+}
+
+/// A saved context to delete.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ContextDelete)]
+struct Deleted {
+    name: String,
+    /// Whether to delete the one in the store, rather than the one on this machine.
+    #[serde(default)]
+    store: bool,
+}
+
+/// A saved context to copy to the store or from it.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ContextCopy)]
+struct Copied {
+    name: String,
+    /// Whether to replace another context of this name at the destination; else that is a `conflict`.
+    #[serde(default)]
+    replace: bool,
 }
 
 /// Lists all saved contexts, newest first.
@@ -93,14 +124,62 @@ async fn save(State(saves): State<Saves>, hints: Hints, body: Body) -> Result<Re
     path = "/v1/context/delete",
     tag = "contexts",
     operation_id = "deleteContext",
-    request_body = Named,
+    request_body = Deleted,
     responses((status = 200, description = "The context is deleted", body = ContextDeleted), Errors),
 )]
 async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
-    let Named { name, .. } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
-    let removed = name.clone();
-    on_disk(&saves, move |contexts| contexts.remove(&removed)).await?;
+    let Deleted { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    if store {
+        saves.remote.remove(&name).await?;
+    } else {
+        let removed = name.clone();
+        on_disk(&saves, move |contexts| contexts.remove(&removed)).await?;
+    }
     Ok(Json(json!({"name": name, "deleted": true})))
+}
+
+/// Encrypts a saved context and copies it to the store.
+#[utoipa::path(
+    post,
+    path = "/v1/context/upload",
+    tag = "contexts",
+    operation_id = "uploadContext",
+    request_body = Copied,
+    responses((status = 200, description = "The context that the store has now", body = Context), Errors),
+)]
+async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+    let Copied { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let saved = saves.remote.upload(&name, replace).await?;
+    Ok(Json(to_json(&saved)))
+}
+
+/// Copies a context from the store and decrypts it.
+#[utoipa::path(
+    post,
+    path = "/v1/context/download",
+    tag = "contexts",
+    operation_id = "downloadContext",
+    request_body = Copied,
+    responses((status = 200, description = "The context that this machine has now", body = Context), Errors),
+)]
+async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+    let Copied { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let saved = saves.remote.download(&name, replace).await?;
+    Ok(Json(to_json(&saved)))
+}
+
+/// Lists the contexts in the store, newest first; none if no store is set.
+#[utoipa::path(
+    get,
+    path = "/v1/context/store",
+    tag = "contexts",
+    operation_id = "listStoredContexts",
+    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+)]
+async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
+    let all = saves.remote.list().await?;
+    let data: Vec<_> = all.iter().map(to_json).collect();
+    Ok(Json(json!({"object": "list", "data": data})))
 }
 
 /// Loads a saved context into memory.
@@ -171,6 +250,7 @@ fn to_json(saved: &Saved) -> Value {
         "model": saved.model,
         "tokens": saved.tokens,
         "bytes": saved.bytes,
+        "raw_bytes": saved.raw_bytes(),
         "created": saved.created,
         "kv_cache": saved.key.kv_cache,
     })
@@ -259,6 +339,102 @@ mod tests {
         );
         let named = bench.post(LOAD, r#"{"name":"other","model":"fast"}"#).await;
         assert_eq!(named.status(), 200);
+    }
+
+    /// With a store in a folder.
+    async fn with_store() -> (Bench, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store").display().to_string();
+        let bench =
+            Bench::configured("127.0.0.1:11435", |config| config.contexts.store = store).await;
+        (bench, folder)
+    }
+
+    async fn set_passphrase(bench: &Bench, passphrase: &str) {
+        let path = "/tierbar/v1/secrets/context-passphrase";
+        let body = Body::from(json!({"value": passphrase}).to_string());
+        assert_eq!(bench.ask("PUT", path, body).await.status(), 204);
+    }
+
+    #[tokio::test]
+    async fn a_context_goes_to_the_store_and_comes_back() {
+        let (bench, folder) = with_store().await;
+        save(&bench, "talk", "small");
+        let upload = |body: &'static str| bench.post("/v1/context/upload", body);
+        let download = |body: &'static str| bench.post("/v1/context/download", body);
+        let talk = r#"{"name":"talk"}"#;
+        let without = json(upload(talk).await).await;
+        assert!(
+            without["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("passphrase"),
+            "{without}"
+        );
+        set_passphrase(&bench, "correct horse battery").await;
+        let missing = json(upload(r#"{"name":"walk"}"#).await).await;
+        assert_eq!(missing["error"]["code"], "context_unknown");
+        let missing = json(download(talk).await).await;
+        assert_eq!(missing["error"]["code"], "context_unknown", "{missing}");
+        let uploaded = json(upload(talk).await).await;
+        assert_eq!(uploaded["tokens"], 7, "{uploaded}");
+        let listed = json(bench.get("/v1/context/store").await).await;
+        assert_eq!(listed["data"], json!([uploaded]));
+        // The same again changes nothing; another one of this name is kept.
+        assert_eq!(upload(talk).await.status(), 200);
+        assert_eq!(download(talk).await.status(), 200);
+        bench.contexts.remove("talk").unwrap();
+        save(&bench, "talk", "large");
+        for taken in [upload(talk).await, download(talk).await] {
+            assert_eq!(json(taken).await["error"]["code"], "conflict");
+        }
+        let replaced = json(download(r#"{"name":"talk","replace":true}"#).await).await;
+        assert_eq!(replaced, uploaded);
+        bench.contexts.check("talk").unwrap();
+        // What the store has is unreadable, and nothing of it is used if it was changed.
+        bench.contexts.remove("talk").unwrap();
+        let entries = std::fs::read_dir(folder.path().join("store")).unwrap();
+        let paths = entries.map(|entry| entry.unwrap().path());
+        let file = paths
+            .into_iter()
+            .find(|path| path.extension().is_some_and(|end| end == "tierbar"));
+        let file = file.unwrap();
+        let mut bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(4).any(|window| window == b"talk"));
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(json(download(talk).await).await["error"]["code"], "corrupt");
+        assert_eq!(bench.contexts.list().unwrap(), []);
+        let delete = || bench.post("/v1/context/delete", r#"{"name":"talk","store":true}"#);
+        assert_eq!(delete().await.status(), 200);
+        assert_eq!(delete().await.status(), 404);
+    }
+
+    #[tokio::test]
+    async fn a_download_needs_the_passphrase_and_a_tier_of_the_model() {
+        let (bench, _folder) = with_store().await;
+        set_passphrase(&bench, "correct horse battery").await;
+        save(&bench, "other", "large");
+        let other = r#"{"name":"other"}"#;
+        assert_eq!(bench.post("/v1/context/upload", other).await.status(), 200);
+        let refused = json(bench.post("/v1/context/download", other).await).await;
+        assert_eq!(refused["error"]["code"], "context_mismatch");
+        set_passphrase(&bench, "wrong horse battery").await;
+        let refused = json(bench.get("/v1/context/store").await).await;
+        assert_eq!(refused["error"]["code"], "access_denied");
+    }
+
+    #[tokio::test]
+    async fn without_a_store_nothing_is_uploaded() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        save(&bench, "talk", "small");
+        let listed = json(bench.get("/v1/context/store").await).await;
+        assert_eq!(listed["data"], json!([]));
+        let refused = json(bench.post("/v1/context/upload", r#"{"name":"talk"}"#).await).await;
+        assert_eq!(refused["error"]["code"], "bad_request");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("no store"), "{message}");
     }
 
     #[test]

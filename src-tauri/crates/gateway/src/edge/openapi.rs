@@ -34,6 +34,7 @@ pub(crate) const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json
         (name = "anthropic", description = "Anthropic's dialect"),
         (name = "ollama", description = "Ollama's dialect"),
         (name = "contexts", description = "Saved contexts"),
+        (name = "documents", description = "The owner's documents"),
         (name = "tasks", description = "Tasks"),
         (name = "queue", description = "Queued requests"),
         (name = "operations", description = "The server"),

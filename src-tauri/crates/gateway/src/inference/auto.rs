@@ -18,20 +18,38 @@ use crate::{
 };
 use candidates::Loads;
 use classifier::Classifier;
+use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{
     Code, Error, TierId,
     policy::Alarm,
-    routing::{Candidate, Choice, Judgement, Level, Need, Traits, choose, judge},
+    routing::{Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned},
     status::TierStatus,
 };
 
-/// What the router has learnt since the host began. Owned by the inference.
+/// What the router has learned: from answers since the host began, and from grades. Owned by the inference.
 #[derive(Debug, Default)]
 pub struct Auto {
     classifier: Classifier,
     loads: Loads,
+    learned: Mutex<Learned>,
+}
+
+impl Auto {
+    /// Begins with what grades have shown before.
+    #[must_use]
+    pub fn new(learned: Learned) -> Self {
+        Self {
+            learned: Mutex::new(learned),
+            ..Self::default()
+        }
+    }
+
+    /// Takes over what grades show now.
+    pub(crate) fn learn(&self, learned: Learned) {
+        *self.learned.lock() = learned;
+    }
 }
 
 /// Where a request goes.
@@ -159,6 +177,14 @@ fn weigh(
             (Need { level, sure: true }, because)
         }
         None => (Need::from(judged), judged.because.to_owned()),
+    };
+    let routed_as = inference.auto.learned.lock().route(need.level);
+    let (need, because) = if routed_as == need.level {
+        (need, because)
+    } else {
+        let because = format!("{because}, and by your grades {}", routed_as.word());
+        let level = routed_as;
+        (Need { level, ..need }, because)
     };
     let may_load = inference.services.status().guard.alarm == Alarm::None;
     let choice = choose(&asked, need, candidates, may_load);

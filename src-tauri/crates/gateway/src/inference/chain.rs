@@ -85,6 +85,7 @@ pub(crate) fn begin(
     let may_wait = asked.config.may_wait();
     let metrics = inference.metrics.clone();
     let trace = request.trace.clone();
+    trace.of_chain(&name);
     let walk = Walk::new(inference, asked, request);
     let tried = walk.tried();
     let beginning = Beginning {

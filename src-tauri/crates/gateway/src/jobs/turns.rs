@@ -13,13 +13,17 @@ use crate::{blocking::blocking, edge::keys::Weight, inference::Inference, jobs::
 use attachments::NewPart;
 pub(crate) use attachments::hash_of;
 use log::Log;
+use parking_lot::Mutex as SyncMutex;
 use prompt::Prompt;
+use run::{Acting, Consents};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
+use tierbar_agent::consent::Grant;
 use tierbar_core::{
     Code, Error,
     chat::{
         ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent,
+        agent::{AgentOptions, ConsentAnswer},
         context::{Excerpt, WhenFull},
     },
 };
@@ -40,7 +44,7 @@ const CHAT_COPIES: usize = 3;
 /// The same for a chat's files: as they are stored, and about twice in base64.
 const FILE_COPIES: usize = 4;
 
-/// What a question's options cannot say. A chat has no tools yet, and one answer at a time.
+/// What a question's options cannot say. An agent's tools are in `agent`, and a chat has one answer at a time.
 const TURNS_OWN: [&str; 9] = [
     "add_generation_prompt",
     "continue_final_message",
@@ -60,6 +64,8 @@ pub(crate) struct Turns {
     /// How often a chat has been created, changed or deleted, or a turn has begun or ended.
     revision: watch::Sender<u64>,
     tasks: TaskTracker,
+    /// What was allowed to agents beyond once, as long as the host runs.
+    grants: Arc<SyncMutex<Vec<Grant>>>,
 }
 
 impl Turns {
@@ -79,6 +85,8 @@ pub(crate) struct Turn {
     answer: u64,
     log: Log,
     stop: CancellationToken,
+    /// Where the open question of its agent is answered.
+    consents: Consents,
 }
 
 /// The question of a new turn, or the question to answer again.
@@ -105,6 +113,8 @@ pub(crate) struct Question {
     /// Further fields of the request in OpenAI's form, such as `temperature` and `think`.
     #[serde(default)]
     options: Map<String, Value>,
+    /// What the model may use to act before it answers. Without it, it only answers.
+    agent: Option<AgentOptions>,
 }
 
 impl Turn {
@@ -159,6 +169,20 @@ impl Jobs {
         // A question of files alone is one.
         let files_alone = || (!attachments.is_empty()).then(String::new);
         let text = question.text.or_else(files_alone);
+        let acting = match question.agent {
+            None => None,
+            Some(_) if question.continues || !attachments.is_empty() => {
+                let message = "\"agent\" takes neither \"continue\" nor \"parts\"";
+                let error = Error::new(Code::BadRequest, message);
+                return Err(error.hint("put the files into the agent's folder"));
+            }
+            Some(options) => {
+                let (services, grants) = (&self.inference.services, &self.turns.grants);
+                let prepared =
+                    Acting::prepare(options, chat, services.as_ref(), Arc::clone(grants));
+                Some(prepared.await?)
+            }
+        };
         let most = self.inference.services.config().server.requests_at_once;
         // Files become base64 in a request, and its body.
         let files = self.store.attachments_size(chat).await?;
@@ -197,6 +221,7 @@ impl Jobs {
             answer: opened.answer,
             log: Log::default(),
             stop: CancellationToken::new(),
+            consents: Consents::default(),
         });
         turns.push(Arc::clone(&turn));
         drop(turns);
@@ -218,7 +243,8 @@ impl Jobs {
         self.turns.tasks.spawn(async move {
             let inference = Arc::clone(&jobs.inference);
             let store = jobs.store.clone();
-            run::run(inference, store, Arc::clone(&turn), prompt, begun, admitted).await;
+            let running = Arc::clone(&turn);
+            run::run(inference, store, running, prompt, begun, acting, admitted).await;
             jobs.note_chat_change();
             tokio::spawn(async move { jobs.forget(&turn).await });
         });
@@ -318,6 +344,20 @@ impl Jobs {
         turn.stop.cancel();
         turn.log.wait_for_end().await;
         Ok(())
+    }
+
+    /// Answers the open question of a turn's agent.
+    ///
+    /// # Errors
+    /// `NotFound`; `Conflict` if no question is open; `BadRequest` for another question, or a scope that it does not offer.
+    pub(crate) async fn answer_consent(
+        &self,
+        chat: &str,
+        id: &str,
+        answer: ConsentAnswer,
+    ) -> Result<(), Error> {
+        let turn = self.turn(chat, id).await?;
+        turn.consents.answer(answer).await
     }
 
     /// Stops the turn of a chat that is about to be deleted, if one runs.

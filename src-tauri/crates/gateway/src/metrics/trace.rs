@@ -1,6 +1,9 @@
 //! What is kept of each request for the list of the last ones: written while it is answered, listed once it has ended.
 
-use super::Metrics;
+use super::{
+    Metrics,
+    ledger::{Attempt, Prices, Reserved},
+};
 use parking_lot::Mutex;
 use std::{
     sync::Arc,
@@ -8,6 +11,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, ModelId, TierId,
+    config::Dollars,
     requests::{RequestOutcome, RequestRecord},
 };
 
@@ -30,6 +34,18 @@ struct Traced {
     metrics: Metrics,
     arrived: Instant,
     record: Mutex<RequestRecord>,
+    bill: Mutex<Bill>,
+}
+
+/// What the ledger needs to know of a request.
+#[derive(Debug, Default)]
+struct Bill {
+    /// The last.
+    attempt: Option<Attempt>,
+    /// Empty for none.
+    chain: String,
+    /// For its attempts at endpoints, until it has ended.
+    reserved: Vec<Reserved>,
 }
 
 impl Metrics {
@@ -51,6 +67,7 @@ impl Metrics {
             metrics: self.clone(),
             arrived,
             record: Mutex::new(record),
+            bill: Mutex::default(),
         })))
     }
 
@@ -68,6 +85,32 @@ impl Trace {
             record.model = Some(model.clone());
             record.waited_ms = Some(waited_ms);
         });
+    }
+
+    /// The tier that was leased begins to work; an endpoint has `prices`, if they are known.
+    pub(crate) fn begins(&self, elsewhere: bool, prices: Option<Prices>) {
+        if let Some(traced) = &self.0 {
+            traced.bill.lock().attempt = Some(Attempt {
+                at: Instant::now(),
+                millijoules: traced.metrics.0.ledger.millijoules(),
+                elsewhere,
+                prices,
+            });
+        }
+    }
+
+    /// It was asked of this chain.
+    pub(crate) fn of_chain(&self, chain: &TierId) {
+        if let Some(traced) = &self.0 {
+            chain.as_str().clone_into(&mut traced.bill.lock().chain);
+        }
+    }
+
+    /// Holds what an attempt may cost until the request has ended.
+    pub(crate) fn reserve(&self, reserved: Reserved) {
+        if let Some(traced) = &self.0 {
+            traced.bill.lock().reserved.push(reserved);
+        }
     }
 
     pub(super) fn first_token(&self) {
@@ -121,10 +164,18 @@ impl Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        let record = RequestRecord {
+        let mut record = RequestRecord {
             duration_ms: self.so_far_ms(),
             ..std::mem::take(self.record.get_mut())
         };
+        let bill = self.bill.get_mut();
+        if let Some(attempt) = bill.attempt {
+            let reserved = bill.reserved.last().map(Reserved::amount);
+            let ledger = &self.metrics.0.ledger;
+            let taken = ledger.add(&record, attempt, &bill.chain, reserved);
+            record.millijoules = Some(taken.millijoules).filter(|some| *some > 0);
+            record.paid = Some(taken.paid).filter(|paid| *paid != Dollars::default());
+        }
         self.metrics.0.recent.lock().add(record);
     }
 }

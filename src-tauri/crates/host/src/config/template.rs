@@ -89,6 +89,17 @@ bytes = "256MiB"
 # Hosts that clients with an API key may name for webhooks, such as ["hooks.example.com"]. Clients on this machine may name any.
 webhook_hosts = []
 
+[contexts]
+# Where saved contexts are uploaded to: a folder, such as "~/Dropbox/Tierbar", or a bucket of an S3 server, such as
+# "s3://bucket/folder". Empty: nowhere. They are encrypted with `tierbar secret set context-passphrase`. See docs/contexts.md.
+store = ""
+# The server of a bucket, such as "https://s3.example.com". Empty: Amazon's.
+endpoint = ""
+# The region of a bucket, such as "eu-central-1" or "auto". Empty: "us-east-1".
+region = ""
+# The ID of a bucket's access key. Its secret: `tierbar secret set context-store`.
+access_key = ""
+
 # The app's icon in the menu bar, or in the system tray.
 [menu_bar]
 # The text beside it: "none", "speed" (the last answer's tokens per second) or "memory" (RAM in use).
@@ -105,6 +116,15 @@ downloads = false
 queue = false
 memory = false
 unloads = false
+
+# Prices and watts for `tierbar costs`, which shows tokens and no money without them. Dollars are US dollars. See docs/costs.md.
+#   [costs]
+#   cloud_input_price = 2.5    # of a million tokens of prompts, at the cloud that local answers are compared with
+#   cloud_output_price = 10.0  # of a million tokens of answers there
+#   kwh_price = 0.3            # of a kilowatt-hour
+#   busy_watts = 30            # what the machine draws while it answers, where it does not measure that
+#   idle_watts = 5             # and while it is idle
+#   machine_price = 600        # of the machine, for `tierbar costs break-even`
 
 # The keys of a tier:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet

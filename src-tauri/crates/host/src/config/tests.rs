@@ -168,6 +168,14 @@ fn invalid_values_are_refused_with_line_and_key() {
             "config.toml line 4: chains.c.wait: \"0s\" is not between \"1s\" and \"1h\"",
         ),
         (
+            "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\nbudget = \"5 EUR a month\"\n",
+            "config.toml line 4: chains.c.budget: \"5 EUR a month\" is not a budget",
+        ),
+        (
+            "[costs]\nidle_watts = -1\n",
+            "config.toml line 2: costs.idle_watts: -1 is not a power",
+        ),
+        (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\ncost = -1.0\n",
             "config.toml line 4: chains.c.cost: -1 is not an amount",
         ),

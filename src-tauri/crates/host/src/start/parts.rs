@@ -29,7 +29,7 @@ use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tierbar_supervisor::{Handle, Options, Supervisor};
 use tierbar_telemetry::{
-    SCRIPTED_READINGS, SIMULATE_RAM, Sampler, scripted_readings, simulated_ram,
+    EnergyMeter, SCRIPTED_READINGS, SIMULATE_RAM, Sampler, scripted_readings, simulated_ram,
     simulated_working_set, working_set,
 };
 use tokio::{net::TcpListener, sync::watch};
@@ -262,7 +262,8 @@ impl Workers {
         let configured = Arc::clone(&data.configured);
         let models = Arc::new(Models::new(folder.clone(), readings.machine, configured));
         let contexts = Contexts::new(folder.contexts());
-        let metrics = Metrics::default();
+        let metrics = Metrics::measuring(Arc::new(EnergyMeter::default()));
+        metrics.open_ledger(&data.store).await?;
         let journal = Arc::new(Ledger::open(data.store.clone(), metrics.clone()).await?);
         let (tiers, pins) = {
             let (models, contexts) = (Arc::clone(&models), contexts.clone());

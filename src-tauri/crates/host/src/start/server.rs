@@ -3,7 +3,8 @@
 use crate::{journal::Ledger, ownership::Ownership};
 use std::{sync::Arc, time::Duration};
 use tierbar_fetch::Queue;
-use tierbar_gateway::{Keys, Token};
+use tierbar_gateway::{Keys, Metrics, Token};
+use tierbar_store::Store;
 use tierbar_supervisor::Handle;
 use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,8 @@ pub(crate) struct Server {
     pub(super) fingerprint: Option<String>,
     pub(super) token: Token,
     pub(super) keys: Arc<Keys>,
+    pub(super) metrics: Metrics,
+    pub(super) store: Store,
     pub(super) closing: CancellationToken,
     pub(super) running: Mutex<Option<(Ownership, JoinHandle<()>)>>,
 }
@@ -53,6 +56,7 @@ impl Server {
             served.abort();
         }
         self.keys.save().await;
+        self.metrics.save_ledger(&self.store).await;
         drop(ownership);
     }
 }

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
 mod copies;
+mod documents;
+mod grades;
 mod keys;
 mod log;
 mod queue;

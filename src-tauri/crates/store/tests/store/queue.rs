@@ -295,7 +295,10 @@ async fn older_jobs_go_to_the_key_that_they_came_with() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
+            "DROP TABLE ledger; DROP TABLE grades;
+             DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
+             DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
+             DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
              DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
              DROP TRIGGER message_rewritten; DROP TRIGGER message_removed;
              DROP TRIGGER chat_added; DROP TRIGGER chat_renamed; DROP TRIGGER chat_removed; DROP TABLE message_words;

@@ -72,6 +72,7 @@ async fn a_chat_reads_back_whole_after_reopening() {
                 through: 6,
                 summary: Some("They spoke of Paris.".into()),
             }),
+            grade: None,
         },
         ..message(Role::Assistant, "Paris.")
     };
@@ -682,7 +683,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 16)"),
+            .contains("newer Tierbar (schema 99; this one knows 19)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

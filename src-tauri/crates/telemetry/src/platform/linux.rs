@@ -2,6 +2,7 @@
 
 mod announced;
 mod cgroup;
+mod energy;
 mod machine;
 mod process;
 mod slow;
@@ -10,6 +11,7 @@ mod stalls;
 mod testing;
 
 pub(crate) use announced::Announced;
+pub(crate) use energy::energy;
 pub(crate) use machine::read;
 pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use slow::{power, thermal};

@@ -27,6 +27,11 @@ pub(crate) const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
 /// The level comes from the kernel's own account of free, purgeable and compressed pages.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = true;
 
+/// Apple publishes no counter: IOReport's interface is private.
+pub(crate) fn energy() -> Vec<crate::energy::Package> {
+    Vec::new()
+}
+
 /// Returns the milliseconds since the system started: awake, and asleep.
 pub(crate) fn clocks() -> (u64, u64) {
     let of = |clock| {

@@ -26,7 +26,10 @@ pub(super) struct SavedContext {
     name: String,
     model: String,
     tokens: u64,
+    /// Of the file.
     bytes: u64,
+    /// Of the state once it is in memory.
+    raw_bytes: u64,
     /// In seconds since 1970.
     created: u64,
     /// What the context fits: its model, chat template, KV type and engine.
@@ -42,18 +45,22 @@ pub(super) struct SavedContext {
 pub(super) struct Contexts {
     #[schema(inline)]
     object: ListObject,
-    #[schema(inline)]
     data: Vec<Context>,
 }
 
 constant!(ListObject = "list");
 
+/// What is known of a saved context without loading it.
 #[derive(ToSchema)]
-struct Context {
+#[schema(as = ContextEntry)]
+pub(super) struct Context {
     name: String,
     model: String,
     tokens: u64,
+    /// Of the file.
     bytes: u64,
+    /// Of the state once it is in memory.
+    raw_bytes: u64,
     /// In seconds since 1970.
     created: u64,
     /// The type of the KV cache, such as `q8_0`.

@@ -1,8 +1,12 @@
 //! What a request may cost, and what it may have cost already.
 
+use crate::metrics::{Metrics, Reserved};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use tierbar_core::config::{Dollars, EndpointEngine};
+use tierbar_core::{
+    TierId,
+    config::{ChainBudget, Dollars, EndpointEngine},
+};
 
 /// Tokens of an answer whose request does not say how long it may be.
 const UNTOLD_ANSWER: u64 = 4096;
@@ -13,6 +17,8 @@ const BYTES_PER_TOKEN: u64 = 3;
 pub(super) struct Budget {
     /// Nothing: it may cost anything.
     most: Dollars,
+    /// Of all requests of the chain.
+    of_chain: Option<ChainBudget>,
     prompt_tokens: u64,
     /// Of all answers together; `None`: the request's limits cannot be read.
     answer_tokens: Option<u64>,
@@ -22,8 +28,13 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Reads the request's limits. One that has none gets one, so that the endpoint is held to it.
-    pub(super) fn new(most: Dollars, request: &mut Map<String, Value>, bytes: usize) -> Self {
-        let bounded = most != Dollars::default();
+    pub(super) fn new(
+        most: Dollars,
+        of_chain: Option<ChainBudget>,
+        request: &mut Map<String, Value>,
+        bytes: usize,
+    ) -> Self {
+        let bounded = most != Dollars::default() || of_chain.is_some();
         if bounded
             && ["max_tokens", "max_completion_tokens"]
                 .iter()
@@ -33,6 +44,7 @@ impl Budget {
         }
         Self {
             most,
+            of_chain,
             prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
             answer_tokens: answer_tokens(request),
             spent: Mutex::default(),
@@ -61,11 +73,36 @@ impl Budget {
         })
     }
 
+    /// Holds back what the endpoint may cost from the chain's budget, if it has one.
+    ///
+    /// # Errors
+    /// Says why the endpoint would cost more than the chain may.
+    pub(super) fn reserve(
+        &self,
+        chain: &TierId,
+        engine: &EndpointEngine,
+        metrics: &Metrics,
+    ) -> Result<Option<Reserved>, String> {
+        let Some(budget) = self.of_chain else {
+            return Ok(None);
+        };
+        if engine.input_price.is_none() || engine.output_price.is_none() {
+            return Err(format!("it has no price, and the chain may cost {budget}"));
+        }
+        let cost = self
+            .cost(engine)
+            .ok_or("its limit on the answer's length cannot be read")?;
+        metrics.reserve(chain.as_str(), budget, cost).map(Some)
+    }
+
     /// The endpoint took the request and gave nothing: it may be paid for all the same.
-    pub(super) fn lost(&self, engine: &EndpointEngine) {
+    pub(super) fn lost(&self, chain: &TierId, engine: &EndpointEngine, metrics: &Metrics) {
         if let Some(cost) = self.cost(engine) {
             let mut spent = self.spent.lock();
             *spent = spent.plus(cost);
+            if self.of_chain.is_some() {
+                metrics.lost(chain.as_str(), cost);
+            }
         }
     }
 
@@ -99,7 +136,8 @@ mod tests {
             panic!("an object");
         };
         let most: Dollars = serde_json::from_value(json!(most)).unwrap();
-        (Budget::new(most, &mut request, 300), request.into())
+        let budget = Budget::new(most, None, &mut request, 300);
+        (budget, request.into())
     }
 
     fn cloud() -> EndpointEngine {
@@ -154,7 +192,33 @@ mod tests {
     fn a_failed_attempt_counts_toward_the_cost() {
         let (budget, _) = budget(0.06, json!({"max_tokens": 4000}));
         assert_eq!(budget.too_dear(&cloud()), None);
-        budget.lost(&cloud());
+        let night = TierId::new("night").unwrap();
+        budget.lost(&night, &cloud(), &Metrics::default());
         assert!(budget.too_dear(&cloud()).unwrap().contains("before it"));
+    }
+
+    #[test]
+    fn a_chains_budget_holds_for_all_of_its_requests() {
+        let (night, metrics) = (TierId::new("night").unwrap(), Metrics::default());
+        let budget = |text: &str| {
+            let mut request = Map::new();
+            let of_chain = ChainBudget::try_from(text.to_owned()).unwrap();
+            Budget::new(Dollars::default(), Some(of_chain), &mut request, 300)
+        };
+        // Up to 100 tokens of prompt and 4096 of an answer: $0.04106.
+        let first = budget("0.05 USD a month");
+        let held = first.reserve(&night, &cloud(), &metrics).unwrap();
+        assert!(held.is_some());
+        let second = budget("0.05 USD a month");
+        let refused = second.reserve(&night, &cloud(), &metrics).unwrap_err();
+        assert!(refused.contains("budget of $0.05 a month"), "{refused}");
+        drop(held);
+        assert!(second.reserve(&night, &cloud(), &metrics).is_ok());
+        second.lost(&night, &cloud(), &metrics);
+        assert!(second.reserve(&night, &cloud(), &metrics).is_err());
+        let mut unpriced = cloud();
+        unpriced.output_price = None;
+        let refused = first.reserve(&night, &unpriced, &metrics).unwrap_err();
+        assert!(refused.starts_with("it has no price"), "{refused}");
     }
 }

@@ -16,7 +16,10 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tierbar_core::{TierState, config::Span};
+use tierbar_core::{
+    TierState,
+    config::{ChainBudget, Span},
+};
 
 mod dialects;
 mod triage;
@@ -211,6 +214,17 @@ impl Night {
         let name = TierId::new("night").unwrap();
         bench.config.lock().unwrap().chains.insert(name, chain);
         Self { bench, a, b, here }
+    }
+
+    /// Sets both prices of an endpoint.
+    fn price(&self, tier: &str, dollars: f64) {
+        let tier = TierId::new(tier).unwrap();
+        let mut config = self.bench.config.lock().unwrap();
+        let Engine::Endpoint(engine) = &mut config.tiers.get_mut(&tier).unwrap().engine else {
+            panic!("an endpoint");
+        };
+        let price = Some(dollars.try_into().unwrap());
+        (engine.input_price, engine.output_price) = (price, price);
     }
 
     async fn ask(&self) -> Response {
@@ -693,24 +707,28 @@ async fn unanswered_requests_of_any_dialect_are_queued() {
 #[tokio::test]
 async fn a_request_goes_to_a_step_within_its_cost_limit() {
     let night = Night::new(|chain| chain.cost = 0.01.try_into().unwrap()).await;
-    let price = |tier: &str, dollars: f64| {
-        let tier = TierId::new(tier).unwrap();
-        let mut config = night.bench.config.lock().unwrap();
-        let Engine::Endpoint(engine) = &mut config.tiers.get_mut(&tier).unwrap().engine else {
-            panic!("an endpoint");
-        };
-        let price = Some(dollars.try_into().unwrap());
-        (engine.input_price, engine.output_price) = (price, price);
-    };
     assert_eq!(
         content(night.ask().await).await,
         "here",
         "nobody knows a price"
     );
-    price("cloud-a", 15.0);
-    price("cloud-b", 0.5);
+    night.price("cloud-a", 15.0);
+    night.price("cloud-b", 0.5);
     assert_eq!(content(night.ask().await).await, "b");
     assert_eq!(night.asked(), [0, 1, 1]);
+}
+
+#[tokio::test]
+async fn endpoints_beyond_the_chains_budget_are_skipped() {
+    let budget = |text: &str| ChainBudget::try_from(text.to_owned()).ok();
+    for (text, answers) in [("0.03 USD a month", "b"), ("0.001 USD a month", "here")] {
+        let night = Night::new(|chain| chain.budget = budget(text)).await;
+        assert_eq!(content(night.ask().await).await, "here", "without a price");
+        // 4096 tokens cost 6 cents, and 0.2 cents.
+        night.price("cloud-a", 15.0);
+        night.price("cloud-b", 0.5);
+        assert_eq!(content(night.ask().await).await, answers, "{text}");
+    }
 }
 
 #[tokio::test]

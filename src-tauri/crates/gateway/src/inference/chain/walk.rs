@@ -60,7 +60,7 @@ impl Walk {
     ) -> Self {
         let bytes = request.content.bytes().len();
         let mut object = request.content.into_object();
-        let budget = Budget::new(asked.config.cost, &mut object, bytes);
+        let budget = Budget::new(asked.config.cost, asked.config.budget, &mut object, bytes);
         let gathers = !request.stream;
         if gathers && can_stream(&object) {
             request.stream = true;
@@ -146,9 +146,15 @@ impl Walk {
             return;
         };
         if let Some(engine) = self.endpoint(tier) {
-            self.budget.lost(&engine);
+            self.lost(&engine);
         }
         self.tried.failed(tier, error);
+    }
+
+    /// The endpoint took the request and gave nothing.
+    fn lost(&self, engine: &EndpointEngine) {
+        let metrics = &self.inference.metrics;
+        self.budget.lost(&self.asked.name, engine, metrics);
     }
 
     fn annotate(&self, step: usize, sent: Sent) -> Sent {
@@ -228,6 +234,14 @@ impl Walk {
                 self.tried.too_dear(tier, why);
                 return None;
             }
+            let metrics = &self.inference.metrics;
+            let reserved = match self.budget.reserve(&self.asked.name, engine, metrics) {
+                Ok(reserved) => reserved,
+                Err(why) => {
+                    self.tried.too_dear(tier, why);
+                    return None;
+                }
+            };
             let mut trial = match self
                 .inference
                 .endpoints
@@ -250,6 +264,9 @@ impl Walk {
                         }
                         Sent::Whole(_) => trial.settle(Outcome::Answered),
                     }
+                    if let Some(reserved) = reserved {
+                        self.request.trace.reserve(reserved);
+                    }
                     return Some(sent);
                 }
                 Ok(Err(failed)) => failed,
@@ -260,8 +277,9 @@ impl Walk {
             drop(trial);
             self.tried.failed(tier, error);
             if outcome == Outcome::Failed {
-                self.budget.lost(engine);
+                self.lost(engine);
             }
+            drop(reserved);
             match outcome {
                 Outcome::Failed if again > 0 => sleep(pause).await,
                 Outcome::Limited {

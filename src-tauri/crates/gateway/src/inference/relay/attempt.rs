@@ -12,6 +12,7 @@ use crate::{
         upstream::Broken,
         wire,
     },
+    metrics::Prices,
 };
 use axum::{
     http::{HeaderMap, StatusCode, header},
@@ -25,6 +26,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
+    config::Engine,
     lease::{Address, Endpoint, Foreign, Lease},
     queue::{Setback, setback},
 };
@@ -116,6 +118,9 @@ pub(crate) async fn send(
         .traced(request.trace.clone());
     let leased = Instant::now();
     request.trace.leased(lease.tier(), lease.model());
+    request
+        .trace
+        .begins(is_remote(&*lease), prices(inference, lease.tier()));
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
     let posted = send::send(
@@ -232,6 +237,14 @@ fn url(lease: &dyn Lease) -> Option<&str> {
             at: Address::Url(url),
             ..
         }) => Some(url),
+        _ => None,
+    }
+}
+
+/// What an endpoint charges, if that is configured.
+fn prices(inference: &Inference, tier: &TierId) -> Option<Prices> {
+    match &inference.services.config().tiers.get(tier)?.engine {
+        Engine::Endpoint(engine) => engine.input_price.zip(engine.output_price),
         _ => None,
     }
 }

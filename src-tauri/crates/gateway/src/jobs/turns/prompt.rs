@@ -35,6 +35,21 @@ impl Prompt {
         request(&self.model, &messages, self.options.clone())
     }
 
+    /// The messages before the question, in OpenAI's form, and the question's text.
+    pub(super) fn before_question(&self) -> (Vec<Value>, String) {
+        let messages = self.excerpt.messages().into_iter();
+        let messages = messages.map(|(role, text)| (role, Value::from(text)));
+        let mut messages = self.with_instructions(messages.collect());
+        let question = match messages.pop() {
+            Some((_, Value::String(text))) => text,
+            _ => String::new(),
+        };
+        let earlier = messages
+            .into_iter()
+            .map(|(role, content)| json!({"role": role, "content": content}));
+        (earlier.collect(), question)
+    }
+
     /// The instructions stand before a system message that the chat has, in one with it: some templates take no second.
     fn with_instructions(&self, mut messages: Vec<(Role, Value)>) -> Vec<(Role, Value)> {
         let instructions = self.instructions.trim();

@@ -1,5 +1,9 @@
 //! One turn, from its request to the stored message.
 
+mod agent;
+
+pub(super) use agent::{Acting, Consents};
+
 use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
 use crate::{
     edge::keys::Admitted,
@@ -40,13 +44,14 @@ enum Ending {
 }
 
 /// Runs the turn to its last event, whatever happens. What has arrived before a panic is stored as broken off. `begun`: the answer
-/// that it continues.
+/// that it continues; `acting`: what its agent acts with, if it has one.
 pub(super) async fn run(
     inference: Arc<Inference>,
     store: Store,
     turn: Arc<Turn>,
     prompt: Prompt,
     begun: Option<ChatMessage>,
+    acting: Option<Acting>,
     admitted: Admitted,
 ) {
     let mut writing = Writing {
@@ -66,6 +71,7 @@ pub(super) async fn run(
         thinks_since: None,
         text_end: Repetition::default(),
         reasoning_end: Repetition::default(),
+        steps: Vec::new(),
     };
     if let Some(answer) = begun {
         writing.go_on_from(answer);
@@ -77,7 +83,12 @@ pub(super) async fn run(
         )
     };
     // What a panic leaves of these is only added to.
-    let answering = writing.answer(&inference, prompt);
+    let answering = async {
+        match acting {
+            Some(acting) => writing.act(&inference, &prompt, acting).await,
+            None => writing.answer(&inference, prompt).await,
+        }
+    };
     let answering = AssertUnwindSafe(of_route(ROUTE.to_owned(), answering));
     let ending = answering.catch_unwind().await;
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
@@ -115,6 +126,8 @@ struct Writing {
     /// The ends of what this turn has added to the text and to the reasoning.
     text_end: Repetition,
     reasoning_end: Repetition,
+    /// What its agent has done: calls and results, before the text.
+    steps: Vec<Part>,
 }
 
 impl Writing {
@@ -318,7 +331,7 @@ impl Writing {
                 }
                 return Some(Ending::Failed(failed.error));
             }
-            // A chain's report is in the source; the chat offers no tools and asks for no probabilities.
+            // A chain's report is in the source; an agent's calls are read before, and a chat asks for no probabilities.
             Event::Chain(_)
             | Event::Model(_)
             | Event::Sampling(_)
@@ -436,7 +449,9 @@ impl Writing {
 
     fn parts(&self) -> Vec<Part> {
         let (text, reasoning) = self.turn.log.content_from((0, 0));
-        answer_parts(text, reasoning)
+        let mut parts = self.steps.clone();
+        parts.extend(answer_parts(text, reasoning));
+        parts
     }
 
     async fn store_so_far(&mut self) -> Result<(), Error> {

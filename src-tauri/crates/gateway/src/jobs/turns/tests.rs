@@ -1,5 +1,6 @@
 //! Turns over the API, with a worker whose words the test lets go one by one.
 
+mod agent;
 mod full;
 
 use crate::{

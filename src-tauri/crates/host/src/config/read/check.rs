@@ -5,8 +5,8 @@ use std::path::Path;
 use tierbar_core::{
     Config, TierId,
     config::{
-        ChainConfig, Choice, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig,
-        ScheduleConfig, ServerConfig, Span, Step, TierConfig,
+        ChainConfig, Choice, ContextStore, ContextsConfig, Dialect, DownloadsConfig, Engine,
+        PolicyConfig, QueueConfig, ScheduleConfig, ServerConfig, Span, Step, TierConfig,
     },
     origin,
 };
@@ -54,6 +54,7 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
         let at = |(key, wrong)| at(&["chains", name.as_str(), key])(wrong);
         self::chain(name, chain, config).map_err(at)?;
     }
+    contexts(&config.contexts).map_err(|(key, wrong)| at(&["contexts", key])(wrong))?;
     queue(&config.queue).map_err(|(key, wrong)| at(&["queue", key])(wrong))?;
     for (id, tier) in &config.tiers {
         let at = |(key, wrong)| at(&["tiers", id.as_str(), key])(wrong);
@@ -102,6 +103,35 @@ fn server(server: &ServerConfig) -> Result<(), Wrong> {
         );
         let what = format!("{at_once} is not between {least} and {most}");
         return Err(("requests_at_once", what));
+    }
+    Ok(())
+}
+
+fn contexts(contexts: &ContextsConfig) -> Result<(), Wrong> {
+    let place = contexts.place().map_err(|wrong| ("store", wrong))?;
+    if let Some(ContextStore::Folder(folder)) = place {
+        whole_path(folder).map_err(|wrong| ("store", wrong))?;
+    }
+    let ContextsConfig {
+        store: _,
+        endpoint,
+        region,
+        access_key,
+    } = contexts;
+    for (key, text) in [
+        ("endpoint", endpoint),
+        ("region", region),
+        ("access_key", access_key),
+    ] {
+        if text.len() > LONGEST_TEXT || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let what = "it is too long, or contains spaces or other invalid characters";
+            return Err((key, what.to_owned()));
+        }
+    }
+    if !endpoint.is_empty() && !endpoint.starts_with("https://") && !endpoint.starts_with("http://")
+    {
+        let what = format!("\"{endpoint}\" is not a URL; start it with https://");
+        return Err(("endpoint", what));
     }
     Ok(())
 }

@@ -1,0 +1,570 @@
+//! The agent's loop: a pure state machine. The model's step becomes an act, the act is decided about, what it found goes back to the
+//! model as data, until the model answers or a limit is reached.
+//!
+//! There is no I/O here. Whoever runs it does what [`Output`] says and returns what came of it as [`Input`], with the time and a fresh
+//! random text. An input that does not belong to what is open changes nothing.
+
+mod prompts;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use crate::{
+    calls::{Call, Surroundings, Wanted, addresses},
+    consent::{
+        Act, Answer, Change, Decision, General, Grants, Invalid, Pending, Permitted, Question,
+        WebAddress, decide,
+    },
+    marking::mark,
+    routing::{self, Route, without_thoughts},
+};
+use serde_json::Value;
+use std::{collections::VecDeque, mem};
+
+/// How the model says what it wants, which is measured for each model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// By tool calls of its own.
+    Calls,
+    /// By one word and one line. `grammar`: whether the engine holds answers to a grammar.
+    Text { grammar: bool },
+}
+
+/// Bounds of one turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Acts that are carried out.
+    pub acts: u32,
+    /// Tokens that the model generates.
+    pub tokens: u64,
+    /// Without the time that a question is open.
+    pub seconds: u64,
+    /// Refusals after which no more is asked, so that nobody is worn down.
+    pub refusals: u32,
+    /// Questions to the person.
+    pub questions: u32,
+    /// Answers in a row that cannot be read.
+    pub mistakes: u32,
+    /// How often the same act is carried out.
+    pub repeats: u32,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            acts: 24,
+            tokens: 32_000,
+            seconds: 900,
+            refusals: 3,
+            questions: 24,
+            mistakes: 3,
+            repeats: 2,
+        }
+    }
+}
+
+/// What a turn begins with.
+#[derive(Debug)]
+pub struct Task {
+    /// The person's question.
+    pub question: String,
+    pub chat: String,
+    pub way: Way,
+    pub surroundings: Surroundings,
+    pub general: General,
+    pub grants: Grants,
+    pub bounds: Bounds,
+}
+
+/// What the model reads, behind the messages of the chat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    User(String),
+    Assistant {
+        text: String,
+        calls: Vec<Call>,
+    },
+    /// What a tool has found, marked as data. `call`: the id of the call that it answers.
+    Observation {
+        call: Option<String>,
+        text: String,
+    },
+}
+
+/// A request to the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    pub system: String,
+    pub messages: Vec<Message>,
+    /// In OpenAI's form; empty for none.
+    pub tools: Vec<Value>,
+    /// In llama.cpp's form.
+    pub grammar: Option<String>,
+    pub max_tokens: u64,
+    /// Whether this is the answer for the person, to be shown as it comes.
+    pub is_answer: bool,
+}
+
+/// What the model returned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reply {
+    pub text: String,
+    pub calls: Vec<Call>,
+    pub tokens: u64,
+}
+
+/// What comes back.
+#[derive(Debug)]
+pub enum Input {
+    Begin,
+    Reply(Reply),
+    /// The change that was to be prepared, or why there is none.
+    Prepared(Result<Change, String>),
+    /// A person's answer.
+    Answer(Answer),
+    /// What an act has found, or why it failed. Both are data.
+    Done(Result<Found, String>),
+    /// The person stops the turn.
+    Stop,
+}
+
+/// What an act has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    pub text: String,
+    /// The addresses of a search provider's hits.
+    pub addresses: Vec<WebAddress>,
+}
+
+/// What is to be done next.
+#[derive(Debug, PartialEq)]
+pub enum Output {
+    Ask(Ask),
+    /// To read a file and prepare its change.
+    Prepare(Wanted),
+    /// To ask the person.
+    Consent(Question),
+    Do(Permitted),
+    Finish(Finish),
+}
+
+/// How a turn has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finish {
+    Answered(String),
+    Stopped,
+    /// A limit was reached and the model did not answer either; with the limit in words.
+    Exhausted(String),
+}
+
+/// An input that does not belong to what is open.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misplaced {
+    #[error(transparent)]
+    Answer(#[from] Invalid),
+    #[error("nothing is open for this")]
+    NotOpen,
+}
+
+#[derive(Debug)]
+enum State {
+    New,
+    /// The model answers for this purpose.
+    Asked(Purpose),
+    Preparing,
+    Consent {
+        pending: Pending,
+        since: u64,
+    },
+    Doing(Act),
+    Finished,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Calls,
+    /// `again`: the first answer could not be read.
+    Route {
+        again: bool,
+    },
+    Line(Route),
+    Answer,
+}
+
+/// When a step happens, and what is drawn for it at random. Whoever knows the one text does not know the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// In seconds.
+    pub now: u64,
+    /// Marks data for the model.
+    pub nonce: &'a str,
+    /// Names a question for the person.
+    pub id: &'a str,
+}
+
+/// One turn of the agent.
+#[derive(Debug)]
+pub struct Agent {
+    task: Task,
+    state: State,
+    messages: Vec<Message>,
+    /// Calls of the last reply that are still to be done; the first one is open.
+    calls: VecDeque<Call>,
+    known: Vec<WebAddress>,
+    done: Vec<Act>,
+    started: u64,
+    waited: u64,
+    tokens: u64,
+    acts: u32,
+    refusals: u32,
+    questions: u32,
+    mistakes: u32,
+    /// The limit that was reached.
+    exhausted: Option<String>,
+}
+
+/// The longest answer of the model, in tokens.
+const ANSWER_TOKENS: u64 = 8_192;
+/// The longest routing answer, in tokens; a model that thinks has more.
+const ROUTE_TOKENS: u64 = 16;
+const ROUTE_TOKENS_WITHOUT_GRAMMAR: u64 = 256;
+
+impl Agent {
+    #[must_use]
+    pub fn new(task: Task) -> Self {
+        let known = addresses(&task.question);
+        let messages = vec![Message::User(task.question.clone())];
+        Self {
+            task,
+            state: State::New,
+            messages,
+            calls: VecDeque::new(),
+            known,
+            done: Vec::new(),
+            started: 0,
+            waited: 0,
+            tokens: 0,
+            acts: 0,
+            refusals: 0,
+            questions: 0,
+            mistakes: 0,
+            exhausted: None,
+        }
+    }
+
+    /// What was allowed so far, to be stored.
+    #[must_use]
+    pub fn grants(&self) -> &Grants {
+        &self.task.grants
+    }
+
+    /// The messages of this turn.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Takes what has happened, and returns what is next.
+    ///
+    /// # Errors
+    /// [`Misplaced`]; nothing has changed then.
+    pub fn step(&mut self, input: Input, at: Moment<'_>) -> Result<Output, Misplaced> {
+        if matches!(self.state, State::Finished) {
+            return Err(Misplaced::NotOpen);
+        }
+        if let Input::Stop = input {
+            return Ok(self.finish(Finish::Stopped));
+        }
+        // An answer is checked before anything is changed.
+        if let (Input::Answer(answer), State::Consent { pending, since }) = (&input, &self.state) {
+            let (chat, grants) = (&self.task.chat, &mut self.task.grants);
+            let permitted = pending.answer(answer, chat, grants, at.now)?;
+            self.waited = self.waited.saturating_add(at.now.saturating_sub(*since));
+            return Ok(match permitted {
+                Some(permitted) => self.carry_out(permitted),
+                None => self.refuse(at),
+            });
+        }
+        let state = mem::replace(&mut self.state, State::Finished);
+        match (input, state) {
+            (Input::Begin, State::New) => {
+                self.started = at.now;
+                Ok(self.ask(at.now))
+            }
+            (Input::Reply(reply), State::Asked(purpose)) => {
+                self.tokens = self.tokens.saturating_add(reply.tokens);
+                Ok(self.read(reply, purpose, at))
+            }
+            (Input::Prepared(prepared), State::Preparing) => Ok(match prepared {
+                Ok(change) => self.prepared(change, at),
+                Err(why) => self.observe(&why, at),
+            }),
+            (Input::Done(done), State::Doing(act)) => {
+                let text = match done {
+                    Ok(found) => {
+                        // A page's or a tool's addresses stay unknown, whatever the host says.
+                        if let Act::Search { .. } = act {
+                            self.known.extend(found.addresses);
+                        }
+                        found.text
+                    }
+                    Err(why) => format!("It failed: {why}"),
+                };
+                self.done.push(act);
+                Ok(self.observe(&text, at))
+            }
+            (_, state) => {
+                self.state = state;
+                Err(Misplaced::NotOpen)
+            }
+        }
+    }
+
+    fn finish(&mut self, how: Finish) -> Output {
+        self.state = State::Finished;
+        Output::Finish(how)
+    }
+
+    /// Asks the model for what is next.
+    fn ask(&mut self, now: u64) -> Output {
+        self.note_limits(now);
+        let purpose = match self.task.way {
+            _ if self.exhausted.is_some() => Purpose::Answer,
+            Way::Calls => Purpose::Calls,
+            Way::Text { .. } => {
+                let routes = self.task.surroundings.routes();
+                if routes == [Route::Chat] {
+                    Purpose::Answer
+                } else {
+                    Purpose::Route { again: false }
+                }
+            }
+        };
+        self.ask_for(purpose)
+    }
+
+    fn ask_for(&mut self, purpose: Purpose) -> Output {
+        let surroundings = &self.task.surroundings;
+        let routes = surroundings.routes();
+        let left = self.task.bounds.tokens.saturating_sub(self.tokens);
+        let left = left.clamp(256, ANSWER_TOKENS);
+        let mut ask = Ask {
+            system: prompts::system(surroundings),
+            messages: self.messages.clone(),
+            tools: Vec::new(),
+            grammar: None,
+            max_tokens: left,
+            is_answer: false,
+        };
+        match purpose {
+            Purpose::Calls => {
+                ask.tools = surroundings.tools();
+                // It may turn out to be one.
+                ask.is_answer = true;
+            }
+            Purpose::Route { again } => {
+                ask.system = routing::prompt(&routes);
+                let Way::Text { grammar } = self.task.way else {
+                    return self.ask_for(Purpose::Answer);
+                };
+                let mut question = routing::question(&routes);
+                if again && !grammar {
+                    question.push_str(prompts::ONE_WORD);
+                }
+                ask.messages.push(Message::User(question));
+                ask.grammar = grammar.then(|| routing::grammar(&routes));
+                ask.max_tokens = if grammar {
+                    ROUTE_TOKENS
+                } else {
+                    ROUTE_TOKENS_WITHOUT_GRAMMAR
+                };
+            }
+            Purpose::Line(route) => {
+                let line = prompts::line(route);
+                ask.messages.push(Message::User(line.to_owned()));
+            }
+            Purpose::Answer => {
+                if let Some(limit) = &self.exhausted {
+                    let note = prompts::answer_now(limit);
+                    ask.messages.push(Message::User(note));
+                }
+                ask.is_answer = true;
+            }
+        }
+        self.state = State::Asked(purpose);
+        Output::Ask(ask)
+    }
+
+    fn note_limits(&mut self, now: u64) {
+        let bounds = &self.task.bounds;
+        let seconds = now.saturating_sub(self.started).saturating_sub(self.waited);
+        let reached = [
+            (self.acts >= bounds.acts, format!("{} steps", bounds.acts)),
+            (
+                self.tokens >= bounds.tokens,
+                format!("{} tokens", bounds.tokens),
+            ),
+            (seconds >= bounds.seconds, format!("{} s", bounds.seconds)),
+            (
+                self.refusals >= bounds.refusals,
+                format!("{} refusals by the user", bounds.refusals),
+            ),
+            (
+                self.questions >= bounds.questions,
+                format!("{} questions to the user", bounds.questions),
+            ),
+            (
+                self.mistakes >= bounds.mistakes,
+                format!("{} answers in a row that cannot be read", bounds.mistakes),
+            ),
+        ];
+        let reached = reached.into_iter().find(|(reached, _)| *reached);
+        if let Some((_, limit)) = reached {
+            self.exhausted.get_or_insert(limit);
+        }
+    }
+
+    fn read(&mut self, reply: Reply, purpose: Purpose, at: Moment<'_>) -> Output {
+        let text = without_thoughts(&reply.text).trim().to_owned();
+        match purpose {
+            Purpose::Answer => self.answered(text),
+            Purpose::Calls if reply.calls.is_empty() => self.answered(text),
+            Purpose::Calls => {
+                self.calls = reply.calls.clone().into();
+                self.messages.push(Message::Assistant {
+                    text,
+                    calls: reply.calls,
+                });
+                self.next_call(at)
+            }
+            Purpose::Route { again } => {
+                let routes = self.task.surroundings.routes();
+                match routing::parse(&reply.text, &routes) {
+                    Some(Route::Chat) => self.ask_for(Purpose::Answer),
+                    Some(route) => self.ask_for(Purpose::Line(route)),
+                    None if !again => self.ask_for(Purpose::Route { again: true }),
+                    None => {
+                        self.mistakes += 1;
+                        self.note_limits(at.now);
+                        match self.exhausted {
+                            Some(_) => self.ask_for(Purpose::Answer),
+                            None => self.ask_for(Purpose::Route { again: true }),
+                        }
+                    }
+                }
+            }
+            Purpose::Line(route) => {
+                self.messages.push(Message::Assistant {
+                    text: format!("{}: {text}", route.word()),
+                    calls: Vec::new(),
+                });
+                let surroundings = &self.task.surroundings;
+                let wanted = surroundings.read_line(route, &reply.text, &self.known);
+                self.take(wanted, at)
+            }
+        }
+    }
+
+    fn answered(&mut self, text: String) -> Output {
+        if text.is_empty() {
+            let limit = self.exhausted.clone();
+            let limit = limit.unwrap_or_else(|| "an empty answer".to_owned());
+            return self.finish(Finish::Exhausted(limit));
+        }
+        self.messages.push(Message::Assistant {
+            text: text.clone(),
+            calls: Vec::new(),
+        });
+        self.finish(Finish::Answered(text))
+    }
+
+    /// Turns to the first call that is still to be done, or to the model.
+    fn next_call(&mut self, at: Moment<'_>) -> Output {
+        self.note_limits(at.now);
+        match (self.calls.front(), &self.exhausted) {
+            (None, _) => self.ask(at.now),
+            // Each call needs its answer, also where nothing is done any more.
+            (Some(_), Some(limit)) => {
+                let text = format!("Not done: the limit of {limit} is reached.");
+                self.observe(&text, at)
+            }
+            (Some(call), None) => {
+                let wanted = self.task.surroundings.read(call, &self.known);
+                self.take(wanted, at)
+            }
+        }
+    }
+
+    /// Takes what the model wants, if it could be read.
+    fn take(&mut self, wanted: Result<Wanted, String>, at: Moment<'_>) -> Output {
+        match wanted {
+            Ok(Wanted::Act(act)) => self.decide(act, at),
+            Ok(prepare) => {
+                self.mistakes = 0;
+                self.state = State::Preparing;
+                Output::Prepare(prepare)
+            }
+            Err(why) => {
+                self.mistakes += 1;
+                self.observe(&format!("This could not be read: {why}"), at)
+            }
+        }
+    }
+
+    fn prepared(&mut self, change: Change, at: Moment<'_>) -> Output {
+        match self.task.surroundings.folder.clone() {
+            Some(folder) => self.decide(Act::Write { folder, change }, at),
+            None => self.observe("this chat has no folder", at),
+        }
+    }
+
+    fn decide(&mut self, act: Act, at: Moment<'_>) -> Output {
+        self.mistakes = 0;
+        let times = self.done.iter().filter(|done| **done == act).count();
+        if times >= self.task.bounds.repeats as usize {
+            let text = format!("This was done {times} times already, and is not done again.");
+            self.mistakes += 1;
+            return self.observe(&text, at);
+        }
+        let (general, grants) = (self.task.general, &self.task.grants);
+        match decide(act, general, grants, at.now, at.id.to_owned()) {
+            Decision::Allowed(permitted) => self.carry_out(permitted),
+            Decision::Ask(pending) => {
+                self.questions += 1;
+                let question = pending.question().clone();
+                self.state = State::Consent {
+                    pending,
+                    since: at.now,
+                };
+                Output::Consent(question)
+            }
+            Decision::Refused(why) => {
+                self.mistakes += 1;
+                self.observe(&format!("Not done: {why}"), at)
+            }
+        }
+    }
+
+    fn carry_out(&mut self, permitted: Permitted) -> Output {
+        self.acts += 1;
+        self.state = State::Doing(permitted.act().clone());
+        Output::Do(permitted)
+    }
+
+    fn refuse(&mut self, at: Moment<'_>) -> Output {
+        self.refusals += 1;
+        self.observe(prompts::REFUSED, at)
+    }
+
+    /// Gives the model what came of its open call, and goes on.
+    fn observe(&mut self, text: &str, at: Moment<'_>) -> Output {
+        let call = self.calls.pop_front();
+        let tool = call.as_ref().map_or("the step", |call| call.name.as_str());
+        let text = mark(tool, text, at.nonce);
+        self.messages.push(Message::Observation {
+            call: call.map(|call| call.id),
+            text,
+        });
+        self.next_call(at)
+    }
+}

@@ -1,0 +1,171 @@
+//! What the agent may do, and who has agreed to it. Pure: acts, grants and the time come in, a decision goes out.
+//!
+//! An [`Act`] is carried out only as [`Permitted`], which nothing but this module makes: because a general permission or a grant covers the act, or
+//! because a person answered its [`Question`]. A model, page, file or tool produces acts and text, and neither is an answer: an
+//! [`Answer`] names the question's id, which the host draws at random and shows to the person alone.
+
+mod act;
+mod grants;
+mod read_only;
+mod visible;
+
+pub use act::{Act, Change, WebAddress};
+pub use grants::{Covered, FOLDER_SECONDS, Grant, Grants, Scope};
+pub use read_only::read_only;
+pub use visible::visible;
+
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The longest text that a person can be asked about, in characters. What cannot be read cannot be agreed to.
+pub const SHOWN_CHARACTERS: usize = 20_000;
+
+/// What is allowed without a question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct General {
+    /// Reading files of the folder, and commands of which it is certain that they only read.
+    pub reading: bool,
+    /// Sending words to the search provider.
+    pub search: bool,
+    /// Reading pages whose address the person or the search provider has given.
+    pub known_pages: bool,
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// Known to the host and the person alone.
+    pub id: String,
+    /// Such as `Run this command?`.
+    pub title: String,
+    /// All of what is to happen, with invisible characters made visible.
+    pub what: String,
+    /// The change of a file, as a unified diff.
+    pub diff: Option<String>,
+    /// Where, if the act has a place.
+    pub folder: Option<String>,
+    /// The answers that can be given, besides refusing.
+    pub scopes: Vec<Scope>,
+}
+
+/// What a person answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// The question's.
+    pub id: String,
+    /// `None` refuses.
+    pub allow: Option<Scope>,
+}
+
+/// Why an answer does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    #[error("this is not the question that is open")]
+    AnotherQuestion,
+    #[error("this cannot be allowed in that scope")]
+    Scope,
+}
+
+/// An act that may be carried out. Only this module makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permitted {
+    act: Act,
+    reads_only: bool,
+}
+
+impl Permitted {
+    #[must_use]
+    pub fn act(&self) -> &Act {
+        &self.act
+    }
+
+    /// Whether nobody was asked, because the act only reads. Its command then runs without rights to write.
+    #[must_use]
+    pub fn reads_only(&self) -> bool {
+        self.reads_only
+    }
+}
+
+/// What becomes of an act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    Allowed(Permitted),
+    Ask(Pending),
+    /// Never possible, with the reason for the model.
+    Refused(String),
+}
+
+/// An act whose question is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    act: Act,
+    question: Question,
+}
+
+/// Decides about an act. `id` becomes the question's, and must not be guessable; `now` is in seconds.
+#[must_use]
+pub fn decide(act: Act, general: General, grants: &Grants, now: u64, id: String) -> Decision {
+    if let Some(reason) = act.never() {
+        return Decision::Refused(reason);
+    }
+    let reads_only = act.only_reads();
+    let general = match &act {
+        Act::Command { .. } | Act::Read { .. } => general.reading && reads_only,
+        Act::Search { .. } => general.search,
+        Act::Page { known, .. } => general.known_pages && *known,
+        Act::Write { .. } | Act::Tool { .. } => false,
+    };
+    if general || grants.cover(&act, now) {
+        let reads_only = general && reads_only;
+        return Decision::Allowed(Permitted { act, reads_only });
+    }
+    match act.question(id) {
+        Ok(question) => Decision::Ask(Pending { act, question }),
+        Err(reason) => Decision::Refused(reason),
+    }
+}
+
+impl Pending {
+    #[must_use]
+    pub fn question(&self) -> &Question {
+        &self.question
+    }
+
+    /// Applies a person's answer. `None` if it refuses. A scope beyond once becomes a grant.
+    ///
+    /// # Errors
+    /// [`Invalid`]; the question stays open.
+    pub fn answer(
+        &self,
+        answer: &Answer,
+        chat: &str,
+        grants: &mut Grants,
+        now: u64,
+    ) -> Result<Option<Permitted>, Invalid> {
+        if answer.id != self.question.id {
+            return Err(Invalid::AnotherQuestion);
+        }
+        let Some(scope) = answer.allow else {
+            return Ok(None);
+        };
+        if !self.question.scopes.contains(&scope) {
+            return Err(Invalid::Scope);
+        }
+        grants.add(&self.act, scope, chat, now);
+        Ok(Some(Permitted {
+            act: self.act.clone(),
+            reads_only: false,
+        }))
+    }
+}
+
+/// Whether a file is run by something later, or steers what is run, so that each change of it is shown.
+pub(crate) fn acts_later(path: &Path) -> bool {
+    let hidden = |part: &std::ffi::OsStr| part.as_encoded_bytes().starts_with(b".");
+    path.iter().any(hidden)
+}
+
+#[cfg(test)]
+mod tests;

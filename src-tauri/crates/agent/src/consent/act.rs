@@ -1,0 +1,255 @@
+//! What the agent can do.
+
+use super::{Question, SHOWN_CHARACTERS, Scope, acts_later, read_only, visible};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{net::Ipv4Addr, path::PathBuf};
+use url::{Host, Url};
+
+/// One thing that the agent wants to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "act", rename_all = "snake_case")]
+pub enum Act {
+    /// A line of shell that starts in the folder and may write there.
+    Command {
+        line: String,
+        folder: PathBuf,
+        network: bool,
+    },
+    /// Reading a file or listing a folder.
+    Read {
+        folder: PathBuf,
+        path: PathBuf,
+        /// From 1.
+        from_line: usize,
+    },
+    /// Creating or changing a file.
+    Write { folder: PathBuf, change: Change },
+    Search {
+        words: String,
+        /// Who gets the words, such as `duckduckgo.com`.
+        provider: String,
+    },
+    /// Reading a page of the web.
+    Page {
+        address: WebAddress,
+        /// Whether the person or the search provider has given the address. Any other could carry what the model has read to a
+        /// server.
+        known: bool,
+    },
+    /// A tool of another program, over MCP.
+    Tool {
+        server: String,
+        name: String,
+        arguments: Value,
+    },
+}
+
+/// A new content of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Relative to the folder.
+    pub path: PathBuf,
+    /// `None`: the file is new.
+    pub before: Option<String>,
+    pub after: String,
+    /// From one to the other.
+    pub diff: String,
+}
+
+/// An address of a public server, as it is requested and shown: a name in another script stands in its ASCII form, so that no letter
+/// looks like another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WebAddress(Url);
+
+impl WebAddress {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// What is wrong, for the model: no http or https address, one with a password, or one inside this machine or network. A name may
+    /// still lead inside; whoever connects checks that.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let url = Url::parse(text).map_err(|error| format!("{text} is no address: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("{}: is no scheme of the web", url.scheme()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("the address has a name or a password in it".to_owned());
+        }
+        let is_public = match url.host() {
+            Some(Host::Domain(name)) => is_public_name(name),
+            Some(Host::Ipv4(ip)) => is_public_v4(ip),
+            // What looks like an address of the Internet may be one of this network inside, so none is taken.
+            Some(Host::Ipv6(_)) | None => false,
+        };
+        if is_public {
+            Ok(Self(url))
+        } else {
+            Err(format!(
+                "{} is inside this machine or network, and pages there are not opened",
+                url.host_str().unwrap_or("the server")
+            ))
+        }
+    }
+
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for WebAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+
+impl From<WebAddress> for String {
+    fn from(address: WebAddress) -> Self {
+        address.0.into()
+    }
+}
+
+fn is_public_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    let inside = [
+        "localhost",
+        "local",
+        "internal",
+        "lan",
+        "home.arpa",
+        "intranet",
+        "corp",
+    ];
+    // A name without a dot is one of this network.
+    name.contains('.')
+        && !inside
+            .iter()
+            .any(|last| name.ends_with(&format!(".{last}")))
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, ..] = ip.octets();
+    let shared = a == 100 && (64..128).contains(&b);
+    let benchmark = a == 198 && (b == 18 || b == 19);
+    !(ip.is_private()
+        || ip.is_loopback()
+        || ip.is_link_local()
+        || ip.is_documentation()
+        || shared
+        || benchmark
+        || a == 0
+        || (a, b) == (192, 0)
+        || a >= 224)
+}
+
+impl Act {
+    /// Why this is not possible whoever agrees.
+    pub(super) fn never(&self) -> Option<String> {
+        match self {
+            Self::Command { line, .. } if line.trim().is_empty() => {
+                Some("the command is empty".to_owned())
+            }
+            Self::Command { line, .. } if line.contains('\0') => {
+                Some("the command has a NUL byte".to_owned())
+            }
+            Self::Search { words, .. } if words.trim().is_empty() => {
+                Some("there is nothing to search for".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is certain that nothing is changed and nobody else sees anything.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        match self {
+            Self::Command { line, network, .. } => !network && read_only(line).is_some(),
+            Self::Read { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// What a person is asked, or why nobody can be.
+    pub(super) fn question(&self, id: String) -> Result<Question, String> {
+        let (title, what, diff, folder) = match self {
+            Self::Command {
+                line,
+                folder,
+                network,
+            } => {
+                let title = if *network {
+                    "Run this command with access to the network?"
+                } else {
+                    "Run this command?"
+                };
+                (title, line.clone(), None, Some(folder))
+            }
+            Self::Read { folder, path, .. } => (
+                "Read this file?",
+                path.display().to_string(),
+                None,
+                Some(folder),
+            ),
+            Self::Write { folder, change } => {
+                let title = match change.before {
+                    None => "Create this file?",
+                    Some(_) => "Change this file?",
+                };
+                let path = change.path.display().to_string();
+                (title, path, Some(visible(&change.diff)), Some(folder))
+            }
+            Self::Search { words, provider } => (
+                "Search the web?",
+                format!("{words}\n({provider} sees these words)"),
+                None,
+                None,
+            ),
+            Self::Page { address, .. } => ("Open this page?", address.0.to_string(), None, None),
+            Self::Tool {
+                server,
+                name,
+                arguments,
+            } => {
+                let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+                let what = format!("{name} of {server}\n{arguments}");
+                ("Use this tool?", what, None, None)
+            }
+        };
+        let what = visible(&what);
+        let length = what.chars().count() + diff.as_ref().map_or(0, |diff| diff.chars().count());
+        if length > SHOWN_CHARACTERS {
+            return Err(format!(
+                "this is too long to be read before it is allowed: {length} characters, and at most {SHOWN_CHARACTERS} can be shown; use smaller steps"
+            ));
+        }
+        Ok(Question {
+            id,
+            title: title.to_owned(),
+            what,
+            diff,
+            folder: folder.map(|folder| visible(&folder.display().to_string())),
+            scopes: self.scopes(),
+        })
+    }
+
+    /// What can be allowed at once.
+    fn scopes(&self) -> Vec<Scope> {
+        match self {
+            // What leaves the machine may say something else each time.
+            Self::Command { network: true, .. } => vec![Scope::Once, Scope::Exact],
+            Self::Command { .. } => vec![Scope::Once, Scope::Folder, Scope::Exact],
+            Self::Read { .. } => vec![Scope::Once, Scope::Folder],
+            Self::Write { change, .. } if acts_later(&change.path) => vec![Scope::Once],
+            Self::Write { .. } => vec![Scope::Once, Scope::Folder],
+            Self::Search { .. } => vec![Scope::Once, Scope::Chat],
+            Self::Page { known: true, .. } => vec![Scope::Once, Scope::Chat],
+            Self::Page { known: false, .. } => vec![Scope::Once],
+            Self::Tool { .. } => vec![Scope::Once, Scope::Exact],
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What a person has allowed beyond once, and until when.
+
+use super::{Act, acts_later};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// How far an answer reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    Once,
+    /// All of this kind in this folder, for this chat and at most [`FOLDER_SECONDS`].
+    Folder,
+    /// All of this kind, for this chat and at most [`FOLDER_SECONDS`].
+    Chat,
+    /// Exactly this again, in any chat, until it is revoked.
+    Exact,
+}
+
+/// How long a folder or a chat is granted at most.
+pub const FOLDER_SECONDS: u64 = 8 * 60 * 60;
+/// As many as a person can look through. The oldest gives way.
+const MOST: usize = 200;
+
+/// One thing that was allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    pub what: Covered,
+    /// Where it holds. `None`: in every chat.
+    pub chat: Option<String>,
+    /// Seconds; `None`: until it is revoked.
+    pub until: Option<u64>,
+    pub since: u64,
+}
+
+/// What a grant covers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "covers", rename_all = "snake_case")]
+pub enum Covered {
+    /// Commands that start in this folder, without the network.
+    Commands {
+        folder: PathBuf,
+    },
+    Reading {
+        folder: PathBuf,
+    },
+    /// Files of this folder, but for those that something runs later.
+    Writing {
+        folder: PathBuf,
+    },
+    Searching {
+        provider: String,
+    },
+    /// Pages whose address is known.
+    KnownPages,
+    Command {
+        line: String,
+        folder: PathBuf,
+        network: bool,
+    },
+    Tool {
+        server: String,
+        name: String,
+        arguments: Value,
+    },
+}
+
+/// All that was allowed. Those of other chats are kept and do not count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    list: Vec<Grant>,
+    /// The chat that acts now.
+    #[serde(skip)]
+    chat: Option<String>,
+}
+
+impl Grants {
+    /// Those that were stored, for a chat.
+    #[must_use]
+    pub fn new(list: Vec<Grant>, chat: &str) -> Self {
+        Self {
+            list,
+            chat: Some(chat.to_owned()),
+        }
+    }
+
+    #[must_use]
+    pub fn list(&self) -> &[Grant] {
+        &self.list
+    }
+
+    /// Removes a grant; `false` if it is not there.
+    pub fn revoke(&mut self, grant: &Grant) -> bool {
+        let before = self.list.len();
+        self.list.retain(|other| other != grant);
+        self.list.len() < before
+    }
+
+    /// Removes what has ended.
+    pub fn expire(&mut self, now: u64) {
+        self.list
+            .retain(|grant| grant.until.is_none_or(|until| now < until));
+    }
+
+    pub(super) fn add(&mut self, act: &Act, scope: Scope, chat: &str, now: u64) {
+        let Some(what) = covered(act, scope) else {
+            return;
+        };
+        let forever = scope == Scope::Exact;
+        self.list.retain(|grant| grant.what != what);
+        self.list.push(Grant {
+            what,
+            chat: (!forever).then(|| chat.to_owned()),
+            until: (!forever).then(|| now.saturating_add(FOLDER_SECONDS)),
+            since: now,
+        });
+        let excess = self.list.len().saturating_sub(MOST);
+        self.list.drain(..excess);
+    }
+
+    pub(super) fn cover(&self, act: &Act, now: u64) -> bool {
+        let holds = |grant: &&Grant| {
+            // A clock that went back must not make a grant longer.
+            grant
+                .until
+                .is_none_or(|until| (grant.since..until).contains(&now))
+                && (grant.chat.is_none() || grant.chat == self.chat)
+        };
+        self.list
+            .iter()
+            .filter(holds)
+            .any(|grant| grant.what.covers(act))
+    }
+}
+
+/// What an answer in this scope covers; nothing further for once.
+fn covered(act: &Act, scope: Scope) -> Option<Covered> {
+    Some(match (scope, act.clone()) {
+        (Scope::Folder, Act::Command { folder, .. }) => Covered::Commands { folder },
+        (Scope::Folder, Act::Read { folder, .. }) => Covered::Reading { folder },
+        (Scope::Folder, Act::Write { folder, .. }) => Covered::Writing { folder },
+        (Scope::Chat, Act::Search { provider, .. }) => Covered::Searching { provider },
+        (Scope::Chat, Act::Page { .. }) => Covered::KnownPages,
+        (
+            Scope::Exact,
+            Act::Command {
+                line,
+                folder,
+                network,
+            },
+        ) => Covered::Command {
+            line,
+            folder,
+            network,
+        },
+        (
+            Scope::Exact,
+            Act::Tool {
+                server,
+                name,
+                arguments,
+            },
+        ) => Covered::Tool {
+            server,
+            name,
+            arguments,
+        },
+        _ => return None,
+    })
+}
+
+impl Covered {
+    fn covers(&self, act: &Act) -> bool {
+        match (self, act) {
+            (
+                Self::Commands { folder },
+                Act::Command {
+                    folder: other,
+                    network: false,
+                    ..
+                },
+            )
+            | (Self::Reading { folder }, Act::Read { folder: other, .. }) => folder == other,
+            (
+                Self::Writing { folder },
+                Act::Write {
+                    folder: other,
+                    change,
+                },
+            ) => folder == other && !acts_later(&change.path),
+            (
+                Self::Searching { provider },
+                Act::Search {
+                    provider: other, ..
+                },
+            ) => provider == other,
+            (Self::KnownPages, Act::Page { known, .. }) => *known,
+            (
+                Self::Command {
+                    line,
+                    folder,
+                    network,
+                },
+                Act::Command {
+                    line: other_line,
+                    folder: other_folder,
+                    network: other_network,
+                },
+            ) => line == other_line && folder == other_folder && network == other_network,
+            (
+                Self::Tool {
+                    server,
+                    name,
+                    arguments,
+                },
+                Act::Tool {
+                    server: other_server,
+                    name: other_name,
+                    arguments: other_arguments,
+                },
+            ) => server == other_server && name == other_name && arguments == other_arguments,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! The seccomp filter: system calls that lead out of the sandbox past Landlock, or that attack the kernel.
+//!
+//! What is not listed is allowed, because programs need most calls and the list of all grows with each kernel. A call that is
+//! refused returns EPERM, or ENOSYS where the C library then tries another one. Calls of another architecture or ABI have other
+//! numbers, so they end the process.
+
+use libc::{
+    BPF_ABS, BPF_ALU, BPF_AND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W, c_long,
+    sock_filter, sock_fprog,
+};
+use std::{
+    io,
+    os::fd::{FromRawFd, OwnedFd},
+};
+
+/// What the filter depends on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// Whether sockets for TCP and UDP can be made. Landlock restricts the ports.
+    pub(super) network: bool,
+    /// Whether Landlock keeps signals inside. Otherwise none can be sent.
+    pub(super) signals_stay_inside: bool,
+}
+
+/// What is looked at of a call's argument. Arguments have 64 bits, of which the kernel takes the low 32 where it wants an `int`.
+#[derive(Debug, Clone, Copy)]
+enum Is {
+    /// The low 32 bits are one of these.
+    OneOf(&'static [u32]),
+    /// The low 32 bits are none of these.
+    NoneOf(&'static [u32]),
+    /// None of these bits is set.
+    Without(u32),
+}
+
+/// When a call is refused.
+#[derive(Debug)]
+enum Refused {
+    Always,
+    /// The C library has another way.
+    Unknown,
+    /// Done by the launcher or, where it says so, by the kernel.
+    Served,
+    /// Unless each of these arguments is as given.
+    Unless(Vec<(u32, Is)>),
+    /// Done by the launcher unless this argument, of 64 bits, is zero.
+    ServedUnlessNull(u32),
+    /// If this argument has one of these bits; otherwise the launcher decides.
+    ServedWithout(u32, u32),
+}
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+/// On x86-64, numbers from here on belong to x32, and none of ours does.
+const OTHER_ABI: u32 = 0x4000_0000;
+
+// Offsets in `seccomp_data`.
+const NUMBER: u32 = 0;
+const ARCH: u32 = 4;
+const ARGUMENTS: u32 = 16;
+
+/// Calls with the same number on all architectures, newer than their names in the C library.
+pub(super) const FCHMODAT2: c_long = 452;
+/// Not on all architectures.
+#[cfg(target_arch = "x86_64")]
+pub(super) const CHMOD: Option<c_long> = Some(libc::SYS_chmod);
+#[cfg(target_arch = "aarch64")]
+pub(super) const CHMOD: Option<c_long> = None;
+/// What begins a process or a thread.
+#[cfg(target_arch = "x86_64")]
+pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork];
+#[cfg(target_arch = "aarch64")]
+pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone];
+const SETXATTRAT: c_long = 463;
+const REMOVEXATTRAT: c_long = 466;
+const OPEN_TREE_ATTR: c_long = 467;
+const FILE_SETATTR: c_long = 469;
+
+const IPPROTO_TCP: u32 = 6;
+const IPPROTO_UDP: u32 = 17;
+/// Connects without `connect`.
+const MSG_FASTOPEN: u32 = 0x2000_0000;
+/// All `CLONE_NEW…`: a new user namespace has all rights inside, and with them more of the kernel to attack.
+const NAMESPACES: u32 = 0x7E02_0080;
+/// `ioctl`s that type into a terminal.
+const TYPING: &[u32] = &[0x5412, 0x541C];
+/// Operations of `fcntl` that have signals sent: `F_SETOWN`, `F_SETSIG`, `F_SETOWN_EX`.
+const SIGNALLING: &[u32] = &[8, 10, 15];
+
+/// Refused in any case.
+const NEVER: &[c_long] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    // Large parts of the kernel that a command does not need.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_fanotify_init,
+    // It tells what happens in folders that cannot be read.
+    libc::SYS_inotify_init1,
+    // The system.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_syslog,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+    // Files by handles, past their folders.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    // Owners and attributes: Landlock does not restrict them, and the path may be any.
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+    // Memory that no limit counts, or that others share.
+    libc::SYS_memfd_create,
+    libc::SYS_memfd_secret,
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_msgget,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// The older calls, which this architecture still has.
+#[cfg(target_arch = "x86_64")]
+const NEVER_HERE: &[c_long] = &[
+    libc::SYS_chown,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_inotify_init,
+    libc::SYS_ioperm,
+    libc::SYS_iopl,
+    libc::SYS_modify_ldt,
+    libc::SYS_kexec_file_load,
+    libc::SYS_uselib,
+];
+#[cfg(target_arch = "aarch64")]
+const NEVER_HERE: &[c_long] = &[];
+
+/// Signals to others, where Landlock does not keep them inside.
+const SIGNALS: [c_long; 6] = [
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_send_signal,
+];
+
+/// Each call that is refused in some case.
+fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
+    // A process number: this process.
+    const SELF: Is = Is::OneOf(&[0]);
+    let never = NEVER.iter().chain(NEVER_HERE);
+    let mut calls: Vec<_> = never.map(|number| (*number, Refused::Always)).collect();
+    let mut unless = |number, arguments: &[(u32, Is)]| {
+        calls.push((number, Refused::Unless(arguments.to_vec())));
+    };
+    // Not those of another user's process, and neither the host's.
+    unless(libc::SYS_prlimit64, &[(0, SELF)]);
+    unless(libc::SYS_sched_setaffinity, &[(0, SELF)]);
+    unless(libc::SYS_sched_setscheduler, &[(0, SELF)]);
+    unless(libc::SYS_sched_setparam, &[(0, SELF)]);
+    unless(libc::SYS_sched_setattr, &[(0, SELF)]);
+    unless(libc::SYS_setpriority, &[(0, Is::OneOf(&[0])), (1, SELF)]);
+    unless(libc::SYS_ioprio_set, &[(0, Is::OneOf(&[1])), (1, SELF)]);
+    unless(libc::SYS_personality, &[(0, Is::OneOf(&[0, u32::MAX]))]);
+    unless(libc::SYS_socketpair, &[(0, Is::OneOf(&[1]))]);
+    unless(libc::SYS_ioctl, &[(1, Is::NoneOf(TYPING))]);
+    // `connect` is not needed for these.
+    unless(libc::SYS_sendto, &[(3, Is::Without(MSG_FASTOPEN))]);
+    unless(libc::SYS_sendmsg, &[(2, Is::Without(MSG_FASTOPEN))]);
+    unless(libc::SYS_sendmmsg, &[(3, Is::Without(MSG_FASTOPEN))]);
+    if rules.network {
+        // No Unix socket, which could be the host's, the desktop's or Docker's. Other protocols are not held to the ports.
+        let internet = Is::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
+        let protocol = Is::OneOf(&[0, IPPROTO_TCP, IPPROTO_UDP]);
+        unless(libc::SYS_socket, &[(0, internet), (2, protocol)]);
+    } else {
+        calls.push((libc::SYS_socket, Refused::Always));
+    }
+    if !rules.signals_stay_inside {
+        let fcntl = vec![(1, Is::NoneOf(SIGNALLING))];
+        calls.push((libc::SYS_fcntl, Refused::Unless(fcntl)));
+        calls.extend(SIGNALS.map(|number| (number, Refused::Always)));
+    }
+    // The times of an open file need no path.
+    calls.push((libc::SYS_utimensat, Refused::ServedUnlessNull(1)));
+    let modes = [Some(libc::SYS_fchmodat), Some(FCHMODAT2), CHMOD];
+    let modes = modes.into_iter().flatten();
+    calls.extend(modes.map(|number| (number, Refused::Served)));
+    calls.extend(BEGINNINGS.iter().map(|number| {
+        let refused = match *number {
+            libc::SYS_clone => Refused::ServedWithout(0, NAMESPACES),
+            _ => Refused::Served,
+        };
+        (*number, refused)
+    }));
+    // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
+    calls.push((libc::SYS_clone3, Refused::Unknown));
+    calls
+}
+
+/// Whether the kernel takes such filters.
+pub(super) fn is_available() -> bool {
+    const GET_ACTION: libc::c_uint = 2;
+    let action: u32 = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the call reads one number at the address, which outlives it.
+    let status = unsafe { libc::syscall(libc::SYS_seccomp, GET_ACTION, 0, &raw const action) };
+    status == 0
+}
+
+/// Installs the filter for this process and all that it starts, and returns what hears of the calls that the launcher does.
+/// `no_new_privs` must be set.
+pub(super) fn install(rules: Rules) -> Result<OwnedFd, String> {
+    const SET_FILTER: libc::c_uint = 1;
+    let mut filter = program(rules);
+    let length = u16::try_from(filter.len()).map_err(|_| "the filter is too long".to_owned())?;
+    let program = sock_fprog {
+        len: length,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: the kernel copies the program, whose address and length are those of a vector that outlives the call.
+    let listener = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            SET_FILTER,
+            // A signal does not break off a call that the launcher has heard of.
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+            &raw const program,
+        )
+    };
+    match i32::try_from(listener) {
+        // SAFETY: the call has made this descriptor, and nobody else has it.
+        Ok(listener) if listener >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
+        _ => Err(format!("seccomp: {}", io::Error::last_os_error())),
+    }
+}
+
+/// The filter as the kernel's program.
+fn program(rules: Rules) -> Vec<sock_filter> {
+    let mut program = vec![
+        load(ARCH),
+        jump(BPF_JEQ, ARCHITECTURE, 1, 0),
+        ret(libc::SECCOMP_RET_KILL_PROCESS),
+        load(NUMBER),
+        jump(BPF_JGE, OTHER_ABI, 0, 1),
+        ret(libc::SECCOMP_RET_KILL_PROCESS),
+    ];
+    for (number, refused) in calls(rules) {
+        let body = body(&refused);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let length = u8::try_from(body.len()).unwrap_or(u8::MAX);
+        program.push(jump(BPF_JEQ, number, 0, length));
+        program.extend(body);
+    }
+    program.push(ret(libc::SECCOMP_RET_ALLOW));
+    program
+}
+
+/// What is done for one call. It never falls through.
+fn body(refused: &Refused) -> Vec<sock_filter> {
+    let arguments = match refused {
+        Refused::Always => return vec![ret(error(libc::EPERM))],
+        Refused::Unknown => return vec![ret(error(libc::ENOSYS))],
+        Refused::Served => return vec![ret(libc::SECCOMP_RET_USER_NOTIF)],
+        Refused::ServedUnlessNull(argument) => {
+            let low = ARGUMENTS + 8 * argument;
+            return vec![
+                load(low),
+                jump(BPF_JEQ, 0, 0, 2),
+                load(low + 4),
+                jump(BPF_JEQ, 0, 1, 0),
+                ret(libc::SECCOMP_RET_USER_NOTIF),
+                ret(libc::SECCOMP_RET_ALLOW),
+            ];
+        }
+        Refused::ServedWithout(argument, bits) => {
+            return vec![
+                load(ARGUMENTS + 8 * argument),
+                statement(BPF_ALU | BPF_AND | BPF_K, *bits),
+                jump(BPF_JEQ, 0, 1, 0),
+                ret(error(libc::EPERM)),
+                ret(libc::SECCOMP_RET_USER_NOTIF),
+            ];
+        }
+        Refused::Unless(arguments) => arguments,
+    };
+    let mut body = Vec::new();
+    for (argument, is) in arguments {
+        let low = ARGUMENTS + 8 * argument;
+        match is {
+            Is::OneOf(values) => {
+                body.push(load(low));
+                for (at, value) in values.iter().enumerate() {
+                    // Over the values that follow and the refusal.
+                    let over = u8::try_from(values.len() - at).unwrap_or(u8::MAX);
+                    body.push(jump(BPF_JEQ, *value, over, 0));
+                }
+                body.push(ret(error(libc::EPERM)));
+            }
+            Is::NoneOf(values) => {
+                body.push(load(low));
+                for value in *values {
+                    body.push(jump(BPF_JEQ, *value, 0, 1));
+                    body.push(ret(error(libc::EPERM)));
+                }
+            }
+            Is::Without(bits) => {
+                body.push(load(low));
+                body.push(statement(BPF_ALU | BPF_AND | BPF_K, *bits));
+                body.push(jump(BPF_JEQ, 0, 1, 0));
+                body.push(ret(error(libc::EPERM)));
+            }
+        }
+    }
+    body.push(ret(libc::SECCOMP_RET_ALLOW));
+    body
+}
+
+fn error(number: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | number.unsigned_abs()
+}
+
+fn load(offset: u32) -> sock_filter {
+    statement(BPF_LD | BPF_W | BPF_ABS, offset)
+}
+
+fn ret(action: u32) -> sock_filter {
+    statement(BPF_RET | BPF_K, action)
+}
+
+fn statement(code: u32, k: u32) -> sock_filter {
+    sock_filter {
+        code: u16::try_from(code).unwrap_or(0),
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+/// Jumps over `jt` statements if the condition holds, otherwise over `jf`.
+fn jump(condition: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter {
+        jt,
+        jf,
+        ..statement(BPF_JMP | condition | BPF_K, k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALLOWED: u32 = libc::SECCOMP_RET_ALLOW;
+    const KILLED: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+    const CLOSED: Rules = Rules {
+        network: false,
+        signals_stay_inside: true,
+    };
+    const OPEN: Rules = Rules {
+        network: true,
+        signals_stay_inside: true,
+    };
+
+    /// Runs a filter as the kernel does.
+    fn verdict(rules: Rules, arch: u32, number: c_long, arguments: [u64; 6]) -> u32 {
+        let mut words = vec![u32::try_from(number).unwrap(), arch, 0, 0];
+        for argument in arguments {
+            words.extend([argument as u32, (argument >> 32) as u32]);
+        }
+        let program = program(rules);
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let step = program[at];
+            at += 1;
+            let code = u32::from(step.code);
+            let jump = |holds| usize::from(if holds { step.jt } else { step.jf });
+            if code == BPF_LD | BPF_W | BPF_ABS {
+                value = words[step.k as usize / 4];
+            } else if code == BPF_ALU | BPF_AND | BPF_K {
+                value &= step.k;
+            } else if code == BPF_JMP | BPF_JEQ | BPF_K {
+                at += jump(value == step.k);
+            } else if code == BPF_JMP | BPF_JGE | BPF_K {
+                at += jump(value >= step.k);
+            } else {
+                assert_eq!(code, BPF_RET | BPF_K);
+                return step.k;
+            }
+        }
+    }
+
+    fn call(rules: Rules, number: c_long, arguments: &[u64]) -> u32 {
+        let mut all = [0; 6];
+        all[..arguments.len()].copy_from_slice(arguments);
+        verdict(rules, ARCHITECTURE, number, all)
+    }
+
+    #[test]
+    fn ordinary_calls_are_allowed() {
+        for number in [
+            libc::SYS_read,
+            libc::SYS_openat,
+            libc::SYS_execve,
+            libc::SYS_mmap,
+            libc::SYS_fchmod,
+            libc::SYS_kill,
+            libc::SYS_pipe2,
+            libc::SYS_wait4,
+        ] {
+            assert_eq!(call(CLOSED, number, &[]), ALLOWED, "{number}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_listed_is_refused() {
+        for number in NEVER.iter().chain(NEVER_HERE) {
+            for rules in [CLOSED, OPEN] {
+                let got = call(rules, *number, &[0; 6]);
+                assert_eq!(got, error(libc::EPERM), "{number}");
+            }
+        }
+        assert_eq!(call(OPEN, libc::SYS_clone3, &[]), error(libc::ENOSYS));
+    }
+
+    #[test]
+    fn another_abi_ends_the_process() {
+        let arguments = [0; 6];
+        let i386 = 0x4000_0003;
+        assert_eq!(verdict(CLOSED, i386, libc::SYS_read, arguments), KILLED);
+        let x32 = c_long::from(OTHER_ABI) | libc::SYS_read;
+        assert_eq!(verdict(CLOSED, ARCHITECTURE, x32, arguments), KILLED);
+    }
+
+    #[test]
+    fn sockets_need_the_network_and_are_tcp_or_udp() {
+        let socket = |rules, domain: i32, kind: i32, protocol: u64| {
+            let arguments = [domain as u64, kind as u64, protocol];
+            call(rules, libc::SYS_socket, &arguments) == ALLOWED
+        };
+        let (inet, unix) = (libc::AF_INET, libc::AF_UNIX);
+        let stream = libc::SOCK_STREAM;
+        for domain in [inet, libc::AF_INET6, unix, libc::AF_NETLINK] {
+            assert!(!socket(CLOSED, domain, stream, 0), "{domain}");
+        }
+        assert!(socket(OPEN, inet, stream | libc::SOCK_CLOEXEC, 0));
+        assert!(socket(OPEN, libc::AF_INET6, libc::SOCK_DGRAM, 17));
+        for domain in [unix, libc::AF_NETLINK, libc::AF_PACKET, libc::AF_VSOCK, 43] {
+            assert!(!socket(OPEN, domain, stream, 0), "{domain}");
+        }
+        // MPTCP, SMC, SCTP and UDP-Lite.
+        for protocol in [262, 256, 132, 136] {
+            assert!(!socket(OPEN, inet, stream, protocol), "{protocol}");
+        }
+        // The kernel looks at the low half alone.
+        let high = 1 << 32;
+        assert!(!socket(CLOSED, inet, stream, high));
+        let arguments = [high | 1, 0, 0];
+        assert_ne!(call(OPEN, libc::SYS_socket, &arguments), ALLOWED);
+        assert_eq!(call(CLOSED, libc::SYS_socketpair, &[1]), ALLOWED);
+        assert_ne!(call(OPEN, libc::SYS_socketpair, &[2]), ALLOWED);
+        let fast = u64::from(MSG_FASTOPEN);
+        assert_ne!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, fast]), ALLOWED);
+        assert_eq!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, 0x4000]), ALLOWED);
+    }
+
+    #[test]
+    fn other_processes_keep_their_limits() {
+        for number in [libc::SYS_prlimit64, libc::SYS_sched_setaffinity] {
+            assert_eq!(call(CLOSED, number, &[0]), ALLOWED);
+            assert_ne!(call(CLOSED, number, &[1234]), ALLOWED);
+        }
+        let setpriority = |which, who| call(CLOSED, libc::SYS_setpriority, &[which, who]);
+        assert_eq!(setpriority(0, 0), ALLOWED);
+        for (which, who) in [(0, 7), (1, 0), (2, 0)] {
+            assert_ne!(setpriority(which, who), ALLOWED, "{which} {who}");
+        }
+    }
+
+    #[test]
+    fn modes_and_times_by_path_are_served() {
+        let utimensat = |path| call(CLOSED, libc::SYS_utimensat, &[3, path]);
+        let served = libc::SECCOMP_RET_USER_NOTIF;
+        assert_eq!(utimensat(0), ALLOWED);
+        assert_eq!(utimensat(0x7fff), served);
+        assert_eq!(utimensat(0x7fff_0000_0000), served);
+        for number in [libc::SYS_fchmodat, FCHMODAT2] {
+            assert_eq!(call(CLOSED, number, &[]), served, "{number}");
+        }
+    }
+
+    #[test]
+    fn threads_and_forks_are_no_namespaces() {
+        let clone = |flags: i32| call(CLOSED, libc::SYS_clone, &[flags as u32 as u64]);
+        let served = libc::SECCOMP_RET_USER_NOTIF;
+        assert_eq!(clone(libc::SIGCHLD), served);
+        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD), served);
+        for number in BEGINNINGS {
+            assert_eq!(call(CLOSED, *number, &[]), served, "{number}");
+        }
+        for flag in [
+            libc::CLONE_NEWUSER,
+            libc::CLONE_NEWNS,
+            libc::CLONE_NEWPID,
+            libc::CLONE_NEWNET,
+            libc::CLONE_NEWIPC,
+            libc::CLONE_NEWUTS,
+            libc::CLONE_NEWCGROUP,
+            0x80,
+        ] {
+            assert_eq!(clone(flag | libc::SIGCHLD), error(libc::EPERM), "{flag:x}");
+        }
+    }
+
+    #[test]
+    fn without_landlocks_scope_no_signal_is_sent() {
+        let rules = Rules {
+            signals_stay_inside: false,
+            ..CLOSED
+        };
+        for number in SIGNALS {
+            assert_ne!(call(rules, number, &[1, 9]), ALLOWED, "{number}");
+            assert_eq!(call(CLOSED, number, &[1, 9]), ALLOWED, "{number}");
+        }
+        let fcntl = |operation| call(rules, libc::SYS_fcntl, &[3, operation]) == ALLOWED;
+        assert!(fcntl(2) && !fcntl(8) && !fcntl(15));
+        let ioctl = |request| call(CLOSED, libc::SYS_ioctl, &[0, request]) == ALLOWED;
+        assert!(ioctl(0x5401) && !ioctl(0x5412) && !ioctl(0xffff_0000_0000_5412));
+    }
+}

@@ -1,0 +1,294 @@
+//! Changes of modes and times by path, which Landlock does not restrict and many programs need: a linker makes its output executable,
+//! Git and `cp -p` set modes and times. The kernel hands these calls to the launcher, outside of the sandbox, which opens the
+//! path itself, looks where it has led, and changes that very file if the command may write there. The command's memory is read once,
+//! so nothing can be exchanged in between. It also hands over each new process and thread, which the launcher counts.
+
+use super::{filter::BEGINNINGS, room::Room};
+use libc::{seccomp_notif, seccomp_notif_resp};
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, chmod, open, utimensat},
+    io::Errno,
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    },
+};
+use std::{
+    ffi::OsStr,
+    fs::{self, File},
+    io::{IoSlice, IoSliceMut},
+    mem::{self, MaybeUninit},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::{ffi::OsStrExt, fs::FileExt, net::UnixStream},
+    },
+    path::{Path, PathBuf},
+};
+
+/// The longest path, with its end.
+const PATH_BYTES: usize = 4096;
+
+/// Sends the filter's listener to the launcher.
+pub(super) fn hand_over(listener: &OwnedFd, launcher: impl AsFd) -> Result<(), String> {
+    let descriptors = [listener.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let sent = sendmsg(
+        launcher,
+        &[IoSlice::new(b"x")],
+        &mut control,
+        SendFlags::empty(),
+    );
+    sent.map(drop)
+        .map_err(|error| format!("the launcher cannot be reached: {error}"))
+}
+
+/// Receives the listener of a command, and answers its calls until the launcher ends. `places`: where the command may write, without
+/// symbolic links; `processes`: how many it may have, threads included.
+pub(crate) fn serve(command: &UnixStream, places: &[PathBuf], processes: u64) {
+    let Some(listener) = receive(command) else {
+        return;
+    };
+    let mut room = Room::new(processes);
+    while let Some(call) = next(&listener) {
+        let result = if !BEGINNINGS.contains(&i64::from(call.data.nr)) {
+            let performed = perform(&call, places, || is_waiting(&listener, call.id));
+            performed.map(|()| Answer::Performed)
+        } else if room.take() {
+            Ok(Answer::Continue)
+        } else {
+            Err(Errno::AGAIN)
+        };
+        answer(&listener, call.id, result);
+    }
+}
+
+/// What a call that is not refused gets.
+enum Answer {
+    /// The launcher has done it.
+    Performed,
+    /// The kernel does it. Safe for calls that have been judged by registers alone, which no other thread can change.
+    Continue,
+}
+
+fn receive(command: &UnixStream) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut bytes = [IoSliceMut::new(&mut byte)];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(command, &mut bytes, &mut control, flags).ok()?;
+    control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    })
+}
+
+/// Waits for a call; `None` once there can be no more.
+fn next(listener: &OwnedFd) -> Option<seccomp_notif> {
+    loop {
+        // SAFETY: the struct is plain integers, for which all zeroes is a value; the kernel wants them so.
+        let mut call: seccomp_notif = unsafe { mem::zeroed() };
+        // SAFETY: the call writes one `seccomp_notif` at the address, which outlives it.
+        let status = unsafe {
+            libc::ioctl(
+                listener.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_RECV,
+                &raw mut call,
+            )
+        };
+        if status == 0 {
+            return Some(call);
+        }
+        let error = std::io::Error::last_os_error().raw_os_error();
+        // Its process was killed before it was heard.
+        if !matches!(error, Some(libc::EINTR | libc::ENOENT)) {
+            return None;
+        }
+    }
+}
+
+/// Whether the process that made the call still waits, so that what was read of it is its own.
+fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
+    // SAFETY: the call reads one number at the address, which outlives it.
+    let status = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
+            &raw const id,
+        )
+    };
+    status == 0
+}
+
+fn answer(listener: &OwnedFd, id: u64, result: Result<Answer, Errno>) {
+    const CONTINUE: u32 = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+    let (error, flags) = match result {
+        Ok(Answer::Performed) => (0, 0),
+        Ok(Answer::Continue) => (0, CONTINUE),
+        Err(error) => (-error.raw_os_error(), 0),
+    };
+    let response = seccomp_notif_resp {
+        id,
+        val: 0,
+        error,
+        flags,
+    };
+    // SAFETY: the call reads one `seccomp_notif_resp` at the address, which outlives it.
+    let _gone = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_SEND,
+            &raw const response,
+        )
+    };
+}
+
+/// What a call wants changed.
+enum Change {
+    Mode(Mode),
+    Times(Timestamps),
+}
+
+fn perform(
+    call: &seccomp_notif,
+    places: &[PathBuf],
+    is_waiting: impl Fn() -> bool,
+) -> Result<(), Errno> {
+    let arguments = call.data.args;
+    let number = i64::from(call.data.nr);
+    // The folder, the path, what is changed, and the flags.
+    let (folder, path, changed, flags) = match number {
+        super::filter::FCHMODAT2 | libc::SYS_utimensat => (
+            low(arguments[0]),
+            arguments[1],
+            arguments[2],
+            low(arguments[3]),
+        ),
+        libc::SYS_fchmodat => (low(arguments[0]), arguments[1], arguments[2], 0),
+        number if Some(number) == super::filter::CHMOD => {
+            (libc::AT_FDCWD, arguments[0], arguments[1], 0)
+        }
+        _ => return Err(Errno::NOSYS),
+    };
+    let pid = call.pid;
+    let memory = File::open(format!("/proc/{pid}/mem")).map_err(|_| Errno::PERM)?;
+    let path = read_path(&memory, path)?;
+    let change = if number == libc::SYS_utimensat {
+        Change::Times(read_times(&memory, changed)?)
+    } else {
+        // The right to be another user is never given.
+        let mode = u32::try_from(changed & 0o7777).unwrap_or(0);
+        if mode & 0o6000 != 0 {
+            return Err(Errno::PERM);
+        }
+        Change::Mode(Mode::from_raw_mode(mode))
+    };
+    let from = match folder {
+        libc::AT_FDCWD => format!("/proc/{pid}/cwd"),
+        folder => format!("/proc/{pid}/fd/{folder}"),
+    };
+    let follow = flags & libc::AT_SYMLINK_NOFOLLOW == 0;
+    let target = target(
+        Path::new(&from),
+        &path,
+        follow,
+        flags & libc::AT_EMPTY_PATH != 0,
+    )?;
+    if !is_waiting() {
+        return Err(Errno::SRCH);
+    }
+    // By its number: whatever now has the path, this is the file that was looked at.
+    let exactly = format!("/proc/self/fd/{}", target.as_raw_fd());
+    let place = fs::read_link(&exactly).map_err(|_| Errno::PERM)?;
+    if !places.iter().any(|allowed| place.starts_with(allowed)) {
+        return Err(Errno::PERM);
+    }
+    match change {
+        Change::Mode(mode) => chmod(&exactly, mode),
+        Change::Times(times) => utimensat(rustix::fs::CWD, &exactly, &times, AtFlags::empty()),
+    }
+}
+
+/// An `int` in a register.
+fn low(argument: u64) -> i32 {
+    argument as u32 as i32
+}
+
+fn target(from: &Path, path: &Path, follow: bool, may_be_empty: bool) -> Result<OwnedFd, Errno> {
+    let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+    let path = if path.as_os_str().is_empty() {
+        if !may_be_empty {
+            return Err(Errno::NOENT);
+        }
+        from.to_owned()
+    } else {
+        if !follow {
+            flags |= OFlags::NOFOLLOW;
+        }
+        // An absolute path replaces the folder.
+        from.join(path)
+    };
+    let target = open(&path, flags, Mode::empty())?;
+    // What changes a link itself changes nothing that is used.
+    let stat = rustix::fs::fstat(&target)?;
+    if rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Symlink {
+        return Err(Errno::OPNOTSUPP);
+    }
+    Ok(target)
+}
+
+/// Reads a path of a process up to its NUL, which may be near the end of what is mapped.
+fn read_path(memory: &File, address: u64) -> Result<PathBuf, Errno> {
+    let mut bytes = Vec::new();
+    while bytes.len() < PATH_BYTES {
+        let at = address
+            .checked_add(bytes.len() as u64)
+            .ok_or(Errno::FAULT)?;
+        // Not beyond a page.
+        let size = 256 - usize::try_from(at % 256).unwrap_or(0);
+        let mut piece = [0; 256];
+        let count = memory.read_at(&mut piece[..size], at);
+        let count = count.map_err(|_| Errno::FAULT)?;
+        if count == 0 {
+            return Err(Errno::FAULT);
+        }
+        if let Some(end) = piece[..count].iter().position(|byte| *byte == 0) {
+            bytes.extend_from_slice(&piece[..end]);
+            return Ok(PathBuf::from(OsStr::from_bytes(&bytes)));
+        }
+        bytes.extend_from_slice(&piece[..count]);
+    }
+    Err(Errno::NAMETOOLONG)
+}
+
+fn read_times(memory: &File, address: u64) -> Result<Timestamps, Errno> {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: rustix::fs::UTIME_NOW,
+    };
+    if address == 0 {
+        return Ok(Timestamps {
+            last_access: now,
+            last_modification: now,
+        });
+    }
+    let mut bytes = [0; 32];
+    memory
+        .read_exact_at(&mut bytes, address)
+        .map_err(|_| Errno::FAULT)?;
+    let number = |at: usize| {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[at..at + 8]);
+        i64::from_ne_bytes(eight)
+    };
+    let time = |at| Timespec {
+        tv_sec: number(at),
+        tv_nsec: number(at + 8),
+    };
+    Ok(Timestamps {
+        last_access: time(0),
+        last_modification: time(16),
+    })
+}

@@ -1,0 +1,374 @@
+//! The program `tierbar-sandbox`. Without arguments it is the launcher: it reads a [`Request`] from stdin, runs it, and writes a
+//! report to stdout. When stdin closes before that, the command is ended. With [`INSIDE`] it is the second stage, which restricts
+//! itself and becomes the command.
+
+use super::{End, Finished, Report, Request, environment::kept_environment, output::Collector};
+use crate::platform;
+use rustix::{
+    io::Errno,
+    process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait},
+};
+use std::{
+    collections::BTreeSet,
+    env,
+    ffi::OsString,
+    io::{self, BufRead, Read, Write},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, parent_id},
+        },
+    },
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The first argument of the second stage. The launcher's process number and the [`Inside`] follow.
+const INSIDE: &str = "--inside";
+/// How often processes and memory are counted: there is nothing to wait on.
+const LOOK: Duration = Duration::from_millis(50);
+/// A killed process is gone by then, or hangs in the kernel.
+const KILLED: Duration = Duration::from_secs(5);
+/// How many readings in a row without a process mean that none is left.
+const EMPTY_READINGS: u32 = 2;
+/// The exit codes of shells.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+/// What the second stage has to do.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+struct Inside {
+    request: Request,
+    /// A folder for this command alone.
+    home: PathBuf,
+}
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    match arguments.as_slice() {
+        [first, launcher, inside] if first == INSIDE => become_command(launcher, inside),
+        [] => {
+            let report = match launch() {
+                Ok(report) => report,
+                Err(error) => Report::Failed(error.to_string()),
+            };
+            let text = serde_json::to_string(&report).unwrap_or_default();
+            let mut stdout = io::stdout();
+            let written = stdout
+                .write_all(text.as_bytes())
+                .and_then(|()| stdout.flush());
+            ExitCode::from(u8::from(written.is_err()))
+        }
+        _ => {
+            write_error("is started by Tierbar, with a request on stdin");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Restricts this process, and turns it into the command.
+fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
+    platform::die_with_parent();
+    // The launcher may have died before that took effect.
+    if launcher.to_str().and_then(|text| text.parse().ok()) != Some(parent_id()) {
+        return ExitCode::from(NOT_RUN);
+    }
+    let Some(Ok(inside)) = inside.to_str().map(serde_json::from_str::<Inside>) else {
+        write_error("the request cannot be read");
+        return ExitCode::from(NOT_RUN);
+    };
+    let Inside { request, home } = inside;
+    let policy = &request.policy;
+    let readable: Vec<PathBuf> = platform::system_folders()
+        .into_iter()
+        .chain(policy.read.iter().cloned())
+        .chain(policy.write.iter().cloned())
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
+    let environment = kept_environment(env::vars_os(), &home, &readable);
+    let restricted = env::set_current_dir(&request.folder)
+        .map_err(|error| error.to_string())
+        .and_then(|()| platform::restrict(policy, &home, &request.arguments));
+    let arguments = match restricted {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            write_error(&why);
+            return ExitCode::from(NOT_RUN);
+        }
+    };
+    let Some((program, rest)) = arguments.split_first() else {
+        write_error("there is no command");
+        return ExitCode::from(NOT_RUN);
+    };
+    let error = Command::new(program)
+        .args(rest)
+        .env_clear()
+        .envs(environment)
+        .exec();
+    write_error(&format!("{program} cannot be run: {error}"));
+    ExitCode::from(match error.kind() {
+        io::ErrorKind::NotFound => NOT_FOUND,
+        _ => NOT_RUN,
+    })
+}
+
+enum Event {
+    HostGone,
+    /// The command itself has ended.
+    Ended(WaitStatus),
+    /// A stream is at its end.
+    Read,
+}
+
+/// Reads the request, runs it, and ends all that it has started.
+fn launch() -> io::Result<Report> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    let request: Request = serde_json::from_str(&line)?;
+    if let Err(why) = platform::enforcement() {
+        return Ok(Report::Unenforceable(why));
+    }
+    if let Err(refused) = request.policy.check(&request.folder) {
+        return Ok(Report::Failed(refused.to_string()));
+    }
+    platform::adopt();
+    let home = tempfile::Builder::new()
+        .prefix("tierbar-sandbox-")
+        .tempdir()?;
+    // Symbolic links in its path would lead out of what the command may read.
+    let path = home.path().canonicalize()?;
+    let finished = Launched::start(request, path)?.run();
+    // What a command has left may be in the way; the system clears it later.
+    let _ = home.close();
+    Ok(Report::Finished(finished))
+}
+
+/// A running command.
+struct Launched {
+    request: Request,
+    /// The command, which leads its session and its process group.
+    command: Pid,
+    started: Instant,
+    events: Receiver<Event>,
+    streams: [Arc<Mutex<Collector>>; 2],
+    written: Arc<AtomicU64>,
+    ended: Option<WaitStatus>,
+    streams_read: usize,
+    /// All processes that were seen, for systems on which one can leave its tree.
+    seen: BTreeSet<platform::Process>,
+}
+
+impl Launched {
+    fn start(request: Request, home: PathBuf) -> io::Result<Self> {
+        let kept = request.policy.limits.kept_output_bytes;
+        let places = request.policy.write.iter().chain([&home]);
+        let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
+        let processes = request.policy.limits.processes;
+        let inside = Inside { request, home };
+        // The way to the command, until it is one.
+        let (ours, theirs) = UnixStream::pair()?;
+        let text = serde_json::to_string(&inside)?;
+        // Here, because it dies with the thread that started it.
+        let mut child = Command::new(env::current_exe()?)
+            .args([INSIDE, &std::process::id().to_string(), &text])
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let started = Instant::now();
+        let command = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let command = command.ok_or_else(|| io::Error::other("the command has no number"))?;
+        let (sender, events) = channel();
+        let streams = [kept, kept].map(|kept| Arc::new(Mutex::new(Collector::new(kept))));
+        let written = Arc::new(AtomicU64::new(0));
+        if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+            let readers: [Box<dyn Read + Send>; 2] = [Box::new(stdout), Box::new(stderr)];
+            for (reader, stream) in readers.into_iter().zip(&streams) {
+                let (stream, written) = (Arc::clone(stream), Arc::clone(&written));
+                let sender = sender.clone();
+                thread::spawn(move || read(reader, &stream, &written, &sender));
+            }
+        }
+        thread::spawn(move || platform::serve(&ours, &places, processes));
+        thread::spawn({
+            let sender = sender.clone();
+            move || watch_host(&sender)
+        });
+        thread::spawn(move || reap(command, &sender));
+        Ok(Self {
+            request: inside.request,
+            command,
+            started,
+            events,
+            streams,
+            written,
+            ended: None,
+            streams_read: 0,
+            seen: BTreeSet::new(),
+        })
+    }
+
+    fn run(mut self) -> Finished {
+        let end = self.wait();
+        self.kill();
+        // After the last reading, because the end itself may come while all are being killed.
+        let end = end.unwrap_or_else(|| self.own_end());
+        let [stdout, stderr] = self.streams.each_ref().map(|stream| {
+            let collector = stream.lock().unwrap_or_else(PoisonError::into_inner);
+            collector.finish()
+        });
+        Finished {
+            end,
+            stdout,
+            stderr,
+            milliseconds: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Waits for the end of the command, or for the first limit that it exceeds.
+    fn wait(&mut self) -> Option<End> {
+        let limits = self.request.policy.limits;
+        let late = self.started + Duration::from_secs(limits.seconds);
+        loop {
+            match self.events.recv_timeout(LOOK) {
+                Ok(Event::HostGone) => return Some(End::Stopped),
+                Ok(event) => self.note(&event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+            if self.ended.is_some() {
+                return None;
+            }
+            if Instant::now() >= late {
+                return Some(End::TimeLimit);
+            }
+            if self.written.load(Ordering::Relaxed) > limits.output_bytes {
+                return Some(End::OutputLimit);
+            }
+            let processes = self.processes();
+            if processes.len() as u64 > limits.processes {
+                return Some(End::ProcessLimit);
+            }
+            if platform::memory_bytes(&processes) > limits.memory_bytes {
+                return Some(End::MemoryLimit);
+            }
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::HostGone => {}
+            Event::Ended(status) => self.ended = Some(*status),
+            Event::Read => self.streams_read += 1,
+        }
+    }
+
+    /// The command's processes that are alive.
+    fn processes(&mut self) -> Vec<platform::Process> {
+        let processes = platform::processes(self.command, &self.seen);
+        self.seen = processes.iter().copied().collect();
+        processes
+    }
+
+    /// Ends all processes, and reads what they have written.
+    fn kill(&mut self) {
+        let late = Instant::now() + KILLED;
+        let mut empty = 0;
+        while empty < EMPTY_READINGS && Instant::now() < late {
+            // Fails if no process is left.
+            let _ = kill_process_group(self.command, Signal::KILL);
+            // Stopped before any is killed: what forks faster than it is found would never be gone.
+            for signal in [Signal::STOP, Signal::STOP, Signal::KILL] {
+                let processes = self.processes();
+                empty = if processes.is_empty() { empty + 1 } else { 0 };
+                for process in processes {
+                    let _ = kill_process(process.pid, signal);
+                }
+            }
+            self.drain(Duration::from_millis(5));
+        }
+        while self.streams_read < self.streams.len() || self.ended.is_none() {
+            if Instant::now() >= late || !self.drain(LOOK) {
+                break;
+            }
+        }
+    }
+
+    /// Handles what arrives within this time; `false` once nothing can any more.
+    fn drain(&mut self, time: Duration) -> bool {
+        match self.events.recv_timeout(time) {
+            Ok(event) => {
+                self.note(&event);
+                true
+            }
+            Err(error) => error == RecvTimeoutError::Timeout,
+        }
+    }
+
+    fn own_end(&self) -> End {
+        let status = self.ended;
+        let code = status.and_then(WaitStatus::exit_status);
+        let signal = status.and_then(WaitStatus::terminating_signal);
+        match (code, signal) {
+            (Some(code), _) => End::Exited { code },
+            (None, Some(signal)) => End::Killed { signal },
+            (None, None) => End::Stopped,
+        }
+    }
+}
+
+fn read(
+    mut reader: Box<dyn Read + Send>,
+    stream: &Mutex<Collector>,
+    written: &AtomicU64,
+    events: &Sender<Event>,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                written.fetch_add(count as u64, Ordering::Relaxed);
+                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+                stream.push(&buffer[..count]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    let _ = events.send(Event::Read);
+}
+
+fn watch_host(events: &Sender<Event>) {
+    let mut stdin = io::stdin().lock();
+    let mut ignored = [0; 64];
+    while let Ok(1..) = stdin.read(&mut ignored) {}
+    let _ = events.send(Event::HostGone);
+}
+
+/// Waits for every child, adopted ones too, so that none stays a zombie.
+fn reap(command: Pid, events: &Sender<Event>) {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => {
+                let _ = events.send(Event::Ended(status));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+}
+
+fn write_error(line: &str) {
+    let _ = writeln!(io::stderr(), "tierbar-sandbox: {line}");
+}

@@ -1,0 +1,193 @@
+//! The macOS profile of a policy, in the language of `sandbox-exec`. A pure function, so that it is tested everywhere.
+//!
+//! Each line is argued in `docs/agent.md`. Paths are parameters, never text of the profile, so that no name of a folder can add a rule.
+
+use super::Policy;
+use std::{fmt::Write, path::Path};
+
+/// Where the system keeps what programs need.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// Folders with programs and libraries.
+    pub programs: &'a [&'a str],
+    /// Single files and folders to read.
+    pub read: &'a [&'a str],
+}
+
+/// A profile and its parameters.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Profile {
+    pub text: String,
+    pub parameters: Vec<String>,
+}
+
+const START: &str = r#"(version 1)
+(deny default)
+(allow process-fork)
+(allow signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow sysctl-read)
+(allow file-read-metadata)
+(allow file-read-data file-write-data file-ioctl (literal "/dev/null") (literal "/dev/zero"))
+(allow file-read-data (literal "/dev/random") (literal "/dev/urandom"))
+(allow file-read-data file-write-data (subpath "/dev/fd"))
+(allow file-read-data (literal "/"))
+(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))
+"#;
+
+/// Renders the profile. `home` is the command's own folder.
+pub fn profile(policy: &Policy, home: &Path, places: &Places<'_>) -> Result<Profile, String> {
+    let mut text = START.to_owned();
+    let mut parameters = Vec::new();
+    let mut parameter = |name: &str, path: &Path| {
+        let path = path
+            .to_str()
+            .ok_or_else(|| format!("{} has a name that is no text", path.display()))?;
+        let name = format!("{name}_{}", parameters.len());
+        parameters.push(format!("{name}={path}"));
+        Ok::<_, String>(format!("(subpath (param \"{name}\"))"))
+    };
+    let mut line = |operations: &str, place: &str| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "(allow {operations} {place})");
+    };
+    const RUN: &str = "file-read* file-map-executable process-exec";
+    for place in places.programs {
+        line(RUN, &format!("(subpath \"{place}\")"));
+    }
+    for place in places.read {
+        line("file-read*", &format!("(subpath \"{place}\")"));
+    }
+    for path in &policy.read {
+        line(RUN, &parameter("READ", path)?);
+    }
+    for path in policy.write.iter().map(|path| path.as_path()).chain([home]) {
+        let operations = format!("{RUN} file-write*");
+        line(&operations, &parameter("WRITE", path)?);
+    }
+    let ports = policy.network.ports();
+    if !ports.is_empty() {
+        for port in ports {
+            line("network-outbound", &format!("(remote tcp \"*:{port}\")"));
+        }
+        line(
+            "network-outbound",
+            "(literal \"/private/var/run/mDNSResponder\")",
+        );
+        line("mach-lookup", "(global-name \"com.apple.trustd.agent\")");
+    }
+    // The last rule that matches holds.
+    let mut denied = String::new();
+    for path in &policy.protected {
+        let place = parameter("PROTECTED", path)?;
+        let _ = writeln!(denied, "(deny file-read* file-write* process-exec {place})");
+    }
+    // Programs that run with another user's rights, and devices.
+    denied.push_str("(deny file-write-setugid)\n(deny file-write-create (vnode-type BLOCK-DEVICE) (vnode-type CHARACTER-DEVICE))\n");
+    text.push_str(&denied);
+    Ok(Profile { text, parameters })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Network, *};
+    use std::path::PathBuf;
+
+    const PLACES: Places<'static> = Places {
+        programs: &["/usr/bin"],
+        read: &["/private/etc/hosts"],
+    };
+
+    fn rendered(policy: &Policy) -> Profile {
+        profile(policy, Path::new("/private/tmp/home"), &PLACES).unwrap()
+    }
+
+    #[test]
+    fn a_profile_allows_what_its_policy_does() {
+        let policy = Policy {
+            read: vec!["/Users/a/notes".into()],
+            write: vec!["/Users/a/work".into()],
+            protected: vec!["/Users/a/Library/Application Support/Tierbar".into()],
+            ..Policy::default()
+        };
+        let Profile { text, parameters } = rendered(&policy);
+        assert_eq!(
+            parameters,
+            [
+                "READ_0=/Users/a/notes",
+                "WRITE_1=/Users/a/work",
+                "WRITE_2=/private/tmp/home",
+                "PROTECTED_3=/Users/a/Library/Application Support/Tierbar"
+            ]
+        );
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[..2], ["(version 1)", "(deny default)"]);
+        let run = "(allow file-read* file-map-executable process-exec";
+        for wanted in [
+            format!("{run} (subpath \"/usr/bin\"))"),
+            format!("{run} (subpath (param \"READ_0\")))"),
+            format!("{run} file-write* (subpath (param \"WRITE_1\")))"),
+            "(allow file-read* (subpath \"/private/etc/hosts\"))".into(),
+        ] {
+            assert!(lines.contains(&wanted.as_str()), "{wanted}\n{text}");
+        }
+        // After all that allows.
+        let denied = "(deny file-read* file-write* process-exec (subpath (param \"PROTECTED_3\")))";
+        let denied = lines.iter().position(|line| *line == denied).unwrap();
+        let last = lines.iter().rposition(|line| line.starts_with("(allow"));
+        assert!(last.unwrap() < denied, "{text}");
+        assert!(!text.contains("network"), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_written_but_what_was_granted() {
+        let text = rendered(&Policy::default()).text;
+        let writes = text.lines().filter(|line| line.contains("file-write*"));
+        let writes: Vec<_> = writes.collect();
+        assert_eq!(writes.len(), 1, "{writes:?}");
+        assert!(writes[0].contains("WRITE_0"), "{writes:?}");
+    }
+
+    #[test]
+    fn the_network_is_that_of_the_web() {
+        let policy = Policy {
+            network: Network::Web {
+                without_ports: vec![80],
+            },
+            ..Policy::default()
+        };
+        let text = rendered(&policy).text;
+        assert!(text.contains("(remote tcp \"*:443\")"), "{text}");
+        assert!(!text.contains("*:80\""), "{text}");
+        assert!(!text.contains("*:*"), "{text}");
+    }
+
+    #[test]
+    fn a_folders_name_cannot_add_a_rule() {
+        let evil = "/tmp/x\"))\n(allow default)\n(\"";
+        let policy = Policy {
+            write: vec![PathBuf::from(evil)],
+            ..Policy::default()
+        };
+        let Profile { text, parameters } = rendered(&policy);
+        assert!(!text.contains("allow default"), "{text}");
+        assert_eq!(parameters[0], format!("WRITE_0={evil}"));
+    }
+
+    #[test]
+    fn parentheses_are_balanced() {
+        let policy = Policy {
+            read: vec!["/a".into()],
+            network: Network::Web {
+                without_ports: Vec::new(),
+            },
+            protected: vec!["/b".into()],
+            ..Policy::default()
+        };
+        for line in rendered(&policy).text.lines() {
+            let count = |letter| line.matches(letter).count();
+            assert_eq!(count('('), count(')'), "{line}");
+            assert_eq!(count('"') % 2, 0, "{line}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Commands, as requests to the sandbox.
+
+use super::Failure;
+use crate::{
+    consent::{Act, Permitted, read_only},
+    sandbox::{End, Finished, Limits, Network, Policy, Request},
+};
+use std::{fmt::Write, path::PathBuf};
+
+/// What holds for every command of a host.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    pub limits: Limits,
+    /// Tierbar's data, which no command may see.
+    pub protected: Vec<PathBuf>,
+    /// The ports that this host listens on.
+    pub own_ports: Vec<u16>,
+}
+
+/// Returns what the sandbox is asked for. A command that nobody was asked about gets no rights to write, and no shell.
+///
+/// # Errors
+/// [`Failure`] for an act that is no command.
+pub fn request(permitted: &Permitted, terms: &Terms) -> Result<Request, Failure> {
+    let Act::Command {
+        line,
+        folder,
+        network,
+    } = permitted.act()
+    else {
+        return Err(Failure::new("this is no command"));
+    };
+    let mut policy = Policy {
+        limits: terms.limits,
+        protected: terms.protected.clone(),
+        ..Policy::default()
+    };
+    if *network {
+        let without_ports = terms.own_ports.clone();
+        policy.network = Network::Web { without_ports };
+    }
+    if !permitted.reads_only() {
+        policy.write = vec![folder.clone()];
+        return Ok(Request::shell(line, folder.clone(), policy));
+    }
+    policy.read = vec![folder.clone()];
+    let arguments =
+        read_only(line).ok_or_else(|| Failure::new("this command does more than read"))?;
+    Ok(Request {
+        arguments,
+        folder: folder.clone(),
+        policy,
+    })
+}
+
+/// What the model reads of a command that has ended.
+#[must_use]
+pub fn render(finished: &Finished, limits: &Limits) -> String {
+    let mut text = finished.stdout.text.trim_end_matches('\n').to_owned();
+    let errors = finished.stderr.text.trim_end_matches('\n');
+    if !errors.is_empty() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        // Writing to a string does not fail.
+        let _ = write!(text, "[stderr]\n{errors}");
+    }
+    let end = match &finished.end {
+        End::Exited { code: 0 } if text.is_empty() => "it ended without output".to_owned(),
+        End::Exited { code: 0 } => return text,
+        End::Exited { code } => format!("exit code {code}"),
+        End::Killed { signal } => format!("ended by signal {signal}"),
+        End::TimeLimit => format!("ended after {} s, its time limit", limits.seconds),
+        End::MemoryLimit => format!(
+            "ended at its limit of memory, {} MiB",
+            limits.memory_bytes / (1024 * 1024)
+        ),
+        End::ProcessLimit => format!("ended at its limit of {} processes", limits.processes),
+        End::OutputLimit => format!(
+            "ended at its limit of output, {} MiB",
+            limits.output_bytes / (1024 * 1024)
+        ),
+        End::Stopped => "stopped by the user".to_owned(),
+    };
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let _ = write!(text, "[{end}]");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        consent::{Answer, Decision, General, Grants, Scope, decide},
+        sandbox::Output,
+    };
+
+    fn act(line: &str, network: bool) -> Act {
+        Act::Command {
+            line: line.into(),
+            folder: "/work".into(),
+            network,
+        }
+    }
+
+    /// Permits an act, by a person's answer if it asks.
+    fn permitted(act: Act) -> Permitted {
+        let general = General {
+            reading: true,
+            ..General::default()
+        };
+        let mut grants = Grants::default();
+        match decide(act, general, &grants, 0, "id".into()) {
+            Decision::Allowed(permitted) => permitted,
+            Decision::Ask(pending) => {
+                let answer = Answer {
+                    id: "id".into(),
+                    allow: Some(Scope::Once),
+                };
+                let permitted = pending.answer(&answer, "chat", &mut grants, 0);
+                permitted.unwrap().unwrap()
+            }
+            Decision::Refused(why) => panic!("{why}"),
+        }
+    }
+
+    #[test]
+    fn a_command_that_nobody_saw_cannot_write() {
+        let terms = Terms {
+            protected: vec!["/data".into()],
+            own_ports: vec![443],
+            ..Terms::default()
+        };
+        let request = |act| super::request(&permitted(act), &terms).unwrap();
+        let reads = request(act("grep -rn 'a b' src", false));
+        assert_eq!(reads.arguments, ["grep", "-rn", "a b", "src"]);
+        assert_eq!(reads.policy.read, [PathBuf::from("/work")]);
+        assert!(reads.policy.write.is_empty());
+        assert_eq!(reads.policy.network, Network::None);
+        assert_eq!(reads.policy.protected, terms.protected);
+        let writes = request(act("make && ls", false));
+        assert_eq!(writes.arguments, ["/bin/sh", "-c", "make && ls"]);
+        assert_eq!(writes.policy.write, [PathBuf::from("/work")]);
+        assert_eq!(writes.policy.network, Network::None);
+        let reaches = request(act("ls", true));
+        assert_eq!(reaches.policy.network.ports(), [80]);
+        assert_eq!(reaches.arguments[0], "/bin/sh");
+    }
+
+    #[test]
+    fn another_act_is_no_command() {
+        let search = Act::Search {
+            words: "x".into(),
+            provider: "p".into(),
+        };
+        assert!(request(&permitted(search), &Terms::default()).is_err());
+    }
+
+    #[test]
+    fn the_model_reads_output_errors_and_end() {
+        let finished = |end, stdout: &str, stderr: &str| {
+            let output = |text: &str| Output {
+                text: text.into(),
+                bytes: text.len() as u64,
+            };
+            let finished = Finished {
+                end,
+                stdout: output(stdout),
+                stderr: output(stderr),
+                milliseconds: 1,
+            };
+            render(&finished, &Limits::default())
+        };
+        let exited = |code| End::Exited { code };
+        assert_eq!(finished(exited(0), "a\nb\n", ""), "a\nb");
+        assert_eq!(finished(exited(0), "", ""), "[it ended without output]");
+        assert_eq!(
+            finished(exited(2), "a\n", "no\n"),
+            "a\n[stderr]\nno\n[exit code 2]"
+        );
+        assert_eq!(
+            finished(End::TimeLimit, "", ""),
+            "[ended after 120 s, its time limit]"
+        );
+    }
+}

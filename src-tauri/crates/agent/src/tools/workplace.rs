@@ -1,0 +1,172 @@
+//! One chat's tools on this machine: its folder and the sandbox. All of it blocks.
+
+use super::{
+    Failure,
+    files::Folder,
+    shell::{self, Terms},
+};
+use crate::{
+    calls::Wanted,
+    consent::{Act, Change, Permitted},
+    sandbox::{self, Stop},
+};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
+
+/// Where an agent's files are and its commands run.
+#[derive(Debug)]
+pub struct Workplace {
+    folder: Folder,
+    terms: Terms,
+    /// The program `tierbar-sandbox`.
+    launcher: PathBuf,
+}
+
+impl Workplace {
+    /// Opens a folder for an agent.
+    ///
+    /// # Errors
+    /// [`Failure`] for a folder that is not there, or that would show what is protected.
+    pub fn open(folder: &Path, terms: Terms, launcher: PathBuf) -> Result<Self, Failure> {
+        let folder = Folder::open(folder)?;
+        let policy = sandbox::Policy {
+            read: vec![folder.path().to_owned()],
+            protected: terms.protected.clone(),
+            ..sandbox::Policy::default()
+        };
+        let checked = policy.check(folder.path());
+        checked.map_err(|refused| Failure(refused.to_string()))?;
+        Ok(Self {
+            folder,
+            terms,
+            launcher,
+        })
+    }
+
+    /// The folder's real path, which acts name.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Reads what a change is about.
+    ///
+    /// # Errors
+    /// [`Failure`], for the model.
+    pub fn prepare(&self, wanted: Wanted) -> Result<Change, Failure> {
+        match wanted {
+            Wanted::Write { path, content } => self.folder.prepare_write(&path, content),
+            Wanted::Edit { path, old, new } => self.folder.prepare_edit(&path, &old, &new),
+            Wanted::Act(_) => Err(Failure::new("this is no change of a file")),
+        }
+    }
+
+    /// Carries out a command, or an act on a file. Returns what the model reads.
+    ///
+    /// # Errors
+    /// [`Failure`], for the model. A command that fails is none.
+    pub fn perform(&self, permitted: &Permitted, stop: &Stop) -> Result<String, Failure> {
+        match permitted.act() {
+            Act::Command { .. } => {
+                let request = shell::request(permitted, &self.terms)?;
+                let finished = sandbox::run(&self.launcher, &request, stop);
+                let finished = finished.map_err(|error| Failure(error.to_string()))?;
+                Ok(shell::render(&finished, &self.terms.limits))
+            }
+            Act::Read { path, .. } => self.read(permitted, path),
+            Act::Write { change, .. } => {
+                self.folder.write(permitted)?;
+                Ok(format!("{} is written", change.path.display()))
+            }
+            Act::Search { .. } | Act::Page { .. } | Act::Tool { .. } => {
+                Err(Failure::new("this is not done in the folder"))
+            }
+        }
+    }
+
+    /// A path is listed if it is a folder, whatever the model has called it.
+    fn read(&self, permitted: &Permitted, path: &Path) -> Result<String, Failure> {
+        if let Ok(names) = self.folder.list(permitted) {
+            return Ok(if names.is_empty() {
+                "the folder is empty".to_owned()
+            } else {
+                names.join("\n")
+            });
+        }
+        let Act::Read { from_line, .. } = permitted.act() else {
+            return Err(Failure::new("this does not read a file"));
+        };
+        let excerpt = self.folder.read(permitted, *from_line)?;
+        let mut text = excerpt.text;
+        if let Some(next) = excerpt.next_line {
+            // Writing to a string does not fail.
+            let _ = write!(
+                text,
+                "[{} has {} lines; read on from line {next}]",
+                path.display(),
+                excerpt.lines
+            );
+        }
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consent::{Decision, General, Grants, decide};
+    use std::fs;
+
+    #[test]
+    fn a_path_is_read_or_listed() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        fs::write(path.join("a"), "one\ntwo\n").unwrap();
+        fs::write(path.join("long"), "x\n".repeat(20_000)).unwrap();
+        fs::create_dir(path.join("empty")).unwrap();
+        let place = Workplace::open(&path, Terms::default(), PathBuf::new()).unwrap();
+        let read = |name: &str, from_line| {
+            let act = Act::Read {
+                folder: path.clone(),
+                path: name.into(),
+                from_line,
+            };
+            let general = General {
+                reading: true,
+                ..General::default()
+            };
+            let decision = decide(act, general, &Grants::default(), 0, "id".into());
+            let Decision::Allowed(permitted) = decision else {
+                panic!("{decision:?}");
+            };
+            place.perform(&permitted, &Stop::default())
+        };
+        assert_eq!(read("", 1).unwrap(), "a\nempty/\nlong");
+        assert_eq!(read("empty", 1).unwrap(), "the folder is empty");
+        assert_eq!(read("a", 1).unwrap(), "one\ntwo\n");
+        assert_eq!(read("a", 2).unwrap(), "two\n");
+        assert!(
+            read("long", 1)
+                .unwrap()
+                .contains("has 20000 lines; read on")
+        );
+        assert!(read("none", 1).is_err());
+    }
+
+    #[test]
+    fn a_folder_with_the_token_is_no_workplace() {
+        let root = tempfile::tempdir().unwrap();
+        let terms = || Terms {
+            protected: vec![root.path().join("data")],
+            ..Terms::default()
+        };
+        fs::create_dir(root.path().join("data")).unwrap();
+        let open = |path: &Path| Workplace::open(path, terms(), PathBuf::new());
+        assert!(open(root.path()).is_err());
+        assert!(open(&root.path().join("data")).is_err());
+        assert!(open(Path::new("/")).is_err());
+        assert!(open(&root.path().join("none")).is_err());
+    }
+}

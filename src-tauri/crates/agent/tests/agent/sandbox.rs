@@ -1,0 +1,238 @@
+//! Work, and its limits.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::mpsc::channel,
+    thread,
+};
+use tempfile::TempDir;
+use tierbar_agent::sandbox::{
+    End, Finished, Limits, NotRun, Policy, Request, Stop, enforcement, run,
+};
+
+/// A folder to work in, and one beside it that no command may see.
+pub(crate) struct Place {
+    _root: TempDir,
+    pub(crate) work: PathBuf,
+    pub(crate) hidden: PathBuf,
+    pub(crate) policy: Policy,
+}
+
+impl Place {
+    /// Returns `None`, and says so, where nothing enforces a sandbox.
+    pub(crate) fn new() -> Option<Self> {
+        if let Err(error) = enforcement() {
+            skip(&error.to_string());
+            return None;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let (work, hidden) = (path.join("work"), path.join("hidden"));
+        for folder in [&work, &hidden] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(hidden.join("token"), "the token").unwrap();
+        let policy = Policy {
+            write: vec![work.clone()],
+            protected: vec![hidden.clone()],
+            limits: Limits {
+                seconds: 60,
+                ..Limits::default()
+            },
+            ..Policy::default()
+        };
+        Some(Self {
+            _root: root,
+            work,
+            hidden,
+            policy,
+        })
+    }
+
+    pub(crate) fn run(&self, line: &str) -> Finished {
+        let request = Request::shell(line, self.work.clone(), self.policy.clone());
+        let finished = run(launcher(), &request, &Stop::default()).unwrap();
+        // Otherwise what is not found to happen would prove nothing.
+        let why = &finished.stderr.text;
+        assert!(!why.starts_with("tierbar-sandbox: "), "not run: {why}");
+        finished
+    }
+}
+
+pub(crate) fn launcher() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_tierbar-sandbox"))
+}
+
+/// Says that this test can't run here, past the capture of its output: `tests/run` counts it as skipped.
+pub(crate) fn skip(reason: &str) {
+    let thread = thread::current();
+    let line = format!("SKIPPED {}: {reason}\n", thread.name().unwrap_or("?"));
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+#[test]
+fn ordinary_commands_work() {
+    let Some(place) = Place::new() else { return };
+    let lines = r#"
+        set -e
+        mkdir -p deep/er && echo one > deep/er/file && cp deep/er/file two && mv two three
+        printf 'b\na\n' | sort | tr -d '\n' && echo
+        (sleep 0.01; echo later) & wait
+        cat three | while read word; do echo "read $word"; done
+        scratch=$(mktemp) && echo scratch > "$scratch" && cat "$scratch" && test -d "$HOME"
+        ln -s three link && cat link && touch three && find . -name 'fi*' | wc -l | tr -d ' '
+        echo error >&2
+        exit 3
+    "#;
+    let finished = place.run(lines);
+    assert_eq!(finished.end, End::Exited { code: 3 }, "{finished:?}");
+    let lines: Vec<_> = finished.stdout.text.lines().collect();
+    assert_eq!(
+        lines,
+        ["ab", "later", "read one", "scratch", "one", "1"],
+        "{finished:?}"
+    );
+    assert_eq!(finished.stderr.text, "error\n");
+    assert!(place.work.join("three").is_file());
+}
+
+#[test]
+fn a_folder_to_read_is_not_written() {
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    fs::write(place.work.join("file"), "kept").unwrap();
+    place.policy.read = std::mem::take(&mut place.policy.write);
+    let finished =
+        place.run("cat file; echo x > file; rm file; mkdir new; echo x > new; : >> file");
+    assert!(finished.stdout.text.starts_with("kept"), "{finished:?}");
+    assert_eq!(fs::read(place.work.join("file")).unwrap(), b"kept");
+    assert_eq!(fs::read_dir(&place.work).unwrap().count(), 1);
+}
+
+#[test]
+fn a_command_that_is_not_there_says_so() {
+    let Some(place) = Place::new() else { return };
+    let mut request = Request::shell("", place.work.clone(), place.policy.clone());
+    request.arguments = vec!["no-such-program".into()];
+    let finished = run(launcher(), &request, &Stop::default()).unwrap();
+    assert_eq!(finished.end, End::Exited { code: 127 }, "{finished:?}");
+    assert!(
+        finished.stderr.text.contains("no-such-program"),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn a_command_sees_a_short_list_of_the_environment() {
+    let Some(place) = Place::new() else { return };
+    let seen = place.run("env").stdout.text;
+    let names = seen.lines().filter_map(|line| line.split_once('='));
+    for (name, _) in names {
+        let ours = [
+            "PATH",
+            "HOME",
+            "TMPDIR",
+            "PAGER",
+            "GIT_TERMINAL_PROMPT",
+            "CI",
+            "LANG",
+            "LANGUAGE",
+            "TERM",
+            "TZ",
+        ];
+        // A shell adds some of its own.
+        let shells = ["PWD", "OLDPWD", "SHLVL", "_"];
+        assert!(
+            ours.contains(&name) || shells.contains(&name) || name.starts_with("LC_"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_endless_command_is_ended() {
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    place.policy.limits.seconds = 1;
+    let finished = place.run("trap '' TERM INT HUP; echo begun; while :; do :; done");
+    assert_eq!(finished.end, End::TimeLimit, "{finished:?}");
+    assert_eq!(finished.stdout.text, "begun\n");
+}
+
+#[test]
+fn a_gigabyte_of_output_is_cut() {
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    place.policy.limits.kept_output_bytes = 100;
+    place.policy.limits.output_bytes = 4 << 20;
+    let finished = place.run("yes | head -c 1000000000");
+    assert_eq!(finished.end, End::OutputLimit, "{finished:?}");
+    assert!(finished.stdout.text.len() < 200, "{finished:?}");
+    assert!(
+        finished.stdout.text.contains("bytes left out"),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn a_stopped_command_is_ended() {
+    let Some(place) = Place::new() else { return };
+    let stop = Stop::default();
+    let line = ": > begun; while :; do sleep 1; done";
+    let request = Request::shell(line, place.work.clone(), place.policy.clone());
+    let (sender, finished) = channel();
+    thread::spawn({
+        let stop = stop.clone();
+        move || sender.send(run(launcher(), &request, &stop).unwrap())
+    });
+    while !place.work.join("begun").exists() {
+        let early = finished.try_recv();
+        assert!(early.is_err(), "{early:?}");
+        thread::yield_now();
+    }
+    stop.stop();
+    assert_eq!(finished.recv().unwrap().end, End::Stopped);
+    // One that was stopped before it started.
+    let request = Request::shell("sleep 100", place.work.clone(), place.policy.clone());
+    assert_eq!(run(launcher(), &request, &stop).unwrap().end, End::Stopped);
+}
+
+#[test]
+fn what_a_command_left_running_is_ended_with_it() {
+    let Some(place) = Place::new() else { return };
+    let finished = place.run("(while :; do sleep 1; done) & echo done");
+    assert_eq!(finished.end, End::Exited { code: 0 }, "{finished:?}");
+    assert_eq!(finished.stdout.text, "done\n");
+}
+
+#[test]
+fn a_large_file_is_cut() {
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    place.policy.limits.file_bytes = 1 << 20;
+    let finished = place.run("head -c 10000000 /dev/zero > large; echo $?");
+    assert_ne!(finished.stdout.text, "0\n");
+    let size = fs::metadata(place.work.join("large")).unwrap().len();
+    assert!(size <= 1 << 20, "{size}");
+}
+
+#[test]
+fn a_request_that_shows_the_token_is_refused() {
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    place.policy.write.push(place.hidden.clone());
+    let request = Request::shell("true", place.work.clone(), place.policy.clone());
+    let refused = run(launcher(), &request, &Stop::default());
+    assert!(matches!(refused, Err(NotRun::Policy(_))), "{refused:?}");
+    let long = "x".repeat(40_000);
+    let request = Request::shell(&long, place.work.clone(), place.policy.clone());
+    let refused = run(launcher(), &request, &Stop::default());
+    assert!(matches!(refused, Err(NotRun::TooLong(_))), "{refused:?}");
+}

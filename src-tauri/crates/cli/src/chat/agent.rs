@@ -1,0 +1,219 @@
+//! `tierbar chat --agent`: what the agent does, and the questions that it asks.
+
+use crate::output;
+use rustyline::{Editor, error::ReadlineError, history::DefaultHistory};
+use serde_json::{Value, json};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{
+    Code, Error,
+    chat::agent::{ConsentQuestion, ConsentScope},
+};
+
+/// How much of a result is printed, in lines.
+const LINES: usize = 12;
+
+// What an agent may use, as the options of the command say. No doc comment: it would be the summary of the command.
+#[derive(Debug, clap::Args)]
+pub(super) struct AgentArgs {
+    /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["once", "list"])]
+    agent: Option<PathBuf>,
+    /// Let the agent search the web and open pages: "duckduckgo", or the address of a SearXNG
+    #[arg(long, value_name = "PROVIDER", requires = "agent")]
+    web: Option<String>,
+    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: calls]
+    #[arg(long, value_name = "WAY", value_parser = ["calls", "text"], requires = "agent")]
+    agent_way: Option<String>,
+}
+
+impl AgentArgs {
+    /// The `agent` of a turn; `None` without one. Reading in the folder is allowed: it changes nothing.
+    ///
+    /// # Errors
+    /// `BadRequest` for a folder that is not there.
+    pub(super) fn options(&self) -> Result<Option<Value>, Error> {
+        let Some(folder) = &self.agent else {
+            return Ok(None);
+        };
+        let folder = real(folder)?;
+        Ok(Some(json!({
+            "folder": folder,
+            "search": self.web,
+            "pages": self.web.is_some(),
+            "allow": {"reading": true, "known_pages": true},
+            "way": self.agent_way.as_deref().unwrap_or("calls"),
+        })))
+    }
+}
+
+fn real(folder: &Path) -> Result<String, Error> {
+    let wrong = |why: String| {
+        let message = format!("{} cannot be the agent's folder: {why}", folder.display());
+        Error::new(Code::BadRequest, message)
+    };
+    let real = folder
+        .canonicalize()
+        .map_err(|error| wrong(error.to_string()))?;
+    if !real.is_dir() {
+        return Err(wrong("it is no folder".to_owned()));
+    }
+    let text = real.to_str().map(str::to_owned);
+    text.ok_or_else(|| wrong("its name is no text".to_owned()))
+}
+
+/// Prints a step as it begins.
+pub(super) fn show_step(name: &str, arguments: &str) {
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let what = ["command", "path", "query", "url"]
+        .iter()
+        .find_map(|field| arguments[*field].as_str());
+    output::error_line(&format!("▸ {name} {}", what.unwrap_or_default()));
+}
+
+/// Prints the beginning of what a step has found.
+pub(super) fn show_result(text: &str, failed: bool) {
+    let lines: Vec<_> = text.lines().collect();
+    for line in lines.iter().take(LINES) {
+        output::error_line(&format!("  {line}"));
+    }
+    if lines.len() > LINES {
+        output::error_line(&format!("  … {} more lines", lines.len() - LINES));
+    }
+    if failed {
+        output::error_line("  The step failed.");
+    }
+}
+
+/// What a person has answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    Scope(ConsentScope),
+    No,
+    /// Ctrl-C: the turn is to stop.
+    Stop,
+}
+
+/// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. Without a terminal, nobody can
+/// allow anything.
+///
+/// # Errors
+/// `Internal` if the terminal cannot be read.
+pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
+    output::error_line(&format!("\n{}", question.title));
+    for line in question.what.lines() {
+        output::error_line(&format!("    {line}"));
+    }
+    if let Some(folder) = &question.folder {
+        output::error_line(&format!("  in {folder}"));
+    }
+    if let Some(diff) = &question.diff {
+        output::error_line(diff);
+    }
+    if !std::io::stdin().is_terminal() {
+        output::error_line("There is no terminal to ask on, so this is refused.");
+        return Ok(Answered::No);
+    }
+    let words: Vec<_> = question.scopes.iter().map(|scope| word(*scope)).collect();
+    let prompt = format!("Type {} or no: ", words.join(", "));
+    loop {
+        let line = read(prompt.clone()).await?;
+        let Some(line) = line else {
+            return Ok(Answered::Stop);
+        };
+        if let Some(answered) = answer(&line, &question.scopes) {
+            return Ok(answered);
+        }
+    }
+}
+
+/// The word that allows something.
+fn word(scope: ConsentScope) -> &'static str {
+    match scope {
+        ConsentScope::Once => "once",
+        ConsentScope::Folder => "folder (all of this kind here, in this chat)",
+        ConsentScope::Chat => "chat (all of this kind, in this chat)",
+        ConsentScope::Exact => "always (exactly this)",
+    }
+}
+
+/// Reads an answer; `None` for anything but the words.
+fn answer(line: &str, scopes: &[ConsentScope]) -> Option<Answered> {
+    let line = line.trim().to_lowercase();
+    if line == "no" || line == "n" {
+        return Some(Answered::No);
+    }
+    let scope = scopes.iter().find(|scope| {
+        let word = word(**scope).split(' ').next();
+        word == Some(line.as_str())
+    });
+    scope.map(|scope| Answered::Scope(*scope))
+}
+
+/// Reads a line; `None` after Ctrl-C or Ctrl-D.
+async fn read(prompt: String) -> Result<Option<String>, Error> {
+    let failed = |why: String| {
+        let message = format!("the terminal cannot be read: {why}");
+        Error::new(Code::Internal, message)
+    };
+    let read = tokio::task::spawn_blocking(move || {
+        let mut editor: Editor<(), DefaultHistory> = Editor::new()?;
+        editor.readline(&prompt)
+    });
+    match read.await.map_err(|ended| failed(ended.to_string()))? {
+        Ok(line) => Ok(Some(line)),
+        Err(ReadlineError::Eof | ReadlineError::Interrupted) => Ok(None),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_word_allows() {
+        let scopes = [
+            ConsentScope::Once,
+            ConsentScope::Folder,
+            ConsentScope::Exact,
+        ];
+        let read = |line| answer(line, &scopes);
+        assert_eq!(read("once"), Some(Answered::Scope(ConsentScope::Once)));
+        assert_eq!(read(" Always "), Some(Answered::Scope(ConsentScope::Exact)));
+        assert_eq!(read("no"), Some(Answered::No));
+        for line in [
+            "",
+            " ",
+            "y",
+            "yes",
+            "o",
+            "all",
+            "chat",
+            "once more",
+            "exact",
+        ] {
+            assert_eq!(read(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn an_agent_needs_its_folder() {
+        let mut args = AgentArgs {
+            agent: None,
+            web: None,
+            agent_way: None,
+        };
+        assert_eq!(args.options().unwrap(), None);
+        args.agent = Some("/no/such/folder".into());
+        assert!(args.options().is_err());
+        let folder = tempfile::tempdir().unwrap();
+        args.agent = Some(folder.path().to_owned());
+        let options = args.options().unwrap().unwrap();
+        assert_eq!(options["allow"]["reading"], true);
+        assert_eq!(options["pages"], false);
+        assert_eq!(options["search"], Value::Null);
+    }
+}

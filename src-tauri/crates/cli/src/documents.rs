@@ -1,0 +1,440 @@
+//! `tierbar documents`: adds files and folders, searches them, and answers questions from them.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use futures_util::StreamExt;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sse_stream::SseByteStream;
+use std::path::PathBuf;
+use tierbar_core::{
+    Code, Error,
+    documents::{
+        DocumentAnswer, DocumentFile, DocumentSource, Documents, FileState, FoundPassages,
+        Indexing, IndexingState, Passage,
+    },
+};
+
+/// Of a passage, for a line or two of a terminal.
+const EXCERPT: usize = 240;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Add files and folders; those of folders are read again when they change
+    Add {
+        /// Files and folders: PDF, Word, PowerPoint, Markdown, HTML, text, code, mail
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Collection they belong to [default: Documents]
+        #[arg(long, value_name = "NAME")]
+        collection: Option<String>,
+    },
+    /// List what was added, and how far reading is
+    List {
+        /// List the files of the source with this ID, and why some cannot be read
+        #[arg(long, value_name = "ID")]
+        files: Option<u64>,
+    },
+    /// Search by words and by meaning
+    Search {
+        /// Words or a question
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Collection to search [default: all]
+        #[arg(long, value_name = "NAME")]
+        collection: Option<String>,
+        /// Number of passages
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 5)]
+        limit: u32,
+    },
+    /// Ask a question, and see which passages answer it
+    Ask {
+        /// Question
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// Collection to answer from [default: all]
+        #[arg(long, value_name = "NAME")]
+        collection: Option<String>,
+        /// ID of one document to answer from, as listed with `--files`
+        #[arg(long, value_name = "ID")]
+        file: Option<u64>,
+        /// Have the model read that document as a whole, in parts if it does not fit
+        #[arg(long, requires = "file")]
+        whole: bool,
+        /// Tier or model that answers [default: a tier of this machine]
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
+    },
+    /// Stop searching a file or folder; it stays where it is
+    Rm {
+        /// Source ID, as listed by `tierbar documents`
+        id: u64,
+    },
+    /// Stop reading documents for now
+    Pause,
+    /// Go on reading documents
+    Resume,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let client = match &args.command {
+        // A host of our own would end with this command.
+        Some(Command::Pause | Command::Resume) => Client::running(home.as_ref())?,
+        _ => Client::running_or_own(home).await?,
+    };
+    let as_json = args.json;
+    let outcome = match args.command {
+        None | Some(Command::List { files: None }) => list(&client, as_json).await,
+        Some(Command::List {
+            files: Some(source),
+        }) => files(&client, source, as_json).await,
+        Some(Command::Add { paths, collection }) => {
+            add(&client, &paths, collection.as_deref(), as_json).await
+        }
+        Some(Command::Search {
+            words,
+            collection,
+            limit,
+        }) => {
+            let search =
+                json!({"query": words.join(" "), "collection": collection, "limit": limit});
+            find(&client, &search, as_json).await
+        }
+        Some(Command::Ask {
+            words,
+            collection,
+            file,
+            whole,
+            model,
+        }) => {
+            let question = json!({
+                "question": words.join(" "),
+                "collection": collection,
+                "file": file,
+                "whole": whole,
+                "model": model,
+                "stream": !as_json,
+            });
+            ask(&client, &question, as_json).await
+        }
+        Some(Command::Rm { id }) => remove(&client, id, as_json).await,
+        Some(Command::Pause) => pause(&client, true, as_json).await,
+        Some(Command::Resume) => pause(&client, false, as_json).await,
+    };
+    client.close().await;
+    outcome
+}
+
+async fn add(
+    client: &Client,
+    paths: &[PathBuf],
+    collection: Option<&str>,
+    as_json: bool,
+) -> Result<(), Error> {
+    for path in paths {
+        let real = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let body = json!({"path": real, "collection": collection});
+        let added = client.post("/tierbar/v1/documents", &body).await?;
+        if as_json {
+            output::json(&added);
+        } else {
+            let source: DocumentSource = read(added)?;
+            output::line(&format!("Added {} to {}.", source.path, source.collection));
+        }
+    }
+    note_own(client, true);
+    Ok(())
+}
+
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+    let listed = client.get("/tierbar/v1/documents").await?;
+    if as_json {
+        output::json(&listed);
+        return Ok(());
+    }
+    let Documents { sources, indexing } = read(listed)?;
+    if sources.is_empty() {
+        output::error_line("There are no documents. To add some: tierbar documents add ~/Papers");
+        return Ok(());
+    }
+    for source in &sources {
+        output::line(&line(source));
+    }
+    output::line(&progress(&indexing));
+    note_own(client, indexing.waiting > 0);
+    Ok(())
+}
+
+/// A command's own host does not read documents.
+fn note_own(client: &Client, waiting: bool) {
+    if client.is_own() && waiting {
+        output::error_line(
+            "Documents are read while Tierbar is running. Open the app or run `tierbar serve`.",
+        );
+    }
+}
+
+fn line(source: &DocumentSource) -> String {
+    let mut parts = vec![count(source.indexed, "document")];
+    if source.waiting > 0 {
+        parts.push(format!("{} to read", source.waiting));
+    }
+    if source.failed > 0 {
+        parts.push(format!("{} cannot be read", source.failed));
+    }
+    parts.push(count(source.passages, "passage"));
+    if source.is_missing {
+        parts.push("not there now".to_owned());
+    }
+    let parts = parts.join(" · ");
+    format!(
+        "{:<3} {}  {}  {parts}",
+        source.id, source.collection, source.path
+    )
+}
+
+fn progress(indexing: &Indexing) -> String {
+    let mut parts = vec![match indexing.state {
+        IndexingState::Idle => "All documents are read".to_owned(),
+        IndexingState::Indexing => format!("Reading: {} left", indexing.waiting),
+        IndexingState::Paused => format!("Paused: {} left", indexing.waiting),
+    }];
+    parts.extend(indexing.file.clone());
+    parts.push(match &indexing.embedder {
+        Some(model) => format!("meaning by {model}"),
+        None => "found by words alone: no tier has an embedding model".to_owned(),
+    });
+    parts.extend(indexing.problem.clone());
+    parts.join(" · ")
+}
+
+fn count(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+#[derive(Debug, Deserialize)]
+struct Files {
+    files: Vec<DocumentFile>,
+}
+
+async fn files(client: &Client, source: u64, as_json: bool) -> Result<(), Error> {
+    let mut after = 0;
+    loop {
+        let (id, from) = (source.to_string(), after.to_string());
+        let path = admin(&["documents", &id, "files"], &[("after", &from)]);
+        let Files { files } = read(client.get(&path).await?)?;
+        let Some(last) = files.last() else {
+            return Ok(());
+        };
+        after = last.id;
+        for file in &files {
+            if as_json {
+                output::json(&serde_json::to_value(file).unwrap_or_default());
+            } else {
+                output::line(&file_line(file));
+            }
+        }
+    }
+}
+
+fn file_line(file: &DocumentFile) -> String {
+    let mut parts = match file.state {
+        FileState::Waiting => vec!["to be read".to_owned()],
+        FileState::Failed => Vec::new(),
+        FileState::Indexed => vec![count(file.passages, "passage")],
+    };
+    parts.extend(file.pages.map(|pages| count(pages.into(), "page")));
+    parts.extend(file.notice.clone());
+    format!("{:<5} {}  {}", file.id, file.path, parts.join(" · "))
+}
+
+async fn find(client: &Client, search: &Value, as_json: bool) -> Result<(), Error> {
+    let found = client.post("/v1/documents/search", search).await?;
+    if as_json {
+        output::json(&found);
+        return Ok(());
+    }
+    let found: FoundPassages = read(found)?;
+    if found.passages.is_empty() {
+        output::line("No passage has anything to do with that.");
+    }
+    for (passage, number) in found.passages.iter().zip(1..) {
+        output::line(&heading(number, passage));
+        output::line(&format!("    {}", excerpt(&passage.text)));
+    }
+    if found.embedder.is_none() {
+        output::error_line("Only words were compared, because no tier has an embedding model.");
+    }
+    Ok(())
+}
+
+fn heading(number: usize, passage: &Passage) -> String {
+    let place = passage.place();
+    let separator = if place.is_empty() { "" } else { ", " };
+    format!(
+        "[{number}] {}{separator}{place}  {}",
+        passage.title, passage.path
+    )
+}
+
+fn excerpt(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let whole = words.join(" ");
+    if whole.chars().count() <= EXCERPT {
+        return whole;
+    }
+    let mut cut: String = whole.chars().take(EXCERPT).collect();
+    cut.truncate(cut.rfind(' ').unwrap_or(cut.len()));
+    cut + " …"
+}
+
+async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Error> {
+    let path = "/v1/documents/ask";
+    if as_json {
+        output::json(&client.post(path, question).await?);
+        return Ok(());
+    }
+    let response = client.send(Method::POST, path, Some(question)).await?;
+    let mut events = SseByteStream::new(response.bytes_stream());
+    let mut shown = String::new();
+    while let Some(event) = events.next().await {
+        let event = event.map_err(|error| broken_off(&error.to_string()))?;
+        let Some(data) = event.data else { continue };
+        let mut event: Value = serde_json::from_str(&data)
+            .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
+        match event["type"].as_str().unwrap_or_default() {
+            "part" => output::error_line(&format!(
+                "Reading part {} of {} …",
+                event["part"], event["parts"]
+            )),
+            "text" => {
+                let text = event["text"].as_str().unwrap_or_default();
+                output::write(text);
+                shown.push_str(text);
+            }
+            "answer" => {
+                let answer: DocumentAnswer = read(event["answer"].take())?;
+                show(&answer, &shown);
+                return Ok(());
+            }
+            "error" => return Err(failure(&event)),
+            _ => {}
+        }
+    }
+    Err(broken_off("the connection ended"))
+}
+
+/// Ends an answer of which `shown` is on the terminal, with the passages that it cites.
+fn show(answer: &DocumentAnswer, shown: &str) {
+    if shown.is_empty() {
+        output::write(&answer.answer);
+    }
+    output::line("");
+    if !answer.citations.is_empty() {
+        output::line("");
+    }
+    for cited in &answer.citations {
+        output::line(&heading(cited.number, &cited.passage));
+    }
+    if let Some(notice) = &answer.notice {
+        output::error_line(notice);
+    }
+}
+
+fn failure(event: &Value) -> Error {
+    let text = |field: &str| event[field].as_str().map(str::to_owned);
+    let code = serde_json::from_value(event["code"].clone()).unwrap_or(Code::Internal);
+    let error = Error::new(code, text("message").unwrap_or_default());
+    match text("hint") {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+fn broken_off(why: &str) -> Error {
+    Error::new(Code::ShuttingDown, format!("the answer broke off: {why}"))
+}
+
+async fn remove(client: &Client, id: u64, as_json: bool) -> Result<(), Error> {
+    client
+        .delete(&admin(&["documents", &id.to_string()], &[]))
+        .await?;
+    output::done(
+        as_json,
+        &json!({"removed": id}),
+        "Removed it from the documents. The files stay where they are.",
+    );
+    Ok(())
+}
+
+async fn pause(client: &Client, paused: bool, as_json: bool) -> Result<(), Error> {
+    let body = json!({"paused": paused});
+    let status = client.patch("/tierbar/v1/documents", &body).await?;
+    let sentence = match paused {
+        true => "Documents are not read until you resume or Tierbar quits.",
+        false => "Documents are read again.",
+    };
+    output::done(as_json, &status, sentence);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_listed_with_what_became_of_it() {
+        let mut source = DocumentSource {
+            id: 3,
+            path: "/d".to_owned(),
+            collection: "Papers".to_owned(),
+            is_folder: true,
+            is_missing: false,
+            indexed: 1,
+            waiting: 0,
+            failed: 0,
+            passages: 40,
+            without_vectors: 0,
+        };
+        assert_eq!(line(&source), "3   Papers  /d  1 document · 40 passages");
+        (source.waiting, source.failed, source.is_missing) = (2, 1, true);
+        assert_eq!(
+            line(&source),
+            "3   Papers  /d  1 document · 2 to read · 1 cannot be read · 40 passages · not there now"
+        );
+    }
+
+    #[test]
+    fn an_excerpt_ends_at_a_word() {
+        assert_eq!(excerpt("a\n  b"), "a b");
+        let long = excerpt(&"word ".repeat(100));
+        assert!(
+            long.ends_with("word …") && long.chars().count() < 250,
+            "{long}"
+        );
+    }
+
+    #[test]
+    fn an_error_event_is_an_error() {
+        let event =
+            json!({"type": "error", "code": "not_found", "message": "nothing", "hint": "add some"});
+        let error = failure(&event);
+        assert_eq!(
+            (error.code, error.hint.as_deref()),
+            (Code::NotFound, Some("add some"))
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! `tierbar grades`: rates of graded answers, what `auto` has learned from them, and their export.
+
+use crate::{
+    client::{Client, admin, read},
+    confirm::confirm,
+    measure::table,
+    output,
+};
+use reqwest::Method;
+use serde_json::json;
+use std::path::PathBuf;
+use tierbar_core::{
+    Code, Error, TierId,
+    grade::{GradeCounts, GradeReport, Share},
+    routing::learned::LearnedLevel,
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show the share of good answers by model, tier and level, and what auto has learned
+    List,
+    /// Print graded answers as JSON Lines for preference tuning
+    Export {
+        /// Lines to print: pairs (prompt, chosen, rejected), labels (prompt, completion, label), or all
+        #[arg(long, value_name = "FORM", value_parser = ["all", "pairs", "labels"], default_value = "all")]
+        form: String,
+    },
+    /// Have auto learn from none of the grades so far; they are kept
+    Reset {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let client = Client::running_or_own(home).await?;
+    let outcome = match args.command {
+        None | Some(Command::List) => list(&client, args.json).await,
+        Some(Command::Export { form }) => export(&client, &form).await,
+        Some(Command::Reset { yes }) => reset(&client, yes, args.json).await,
+    };
+    client.close().await;
+    outcome
+}
+
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+    let answer = client.get(&admin(&["grades"], &[])).await?;
+    if as_json {
+        output::line(&answer.to_string());
+        return Ok(());
+    }
+    output::write(&render(&read(answer)?));
+    Ok(())
+}
+
+/// Prints the rates in a chat.
+pub(crate) async fn show(client: &Client) -> Result<(), Error> {
+    list(client, false).await
+}
+
+async fn export(client: &Client, form: &str) -> Result<(), Error> {
+    let path = admin(&["grades", "export"], &[("form", form)]);
+    let answer = client.send(Method::GET, &path, None).await?;
+    let lines = answer.text().await.map_err(|error| {
+        let message = format!("the export was interrupted: {error}");
+        Error::new(Code::Unreachable, message)
+    })?;
+    if lines.is_empty() {
+        output::error_line(match form {
+            "pairs" => "No question has both a good and a bad answer.",
+            _ => NONE,
+        });
+    }
+    output::write(&lines);
+    Ok(())
+}
+
+async fn reset(client: &Client, yes: bool, as_json: bool) -> Result<(), Error> {
+    if !yes {
+        let question = "Have auto learn from none of the grades so far? They are kept.";
+        confirm(question, "add --yes", as_json).await?;
+    }
+    client
+        .post(&admin(&["grades", "reset"], &[]), &json!({}))
+        .await?;
+    let sentence = "auto goes by its rules alone. New grades count again.";
+    output::done(as_json, &json!({"reset": true}), sentence);
+    Ok(())
+}
+
+const NONE: &str = "No answer is graded yet. In a chat, grade the last answer with /good or /bad.";
+
+fn render(report: &GradeReport) -> String {
+    if report.groups.is_empty() {
+        return format!("{NONE}\n");
+    }
+    let cell = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let mut rows = vec![["Model", "Tier", "Question", "Good", "95 % interval"].map(str::to_owned)];
+    for group in &report.groups {
+        rows.push([
+            cell(&group.model),
+            cell(&group.tier),
+            group.level.word().to_owned(),
+            describe(group.counts, group.share),
+            interval(group.share),
+        ]);
+    }
+    rows.push([
+        "Total".to_owned(),
+        String::new(),
+        String::new(),
+        describe(report.counts, report.share),
+        interval(report.share),
+    ]);
+    let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
+    let mut text = table(&rows, &[3, 4]);
+    text.push('\n');
+    for level in &report.routing.levels {
+        text.push_str(&learned(level, report.routing.enough));
+        text.push('\n');
+    }
+    text
+}
+
+/// A rate with the number of answers that it is of.
+fn describe(counts: GradeCounts, share: Option<Share>) -> String {
+    let rate = share.map_or_else(|| "-".to_owned(), |share| percent(share.good));
+    format!("{rate} of {}", counts.total())
+}
+
+fn interval(share: Option<Share>) -> String {
+    share.map_or_else(
+        || "-".to_owned(),
+        |share| format!("{}-{}", percent(share.low), percent(share.high)),
+    )
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn learned(level: &LearnedLevel, enough: u64) -> String {
+    let word = level.level.word();
+    if level.routed_as != level.level {
+        let tier = level.routed_as.tier();
+        return format!(
+            "{} sends {word} questions to {tier}, by your grades.",
+            TierId::AUTO
+        );
+    }
+    let grades = level.own_tier.total().max(level.smaller_tier.total());
+    if grades < enough {
+        return format!("{word} questions: {grades} of {enough} grades to learn from.");
+    }
+    format!("{word} questions: {grades} grades, which do not call for another tier.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::{grade::GradeGroup, routing::Level};
+
+    #[test]
+    fn each_rate_has_its_number_of_answers() {
+        let counts = GradeCounts { good: 3, bad: 22 };
+        let group = GradeGroup {
+            model: Some("small".to_owned()),
+            tier: Some("fast".to_owned()),
+            quant: None,
+            level: Level::Simple,
+            counts,
+            learned: counts,
+            share: counts.share(),
+        };
+        assert_eq!(
+            render(&GradeReport::of(vec![group])),
+            "Model  Tier  Question        Good  95 % interval\n\
+             small  fast  simple    12 % of 25       4 %-30 %\n\
+             Total                  12 % of 25       4 %-30 %\n\
+             \n\
+             auto sends simple questions to primary, by your grades.\n\
+             medium questions: 0 of 20 grades to learn from.\n\
+             hard questions: 0 of 20 grades to learn from.\n"
+        );
+        assert!(render(&GradeReport::of(Vec::new())).contains("/good"));
+    }
+}

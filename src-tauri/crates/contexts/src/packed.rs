@@ -1,0 +1,147 @@
+//! The compressed form of a state: Zstandard, after the two bytes of each half float have been separated.
+//!
+//! The high bytes of neighboring floats (sign, exponent) are alike, their low bytes are nearly random. Apart, they take 84 % of
+//! an f16 cache; together, 92 %. Quantized cells are not halves, and are compressed as they are.
+
+use std::io::{self, BufRead, Read, Write};
+
+/// Bytes that are separated together.
+const BLOCK: usize = 256 << 10;
+/// Higher levels take longer and save nothing: what is left is noise.
+const LEVEL: i32 = 1;
+
+/// Compresses all that the reader has. Returns its length.
+pub(crate) fn pack(raw: &mut impl Read, out: impl Write, halves: bool) -> io::Result<u64> {
+    let mut encoder = zstd::Encoder::new(out, LEVEL)?;
+    let (mut block, mut length) = (Vec::with_capacity(BLOCK), 0);
+    loop {
+        block.clear();
+        let read = Read::by_ref(raw)
+            .take(BLOCK as u64)
+            .read_to_end(&mut block)?;
+        if read == 0 {
+            break;
+        }
+        length += read as u64;
+        if halves {
+            block = separated(&block);
+        }
+        encoder.write_all(&block)?;
+    }
+    encoder.finish()?;
+    Ok(length)
+}
+
+fn separated(block: &[u8]) -> Vec<u8> {
+    let evens = block.iter().step_by(2);
+    evens
+        .chain(block.iter().skip(1).step_by(2))
+        .copied()
+        .collect()
+}
+
+fn joined(block: &[u8]) -> Vec<u8> {
+    let (evens, odds) = block.split_at(block.len().div_ceil(2));
+    let mut joined = vec![0; block.len()];
+    for (at, &byte) in evens.iter().enumerate() {
+        joined[2 * at] = byte;
+    }
+    for (at, &byte) in odds.iter().enumerate() {
+        joined[2 * at + 1] = byte;
+    }
+    joined
+}
+
+/// Reads what [`pack`] has written.
+pub(crate) struct Unpacked<R: BufRead> {
+    decoder: zstd::Decoder<'static, R>,
+    halves: bool,
+    block: Vec<u8>,
+    at: usize,
+}
+
+impl<R: BufRead> Unpacked<R> {
+    pub(crate) fn new(packed: R, halves: bool) -> io::Result<Self> {
+        Ok(Self {
+            decoder: zstd::Decoder::with_buffer(packed)?,
+            halves,
+            block: Vec::new(),
+            at: 0,
+        })
+    }
+}
+
+impl<R: BufRead> Read for Unpacked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.block.len() {
+            self.block.clear();
+            self.at = 0;
+            let mut block = (&mut self.decoder).take(BLOCK as u64);
+            block.read_to_end(&mut self.block)?;
+            if self.halves {
+                self.block = joined(&self.block);
+            }
+        }
+        let rest = &self.block[self.at..];
+        let count = rest.len().min(into.len());
+        into[..count].copy_from_slice(&rest[..count]);
+        self.at += count;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half floats between 1 and 4, as a KV cache has them.
+    fn cells(count: usize) -> Vec<u8> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        (0..count)
+            .flat_map(|_| [next(), 0x3c | (next() & 7)])
+            .collect()
+    }
+
+    fn packed(bytes: &[u8], halves: bool) -> Vec<u8> {
+        let mut out = Vec::new();
+        assert_eq!(
+            pack(&mut &*bytes, &mut out, halves).unwrap(),
+            bytes.len() as u64
+        );
+        out
+    }
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        for length in [0, 1, 2, 3, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5] {
+            let bytes = &cells(length / 2 + 1)[..length];
+            for halves in [false, true] {
+                let packed = packed(bytes, halves);
+                let mut unpacked = Vec::new();
+                let mut reader = Unpacked::new(&*packed, halves).unwrap();
+                reader.read_to_end(&mut unpacked).unwrap();
+                assert!(unpacked == bytes, "{length} {halves}");
+            }
+        }
+    }
+
+    #[test]
+    fn separated_halves_compress_better() {
+        let cells = cells(200_000);
+        let (apart, together) = (packed(&cells, true), packed(&cells, false));
+        assert!(apart.len() < together.len());
+        assert!(apart.len() * 4 < cells.len() * 3);
+    }
+
+    #[test]
+    fn a_damaged_stream_is_an_error() {
+        let mut bytes = packed(&cells(1000), true);
+        bytes.truncate(bytes.len() - 3);
+        let mut reader = Unpacked::new(&*bytes, true).unwrap();
+        reader.read_to_end(&mut Vec::new()).unwrap_err();
+    }
+}

@@ -1,0 +1,324 @@
+//! Where a document is cut into passages: at headings and pages if it can be, between sentences if it must be.
+
+use crate::Block;
+
+/// How large passages are, in tokens as [`tokens`] guesses them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    pub most: usize,
+    /// What a passage repeats of the one before it, unless a heading is between them.
+    pub overlap: usize,
+}
+
+impl Default for Size {
+    /// Small models of sentences were trained with 256 tokens, and a reader finds a citation in a paragraph at once.
+    fn default() -> Self {
+        Self {
+            most: 220,
+            overlap: 36,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chunk {
+    pub text: String,
+    /// The headings that it begins under or with, the highest first.
+    pub trail: Vec<String>,
+    pub page: Option<u32>,
+    pub line: Option<u32>,
+    /// Where what the passage before it does not have begins, in bytes.
+    pub fresh: usize,
+}
+
+/// Guesses a text's tokens without a tokenizer, rather too many than too few.
+#[must_use]
+pub fn tokens(text: &str) -> usize {
+    let hundredths: usize = text.chars().map(cost).sum();
+    hundredths.div_ceil(100)
+}
+
+fn cost(letter: char) -> usize {
+    match letter {
+        'a'..='z' => 23,
+        'A'..='Z' => 34,
+        '0'..='9' => 55,
+        ' ' | '\n' | '\t' => 5,
+        '!'..='~' => 80,
+        '\u{80}'..='\u{52f}' => 50,
+        _ => 110,
+    }
+}
+
+/// Cuts a document into passages.
+#[must_use]
+pub fn chunks(blocks: &[Block], size: Size) -> Vec<Chunk> {
+    let mut cutting = Cutting {
+        size,
+        chunks: Vec::new(),
+        open: Chunk::default(),
+        tokens: 0,
+        trail: Vec::new(),
+    };
+    for block in blocks {
+        cutting.add(block);
+    }
+    cutting.end();
+    cutting.chunks
+}
+
+struct Cutting {
+    size: Size,
+    chunks: Vec<Chunk>,
+    open: Chunk,
+    tokens: usize,
+    /// The headings above, with their levels.
+    trail: Vec<(u8, String)>,
+}
+
+impl Cutting {
+    fn add(&mut self, block: &Block) {
+        let is_new_page = self.open.page.is_some() && block.page != self.open.page;
+        if block.heading.is_some() && self.tokens > self.size.most / 4
+            || is_new_page && self.tokens > self.size.most / 2
+        {
+            self.end();
+        }
+        if let Some(level) = block.heading {
+            self.trail.retain(|(above, _)| *above < level);
+            let heading = crate::text::head(&crate::text::squeeze(&block.text), 160).to_owned();
+            self.trail.push((level, heading));
+            self.append(&block.text, block);
+            return;
+        }
+        let needs = tokens(&block.text);
+        if self.tokens + needs <= self.size.most {
+            return self.append(&block.text, block);
+        }
+        if needs <= self.size.most {
+            self.end_with_overlap(block);
+            return self.append(&block.text, block);
+        }
+        for part in parts(&block.text, self.size.most) {
+            if self.tokens + tokens(part) > self.size.most {
+                self.end_with_overlap(block);
+            }
+            self.append(part, block);
+        }
+    }
+
+    /// Says where a passage begins that has no text yet.
+    fn place(&mut self, block: &Block) {
+        if self.open.text.len() == self.open.fresh {
+            self.open.page = block.page;
+            self.open.line = block.line;
+            self.open.trail = self
+                .trail
+                .iter()
+                .map(|(_, heading)| heading.clone())
+                .collect();
+        }
+    }
+
+    fn append(&mut self, text: &str, block: &Block) {
+        self.place(block);
+        if !self.open.text.is_empty() && self.open.text.len() != self.open.fresh {
+            self.open.text.push('\n');
+        }
+        self.open.text.push_str(text.trim_end());
+        self.tokens = tokens(&self.open.text);
+    }
+
+    fn end(&mut self) {
+        if self.open.text.len() > self.open.fresh {
+            self.chunks.push(std::mem::take(&mut self.open));
+        } else {
+            self.open = Chunk::default();
+        }
+        self.tokens = 0;
+    }
+
+    /// Ends the passage; the next begins with its last sentences.
+    fn end_with_overlap(&mut self, next: &Block) {
+        let has_own = self.open.text.len() > self.open.fresh;
+        let tail = last_sentences(&self.open.text, self.size.overlap).to_owned();
+        self.end();
+        // What is said over a page's end is found on the page where it goes on.
+        if has_own && !tail.is_empty() && tail.len() < 2000 {
+            self.open.text = tail;
+            self.open.text.push('\n');
+            self.open.fresh = self.open.text.len();
+            self.place(next);
+            self.tokens = tokens(&self.open.text);
+        }
+    }
+}
+
+/// The last whole sentences of a text, as many as so many tokens hold.
+fn last_sentences(text: &str, most: usize) -> &str {
+    let ends: Vec<usize> = ends(text).collect();
+    let mut begun = text.len();
+    for end in ends.into_iter().rev() {
+        if tokens(&text[end..]) > most {
+            break;
+        }
+        begun = end;
+    }
+    text[begun..].trim()
+}
+
+/// Where sentences end: behind the space that follows.
+fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
+    let mut last = ' ';
+    text.char_indices().filter_map(move |(at, letter)| {
+        let before = std::mem::replace(&mut last, letter);
+        let is_end = match letter {
+            '\n' => true,
+            ' ' => matches!(before, '.' | '!' | '?' | ';' | ':'),
+            '。' | '！' | '？' => true,
+            _ => false,
+        };
+        is_end.then_some(at + letter.len_utf8())
+    })
+}
+
+/// Cuts a long text between sentences, else between words, else anywhere.
+fn parts(text: &str, most: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let fits = fitting(rest, most);
+        if fits == rest.len() {
+            parts.push(rest);
+            break;
+        }
+        let sentence = ends(&rest[..fits]).last();
+        let word = || rest[..fits].rfind(char::is_whitespace).map(|at| at + 1);
+        let enough = |at: &usize| *at > fits / 3;
+        let cut = sentence
+            .filter(enough)
+            .or_else(|| word().filter(|at| *at > 0 && rest.is_char_boundary(*at)));
+        let (part, next) = rest.split_at(cut.unwrap_or(fits));
+        parts.push(part);
+        rest = next;
+    }
+    parts
+}
+
+/// How many bytes of a text so many tokens hold; at least one letter.
+fn fitting(text: &str, most: usize) -> usize {
+    let mut hundredths = 0;
+    for (at, letter) in text.char_indices() {
+        hundredths += cost(letter);
+        if hundredths > most * 100 && at > 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// The text of a document, or of a part of it, from its passages in order.
+#[must_use]
+pub fn whole<'a>(passages: impl IntoIterator<Item = (&'a str, usize)>) -> String {
+    let mut whole = String::new();
+    for (text, fresh) in passages {
+        if !whole.is_empty() {
+            whole.push('\n');
+        }
+        whole.push_str(text.get(fresh..).unwrap_or(text));
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SMALL: Size = Size {
+        most: 30,
+        overlap: 8,
+    };
+
+    fn block(text: &str, heading: Option<u8>, page: Option<u32>) -> Block {
+        Block {
+            text: text.to_owned(),
+            heading,
+            page,
+            line: None,
+        }
+    }
+
+    #[test]
+    fn headings_begin_passages_and_stand_above_them() {
+        let long = "These are some words of a paragraph that has about fifteen tokens in it.";
+        let blocks = [
+            block("Methods", Some(1), Some(1)),
+            block(long, None, Some(1)),
+            block("Data", Some(2), Some(2)),
+            block(long, None, Some(2)),
+            block("Results", Some(1), Some(3)),
+            block(long, None, Some(3)),
+        ];
+        let chunks = chunks(&blocks, SMALL);
+        let found: Vec<_> = chunks
+            .iter()
+            .map(|chunk| {
+                (
+                    chunk.trail.join(" › "),
+                    chunk.page,
+                    chunk.text.lines().next().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("Methods".to_owned(), Some(1), "Methods"),
+                ("Methods › Data".to_owned(), Some(2), "Data"),
+                ("Results".to_owned(), Some(3), "Results"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_passage_repeats_the_end_of_the_one_before() {
+        let text = "One is first. Two is second. Three is third. Four is the fourth one. Five is the fifth. Six follows then. \
+                    Seven is another one. Eight comes behind it. Nine is the last one of them.";
+        let chunks = chunks(&[block(text, None, None)], SMALL);
+        assert!(chunks.len() > 1);
+        for pair in chunks.windows(2) {
+            let repeated = pair[1].text[..pair[1].fresh].trim();
+            assert!(
+                !repeated.is_empty() && pair[0].text.ends_with(repeated),
+                "{pair:?}"
+            );
+        }
+        let whole = whole(
+            chunks
+                .iter()
+                .map(|chunk| (chunk.text.as_str(), chunk.fresh)),
+        );
+        assert_eq!(whole.replace('\n', " "), text);
+    }
+
+    proptest! {
+        #[test]
+        fn no_passage_is_too_large_and_no_word_is_lost(
+            texts in prop::collection::vec(("[a-z漢ü. ]{0,200}", prop::option::weighted(0.2, 1..4_u8)), 0..12)
+        ) {
+            let blocks: Vec<_> = texts.iter().map(|(text, heading)| block(text, *heading, None)).collect();
+            let chunks = chunks(&blocks, SMALL);
+            for chunk in &chunks {
+                // A heading may be longer than that; it is never cut.
+                let longest = blocks.iter().filter(|block| block.heading.is_some()).map(|block| tokens(&block.text));
+                let most = SMALL.most + SMALL.overlap + longest.max().unwrap_or(0);
+                prop_assert!(tokens(&chunk.text) <= most + 2, "{chunk:?}");
+            }
+            let whole = whole(chunks.iter().map(|chunk| (chunk.text.as_str(), chunk.fresh)));
+            let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+            let given: String = blocks.iter().map(|block| squeezed(&block.text)).collect();
+            prop_assert_eq!(squeezed(&whole), given);
+        }
+    }
+}

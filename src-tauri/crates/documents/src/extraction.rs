@@ -1,0 +1,115 @@
+//! What `tierbar-extract` writes, and what its host makes of it.
+
+use crate::{Block, Facts, Refusal};
+use serde::{Deserialize, Serialize};
+
+/// The largest file that is read, in bytes.
+pub const LARGEST_FILE: u64 = 200 << 20;
+/// The most bytes that the process writes: its text, escaped, with the places.
+pub const LARGEST_OUTPUT: u64 = 96 << 20;
+/// How long it may take, in seconds.
+pub const LONGEST: u64 = 180;
+
+/// One line of its output. The last one is `End` or `Refused`; output without it is not whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    Block(Block),
+    End(Facts),
+    Refused(Refusal),
+}
+
+/// How the process ended, and what it wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Well,
+    /// With this signal.
+    Killed(i32),
+    Badly,
+    /// The host ended it: it took too long.
+    TooLong,
+    /// It wrote too much.
+    TooMuch,
+}
+
+/// The signals of a used-up limit: of computing time, and of a failed allocation.
+const SIGXCPU: [i32; 2] = [24, 9];
+const SIGABRT: i32 = 6;
+
+/// Returns a document's blocks and facts.
+///
+/// # Errors
+/// Why there are none, in a sentence.
+pub fn outcome(output: &str, ended: Ended) -> Result<(Vec<Block>, Facts), Refusal> {
+    let refuse = |sentence: &str| Err(Refusal(sentence.to_owned()));
+    match ended {
+        Ended::TooLong => {
+            return refuse("Reading this file took more than 3 minutes, and was ended.");
+        }
+        Ended::TooMuch => {
+            return refuse(
+                "This file unpacks to more text than a document can hold, and is not read.",
+            );
+        }
+        Ended::Killed(SIGABRT) => {
+            return refuse("Reading this file needs more than 1 GB of memory, and was ended.");
+        }
+        Ended::Killed(signal) if SIGXCPU.contains(&signal) => {
+            return refuse(
+                "Reading this file took more than 2 minutes of computing, and was ended.",
+            );
+        }
+        Ended::Well | Ended::Killed(_) | Ended::Badly => {}
+    }
+    let damaged =
+        "This file cannot be read: it is damaged, or made in a way that Tierbar does not know.";
+    let mut blocks = Vec::new();
+    for line in output.lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Block(block)) => blocks.push(block),
+            Ok(Line::End(facts)) if ended == Ended::Well => return Ok((blocks, facts)),
+            Ok(Line::Refused(refusal)) => return Err(refusal),
+            Ok(Line::End(_)) | Err(_) => return refuse(damaged),
+        }
+    }
+    refuse(damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_output_is_a_document() {
+        let block = "{\"block\":{\"text\":\"Hello\",\"page\":2}}\n";
+        let whole = format!("{block}{{\"end\":{{\"kind\":\"pdf\",\"pages\":2}}}}\n");
+        let (blocks, facts) = outcome(&whole, Ended::Well).unwrap();
+        assert_eq!(blocks[0].page, Some(2));
+        assert_eq!(facts.pages, Some(2));
+        assert!(
+            outcome(block, Ended::Well)
+                .unwrap_err()
+                .0
+                .contains("damaged")
+        );
+        assert!(outcome(&whole, Ended::Badly).is_err());
+        assert!(outcome("{\"block\":", Ended::Well).is_err());
+        let refused = "{\"refused\":\"This PDF is encrypted.\"}\n";
+        assert_eq!(
+            outcome(refused, Ended::Well).unwrap_err().0,
+            "This PDF is encrypted."
+        );
+        assert!(
+            outcome("", Ended::Killed(6))
+                .unwrap_err()
+                .0
+                .contains("memory")
+        );
+        assert!(
+            outcome("", Ended::TooLong)
+                .unwrap_err()
+                .0
+                .contains("3 minutes")
+        );
+    }
+}

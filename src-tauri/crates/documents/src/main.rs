@@ -1,0 +1,52 @@
+//! `tierbar-extract NAME < FILE`: reads one document and writes its text as lines of JSON, with nothing else within its reach.
+//! What a line is says `tierbar_documents::extraction`.
+
+use std::{
+    io::{Read, Write},
+    path::Path,
+    process::ExitCode,
+};
+use tierbar_documents::{
+    Counted,
+    extraction::{LARGEST_FILE, Line},
+    limit_this_process, read,
+};
+
+#[global_allocator]
+static MEMORY: Counted = Counted;
+
+fn main() -> ExitCode {
+    let name = std::env::args_os().nth(1).unwrap_or_default();
+    if limit_this_process().is_err() {
+        return ExitCode::from(2);
+    }
+    let mut bytes = Vec::new();
+    let most = LARGEST_FILE + 1;
+    if std::io::stdin()
+        .lock()
+        .take(most)
+        .read_to_end(&mut bytes)
+        .is_err()
+    {
+        return ExitCode::FAILURE;
+    }
+    let mut output = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut written = true;
+    let mut write = |line: &Line| {
+        // Whoever reads this may have gone; the rest is for nobody then.
+        written = written
+            && serde_json::to_writer(&mut output, line).is_ok()
+            && output.write_all(b"\n").is_ok();
+    };
+    let outcome = read(&bytes, Path::new(&name), &mut |block| {
+        write(&Line::Block(block))
+    });
+    write(&match outcome {
+        Ok(facts) => Line::End(facts),
+        Err(refusal) => Line::Refused(refusal),
+    });
+    match written && output.flush().is_ok() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}

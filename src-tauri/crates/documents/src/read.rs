@@ -1,0 +1,164 @@
+//! Readers, one per kind of document: bytes in, blocks of text out, in reading order.
+
+mod code;
+mod docx;
+mod html;
+mod mail;
+mod markdown;
+mod markup;
+mod pdf;
+mod plain;
+mod pptx;
+pub(crate) mod zip;
+
+use crate::{kind::kind, text};
+use serde::{Deserialize, Serialize};
+use std::{fmt, path::Path};
+use tierbar_core::documents::DocumentKind;
+
+/// The most bytes of text that are read of a document; what is behind them is left out, and reported.
+pub const LONGEST_TEXT: usize = 32 << 20;
+/// A longer block is cut.
+const LONGEST_BLOCK: usize = 64 << 10;
+
+/// A paragraph, heading, slide's line, table row or piece of code.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Block {
+    pub text: String,
+    /// The level of a heading, 1 to 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heading: Option<u8>,
+    /// The page or slide, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
+    /// The line where it begins, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+impl Block {
+    fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// What is known of a document once it has been read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    pub kind: Option<DocumentKind>,
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Pages or slides.
+    #[serde(default)]
+    pub pages: Option<u32>,
+    /// What is missing, in a sentence.
+    #[serde(default)]
+    pub notice: Option<String>,
+}
+
+/// Why a document has no text, in a sentence for its owner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal(pub String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Refusal {
+    fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+/// Takes the blocks of a document as they are read.
+struct Sink<'a> {
+    take: &'a mut dyn FnMut(Block),
+    bytes: usize,
+    /// Text was left out.
+    full: bool,
+}
+
+impl Sink<'_> {
+    fn push(&mut self, mut block: Block) {
+        if block.text.len() > LONGEST_BLOCK {
+            let mut rest = block.text.as_str();
+            while !rest.is_empty() {
+                let part = text::head(rest, LONGEST_BLOCK);
+                rest = &rest[part.len()..];
+                self.push(Block {
+                    text: part.to_owned(),
+                    heading: None,
+                    ..block
+                });
+            }
+            return;
+        }
+        // A text cannot hold what no text has.
+        block
+            .text
+            .retain(|letter| !letter.is_control() || matches!(letter, '\n' | '\t'));
+        if block.text.trim().is_empty() {
+            return;
+        }
+        self.bytes += block.text.len();
+        if self.bytes > LONGEST_TEXT {
+            self.full = true;
+            return;
+        }
+        (self.take)(block);
+    }
+}
+
+/// Reads a document. The blocks come while it is read.
+///
+/// # Errors
+/// Why it has no text. Blocks that came before are of no use.
+pub fn read(bytes: &[u8], name: &Path, take: &mut dyn FnMut(Block)) -> Result<Facts, Refusal> {
+    if bytes.is_empty() {
+        return Err(Refusal::new("This file is empty."));
+    }
+    let Some(kind) = kind(bytes, name) else {
+        return Err(Refusal::new(
+            "This file is no document that Tierbar can read.",
+        ));
+    };
+    let mut sink = Sink {
+        take,
+        bytes: 0,
+        full: false,
+    };
+    let decoded = || text::decode(bytes).ok_or_else(|| Refusal::new("This file holds no text."));
+    let mut facts = match kind {
+        DocumentKind::Pdf => pdf::read(bytes, &mut sink)?,
+        DocumentKind::Docx => docx::read(bytes, &mut sink)?,
+        DocumentKind::Pptx => pptx::read(bytes, &mut sink)?,
+        DocumentKind::Markdown => markdown::read(&decoded()?, &mut sink),
+        DocumentKind::Html => html::read(&decoded()?, &mut sink),
+        DocumentKind::Text => plain::read(&decoded()?, &mut sink),
+        DocumentKind::Code => code::read(&decoded()?, &mut sink),
+        DocumentKind::Mail => mail::read(bytes, &mut sink),
+    };
+    facts.kind = Some(kind);
+    if sink.bytes == 0 {
+        return Err(Refusal::new("This file holds no text."));
+    }
+    if sink.full {
+        let most = LONGEST_TEXT >> 20;
+        facts.notice = Some(format!(
+            "Only the first {most} MB of its text are searched."
+        ));
+    }
+    facts.title = facts
+        .title
+        .map(|title| text::head(&text::squeeze(&title), 300).to_owned())
+        .filter(|title| !title.is_empty());
+    Ok(facts)
+}
+
+#[cfg(test)]
+mod tests;

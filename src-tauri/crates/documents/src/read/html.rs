@@ -1,0 +1,153 @@
+//! HTML: what is shown of a page, by its headings and paragraphs.
+
+use super::{
+    Block, Facts, Sink,
+    markup::{Piece, Pieces},
+};
+use crate::text::squeeze;
+
+/// Elements that begin and end a block.
+const BLOCKS: [&str; 34] = [
+    "address",
+    "article",
+    "aside",
+    "blockquote",
+    "body",
+    "br",
+    "caption",
+    "dd",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "fieldset",
+    "figcaption",
+    "figure",
+    "footer",
+    "form",
+    "header",
+    "hr",
+    "html",
+    "legend",
+    "li",
+    "main",
+    "ol",
+    "p",
+    "section",
+    "summary",
+    "table",
+    "tbody",
+    "tfoot",
+    "thead",
+    "tr",
+    "ul",
+    "option",
+];
+/// Elements that are not the page's text.
+const LEFT_OUT: [&str; 4] = ["nav", "select", "button", "iframe"];
+
+pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
+    let mut title = None;
+    for_each_block(text, &mut |block| sink.push(block), &mut title);
+    Facts {
+        title,
+        ..Facts::default()
+    }
+}
+
+pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mut Option<String>) {
+    let mut pieces = Pieces::html(text);
+    let mut state = State {
+        take,
+        words: String::new(),
+        heading: None,
+        preformatted: 0,
+    };
+    while let Some(piece) = pieces.next() {
+        match piece {
+            Piece::Text(text) => state.words.push_str(&text),
+            Piece::Open { name, .. } => match name.as_str() {
+                "title" => {
+                    // The one in an SVG is skipped with it.
+                    let mut words = String::new();
+                    for piece in pieces.by_ref() {
+                        match piece {
+                            Piece::Text(text) => words.push_str(&text),
+                            Piece::Close(name) if name == "title" => break,
+                            _ => {}
+                        }
+                    }
+                    title.get_or_insert(squeeze(&words));
+                }
+                "td" | "th" => state.cell(),
+                "pre" => {
+                    state.end();
+                    state.preformatted += 1;
+                }
+                left_out if LEFT_OUT.contains(&left_out) => pieces.skip_element(left_out),
+                heading if level(heading).is_some() => {
+                    state.end();
+                    state.heading = level(heading);
+                }
+                block if BLOCKS.contains(&block) => state.end_line(block == "br"),
+                _ => {}
+            },
+            Piece::Close(name) => {
+                if name == "pre" {
+                    state.end();
+                    state.preformatted = state.preformatted.saturating_sub(1);
+                } else if level(&name).is_some() {
+                    state.end();
+                    state.heading = None;
+                } else if BLOCKS.contains(&name.as_str()) {
+                    state.end_line(false);
+                }
+            }
+        }
+    }
+    state.end();
+}
+
+fn level(name: &str) -> Option<u8> {
+    match name.as_bytes() {
+        [b'h', level @ b'1'..=b'6'] => Some(level - b'0'),
+        _ => None,
+    }
+}
+
+struct State<'a> {
+    take: &'a mut dyn FnMut(Block),
+    words: String,
+    heading: Option<u8>,
+    preformatted: usize,
+}
+
+impl State<'_> {
+    fn cell(&mut self) {
+        if !self.words.trim().is_empty() {
+            self.words.push_str(" | ");
+        }
+    }
+
+    fn end_line(&mut self, is_break: bool) {
+        if is_break && self.preformatted > 0 {
+            self.words.push('\n');
+        } else {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        let text = match self.preformatted {
+            0 => squeeze(&self.words),
+            _ => self.words.trim_matches('\n').to_owned(),
+        };
+        self.words.clear();
+        if !text.trim().is_empty() {
+            (self.take)(Block {
+                heading: self.heading,
+                ..Block::new(text)
+            });
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Documents: what is searched, passages that match, and answers from them.
+
+use crate::{
+    admin::{Admin, models::read_query},
+    http::{body, error::Failure, path::Id, schema::Errors},
+    jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch, MOST_ID},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    http::StatusCode,
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error,
+    documents::{DocumentAnswer, DocumentFile, DocumentSource, Documents, FoundPassages, Passage},
+};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+use utoipa::{IntoParams, ToSchema};
+
+/// Often enough for proxies, and for a dead connection to be noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Lists the files and folders that are searched, and what the indexer does.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/documents",
+    tag = "owner",
+    operation_id = "documents",
+    security(("token" = [])),
+    responses((status = 200, description = "The documents", body = Documents), Errors),
+)]
+pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Result<Json<Documents>, Failure> {
+    Ok(Json(admin.documents.status().await?))
+}
+
+/// A file or folder to search.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct NewDocuments {
+    /// A full path, such as `/Users/me/Papers` or `~/Papers`.
+    path: String,
+    /// The collection that it belongs to; `Documents` without it.
+    #[serde(default)]
+    collection: Option<String>,
+}
+
+/// Adds a file or folder, and begins to read it.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/documents",
+    tag = "owner",
+    operation_id = "addDocuments",
+    security(("token" = [])),
+    request_body = NewDocuments,
+    responses((status = 201, description = "The file or folder", body = DocumentSource), Errors),
+)]
+pub(crate) async fn add(
+    State(admin): State<Arc<Admin>>,
+    body: Body,
+) -> Result<(StatusCode, Json<DocumentSource>), Failure> {
+    let NewDocuments { path, collection } = body::object(body).await?;
+    let added = admin.documents.add(path, collection).await?;
+    Ok((StatusCode::CREATED, Json(added)))
+}
+
+/// What the indexer shall do.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct IndexingChange {
+    /// Whether it stops once the file that it reads is done.
+    paused: bool,
+}
+
+/// Pauses or resumes indexing, until Tierbar quits.
+#[utoipa::path(
+    patch,
+    path = "/tierbar/v1/documents",
+    tag = "owner",
+    operation_id = "changeIndexing",
+    security(("token" = [])),
+    request_body = IndexingChange,
+    responses((status = 200, description = "The documents", body = Documents), Errors),
+)]
+pub(crate) async fn change(
+    State(admin): State<Arc<Admin>>,
+    body: Body,
+) -> Result<Json<Documents>, Failure> {
+    let IndexingChange { paused } = body::object(body).await?;
+    admin.documents.set_paused(paused);
+    Ok(Json(admin.documents.status().await?))
+}
+
+/// Forgets a file or folder and its passages. It stays where it is.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/documents/{source}",
+    tag = "owner",
+    operation_id = "removeDocuments",
+    security(("token" = [])),
+    params(("source" = u64, Path, description = "The id of a file or folder that was added")),
+    responses((status = 204, description = "It is forgotten"), Errors),
+)]
+pub(crate) async fn remove(
+    State(admin): State<Arc<Admin>>,
+    Id(source): Id,
+) -> Result<StatusCode, Failure> {
+    admin.documents.remove(number(&source)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct After {
+    /// The id of the last file that is known.
+    #[serde(default)]
+    after: u64,
+}
+
+/// Files of a source.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DocumentFiles {
+    files: Vec<DocumentFile>,
+}
+
+/// Lists the files of a source by id, at most 1000 at a time, with what is known of them and why some cannot be read.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/documents/{source}/files",
+    tag = "owner",
+    operation_id = "documentFiles",
+    security(("token" = [])),
+    params(("source" = u64, Path, description = "The id of a file or folder that was added"), After),
+    responses((status = 200, description = "The files", body = DocumentFiles), Errors),
+)]
+pub(crate) async fn files(
+    State(admin): State<Arc<Admin>>,
+    Id(source): Id,
+    after: Result<Query<After>, QueryRejection>,
+) -> Result<Json<DocumentFiles>, Failure> {
+    let After { after } = read_query(after)?;
+    let files = admin
+        .store
+        .document_files(number(&source)?, after.min(MOST_ID))
+        .await?;
+    Ok(Json(DocumentFiles { files }))
+}
+
+/// A passage among its neighbors.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PassageContext {
+    /// Those before it, it, and those behind it, in the order of the document.
+    passages: Vec<Passage>,
+}
+
+/// Returns a passage with those before and behind it, to be read where it stands.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/passages/{id}",
+    tag = "owner",
+    operation_id = "passage",
+    security(("token" = [])),
+    params(("id" = u64, Path, description = "The id of a passage")),
+    responses((status = 200, description = "The passages", body = PassageContext), Errors),
+)]
+pub(crate) async fn passage(
+    State(admin): State<Arc<Admin>>,
+    Id(id): Id,
+) -> Result<Json<PassageContext>, Failure> {
+    let passages = admin.store.passages_around(number(&id)?).await?;
+    Ok(Json(PassageContext { passages }))
+}
+
+/// Searches the documents by words and by meaning.
+#[utoipa::path(
+    post,
+    path = "/v1/documents/search",
+    tag = "documents",
+    operation_id = "searchDocuments",
+    security(("token" = [])),
+    request_body = DocumentSearch,
+    responses((status = 200, description = "The passages that match best", body = FoundPassages), Errors),
+)]
+pub(crate) async fn search(
+    State(admin): State<Arc<Admin>>,
+    body: Body,
+) -> Result<Json<FoundPassages>, Failure> {
+    let search: DocumentSearch = body::object(body).await?;
+    Ok(Json(admin.jobs.search_documents(&search).await?))
+}
+
+/// Answers a question from the documents, with the passages that say so.
+#[utoipa::path(
+    post,
+    path = "/v1/documents/ask",
+    tag = "documents",
+    operation_id = "askDocuments",
+    security(("token" = [])),
+    request_body = DocumentQuestion,
+    responses(
+        (
+            status = 200,
+            description = "The answer, whole or as events whose data is a `DocumentEvent`",
+            content((DocumentAnswer = "application/json"), (DocumentEvent = "text/event-stream")),
+        ),
+        Errors,
+    ),
+)]
+pub(crate) async fn ask(State(admin): State<Arc<Admin>>, body: Body) -> Result<Response, Failure> {
+    let asked: DocumentQuestion = body::object(body).await?;
+    let (sender, events) = mpsc::unbounded_channel();
+    let jobs = Arc::clone(&admin.jobs);
+    if !asked.stream {
+        drop(events);
+        return Ok(Json(jobs.ask_documents(asked, &sender).await?).into_response());
+    }
+    let answering = tokio::spawn(async move {
+        let last = match jobs.ask_documents(asked, &sender).await {
+            Ok(answer) => DocumentEvent::Answer { answer },
+            Err(error) => DocumentEvent::Error {
+                code: error.code.as_str().to_owned(),
+                message: error.message,
+                hint: error.hint,
+            },
+        };
+        let _ = sender.send(last);
+    });
+    // A client that leaves ends the answer.
+    let following = (events, AbortOnDropHandle::new(answering));
+    let events = stream::unfold(following, |(mut events, answering)| async move {
+        let event = events.recv().await?;
+        let data = serde_json::to_string(&event).unwrap_or_default();
+        let event = Event::default().data(data);
+        Some((Ok::<_, Infallible>(event), (events, answering)))
+    });
+    let closing = admin.inference.closing.clone().cancelled_owned();
+    let events = events.take_until(closing);
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
+}
+
+/// An id of the store, which has no larger ones.
+fn number(id: &str) -> Result<u64, Error> {
+    let number = id.parse().ok().filter(|id| *id <= MOST_ID);
+    number.ok_or_else(|| Error::new(Code::NotFound, format!("there is no document \"{id}\"")))
+}

@@ -1,0 +1,157 @@
+//! Grades of answers: given and undone, their rates, what `auto` has learned from them, and their export.
+
+use crate::{
+    admin::{Admin, models::read_query},
+    blocking::blocking,
+    http::{body, error::Failure, path::Ids, schema::Errors},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use std::{collections::HashMap, sync::Arc};
+use tierbar_core::{
+    Code, Error,
+    grade::{self, ExportForm, Grade, GradeGroup, GradeReport},
+    routing::learned::Learned,
+};
+use utoipa::IntoParams;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Export {
+    #[serde(default)]
+    #[param(inline)]
+    form: ExportForm,
+}
+
+/// Grades an answer, in place of an earlier grade.
+#[utoipa::path(
+    put,
+    path = "/tierbar/v1/chats/{id}/messages/{message}/grade",
+    tag = "owner",
+    operation_id = "gradeAnswer",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
+    request_body = Grade,
+    responses((status = 200, description = "The grade", body = Grade), Errors),
+)]
+pub(crate) async fn give(
+    State(admin): State<Arc<Admin>>,
+    Ids(chat, message): Ids,
+    body: Body,
+) -> Result<Json<Grade>, Failure> {
+    let grade: Grade = body::object(body).await?;
+    let message = number(&message)?;
+    let _weight = admin.jobs.charge_chat(&chat, 0).await?;
+    let models = admin.models.list().await.map(|listed| listed.models);
+    let models = models.unwrap_or_default().into_iter();
+    let quants: HashMap<String, String> = models
+        .filter_map(|model| Some((model.id.to_string(), model.account?.quant)))
+        .collect();
+    let quant_of = move |model: &str| quants.get(model).cloned();
+    let grade = admin.store.grade(&chat, message, grade, quant_of).await?;
+    learn(&admin).await?;
+    Ok(Json(grade))
+}
+
+/// Removes the grade of an answer.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/chats/{id}/messages/{message}/grade",
+    tag = "owner",
+    operation_id = "removeGrade",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a chat"), ("message" = u64, Path, description = "The id of an answer")),
+    responses((status = 204, description = "The answer has no grade"), Errors),
+)]
+pub(crate) async fn remove(
+    State(admin): State<Arc<Admin>>,
+    Ids(chat, message): Ids,
+) -> Result<StatusCode, Failure> {
+    let message = number(&message)?;
+    admin.store.remove_grade(&chat, message).await?;
+    learn(&admin).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Returns the rates of graded answers, and what `auto` has learned from them.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/grades",
+    tag = "owner",
+    operation_id = "grades",
+    security(("token" = [])),
+    responses((status = 200, description = "The rates", body = GradeReport), Errors),
+)]
+pub(crate) async fn report(State(admin): State<Arc<Admin>>) -> Result<Json<GradeReport>, Failure> {
+    let groups = learn(&admin).await?;
+    Ok(Json(GradeReport::of(groups)))
+}
+
+/// Returns the graded answers as JSON Lines, for preference tuning.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/grades/export",
+    tag = "owner",
+    operation_id = "exportGrades",
+    security(("token" = [])),
+    params(Export),
+    responses((status = 200, description = "One JSON object per line: `prompt`, `chosen` and `rejected`, or `prompt`, `completion` and `label`", content((String = "application/jsonl"))), Errors),
+)]
+pub(crate) async fn export(
+    State(admin): State<Arc<Admin>>,
+    query: Result<Query<Export>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let Export { form } = read_query(query)?;
+    let answers = admin.store.graded_answers().await?;
+    let lines = blocking("the export", move || {
+        let lines = grade::export(&answers, form).into_iter();
+        Ok(lines.map(|line| format!("{line}\n")).collect::<String>())
+    })
+    .await?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/jsonl"),
+        (
+            header::CONTENT_DISPOSITION,
+            "attachment; filename=\"grades.jsonl\"",
+        ),
+    ];
+    Ok((headers, lines).into_response())
+}
+
+/// Has `auto` learn from none of the grades so far. They are kept.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/grades/reset",
+    tag = "owner",
+    operation_id = "resetLearnedRouting",
+    security(("token" = [])),
+    responses((status = 204, description = "The router goes by its rules alone"), Errors),
+)]
+pub(crate) async fn reset(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
+    admin.store.reset_learned().await?;
+    learn(&admin).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Has the router learn from the grades as they are now.
+async fn learn(admin: &Admin) -> Result<Vec<GradeGroup>, Error> {
+    let groups = admin.store.grade_groups().await?;
+    admin.inference.auto.learn(Learned::of(&groups));
+    Ok(groups)
+}
+
+fn number(id: &str) -> Result<u64, Error> {
+    id.parse().map_err(|_| {
+        let shown: String = id.chars().take(64).collect();
+        Error::new(
+            Code::NotFound,
+            format!("there is no message \"{shown}\" in this chat"),
+        )
+    })
+}

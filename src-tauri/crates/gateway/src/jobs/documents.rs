@@ -1,0 +1,184 @@
+//! Passages that answer a question, and answers from them.
+//!
+//! A search fuses two rankings, by words and by meaning, and has a reranker order the best if there is one. Nothing of it leaves this
+//! machine: an endpoint's embedder or reranker is not asked. Who writes the answer is the request's own choice.
+
+mod answer;
+mod embed;
+
+pub(crate) use answer::{DocumentEvent, DocumentQuestion};
+
+use crate::{
+    inference::{Inference, RERANK, dispatch, hints::Hints, request::Request},
+    jobs::Jobs,
+};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Error, ModelKind, TierId,
+    documents::{FoundPassages, MOST_PASSAGES, Passage},
+    status::EngineKind,
+};
+use tierbar_documents::rank::fuse;
+use tierbar_store::Place;
+use utoipa::ToSchema;
+
+/// How many passages each ranking has before they are fused,
+const RANKED: usize = 50;
+/// and how many a reranker reads.
+const RERANKED: usize = 20;
+const USUAL: usize = 8;
+const LONGEST_QUERY: usize = 4000;
+/// The largest id that the store can have.
+pub(crate) const MOST_ID: u64 = i64::MAX.unsigned_abs();
+
+/// What to search for, and where.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+pub(crate) struct DocumentSearch {
+    pub(crate) query: String,
+    /// The collection to search; without one, all of them.
+    #[serde(default)]
+    pub(crate) collection: Option<String>,
+    /// One document to search, by its id.
+    #[serde(default)]
+    pub(crate) file: Option<u64>,
+    /// How many passages, at most 50; 8 without it.
+    #[serde(default)]
+    pub(crate) limit: Option<usize>,
+    /// Whether a reranker orders the best passages, if a tier has one; yes without it.
+    #[serde(default)]
+    pub(crate) rerank: Option<bool>,
+}
+
+impl Jobs {
+    /// Returns the passages that match a question best.
+    ///
+    /// # Errors
+    /// `BadRequest` for a query that is empty or too long; `Storage` if the index cannot be read.
+    pub(crate) async fn search_documents(
+        &self,
+        search: &DocumentSearch,
+    ) -> Result<FoundPassages, Error> {
+        let query = search.query.trim();
+        check(query)?;
+        let limit = search.limit.unwrap_or(USUAL).clamp(1, MOST_PASSAGES);
+        let place = || Place {
+            collection: search.collection.clone(),
+            file: search.file.map(|file| file.min(MOST_ID)),
+        };
+        let by_words = self
+            .store
+            .passages_with_words(query, place(), RANKED)
+            .await?;
+        let mut embedder = None;
+        let mut by_meaning: Vec<u64> = Vec::new();
+        // Without an embedder, words find passages too.
+        if let Some((tier, model)) = local(&self.inference, ModelKind::Embedding) {
+            match embed::embed(&self.inference, &tier, query).await {
+                Ok(vector) => {
+                    let alike = self.store.passages_like(&model, vector, place(), RANKED);
+                    by_meaning = alike.await?.into_iter().map(|(id, _)| id).collect();
+                    embedder = Some(model);
+                }
+                Err(error) => tracing::debug!("a search goes by words alone: {error}"),
+            }
+        }
+        let fused = fuse(&[&by_words, &by_meaning]);
+        let most = limit.max(RERANKED);
+        let ids = fused.iter().take(most).map(|(id, _)| *id).collect();
+        let mut passages = self.store.passages(ids).await?;
+        for passage in &mut passages {
+            let score = fused.iter().find(|(id, _)| *id == passage.id);
+            passage.score = score.map_or(0.0, |(_, score)| *score);
+        }
+        let wanted = search.rerank != Some(false) && passages.len() > 1;
+        let reranked = match local(&self.inference, ModelKind::Reranking).filter(|_| wanted) {
+            Some((tier, _)) => match rerank(&self.inference, &tier, query, &mut passages).await {
+                Ok(()) => true,
+                Err(error) => {
+                    tracing::debug!("a search is not reranked: {error}");
+                    false
+                }
+            },
+            None => false,
+        };
+        passages.truncate(limit);
+        Ok(FoundPassages {
+            passages,
+            embedder,
+            reranked,
+        })
+    }
+}
+
+fn check(query: &str) -> Result<(), Error> {
+    if query.is_empty() {
+        return Err(Error::new(Code::BadRequest, "the question is empty"));
+    }
+    if query.len() > LONGEST_QUERY {
+        let message = format!(
+            "the question has {} bytes, and may have {LONGEST_QUERY}",
+            query.len()
+        );
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    Ok(())
+}
+
+/// The tier on this machine whose model is for that, and the model's name.
+fn local(inference: &Inference, kind: ModelKind) -> Option<(TierId, String)> {
+    let mut tiers = inference.tiers.snapshot().into_iter();
+    tiers.find_map(|tier| {
+        let is_one = tier.kind == kind && tier.engine != EngineKind::Endpoint;
+        let model = tier.model.filter(|_| is_one)?;
+        Some((tier.id, model.as_str().to_owned()))
+    })
+}
+
+#[derive(Debug, Deserialize)]
+struct Reranked {
+    results: Vec<Ranked>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Ranked {
+    index: usize,
+    relevance_score: f32,
+}
+
+/// Orders the best passages by a reranker's scores; those that it has not read stay behind them.
+async fn rerank(
+    inference: &Arc<Inference>,
+    tier: &TierId,
+    query: &str,
+    passages: &mut Vec<Passage>,
+) -> Result<(), Error> {
+    let texts: Vec<_> = passages
+        .iter()
+        .take(RERANKED)
+        .map(|passage| passage.text.as_str())
+        .collect();
+    let request = json!({"model": tier, "query": query, "documents": texts});
+    let request = Request::of(RERANK, Hints::default(), request)?;
+    let answer = dispatch::fetch(inference, request).await?;
+    let Reranked { mut results } = serde_json::from_slice(&answer).map_err(|error| {
+        Error::new(
+            Code::Unreachable,
+            format!("the reranker did not answer in its form: {error}"),
+        )
+    })?;
+    results.sort_by(|one, other| other.relevance_score.total_cmp(&one.relevance_score));
+    let mut left: Vec<Option<Passage>> = std::mem::take(passages).into_iter().map(Some).collect();
+    for result in results {
+        if let Some(mut passage) = left.get_mut(result.index).and_then(Option::take) {
+            passage.score = result.relevance_score;
+            passages.push(passage);
+        }
+    }
+    passages.extend(left.into_iter().flatten());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,691 @@
+//! A turn in which the model acts. `tierbar_agent::agent` decides what is next; here it gets its model, its tools and its person.
+
+use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, shutting_down};
+use crate::{
+    blocking::blocking,
+    inference::{
+        ask::{Event, ToolCall},
+        caller::Caller,
+        request::Request,
+    },
+    services::{SandboxPlace, Services},
+};
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+use tierbar_agent::{
+    agent::{
+        Agent, Ask, Bounds, Finish as End, Found, Input, Misplaced, Moment, Output, Reply, Task,
+        Way,
+    },
+    calls::{Call, Surroundings, Wanted},
+    consent::{Act, Answer, General, Grant, Grants, Permitted, Question, Scope},
+    sandbox::{Limits, Stop},
+    tools::{
+        Workplace,
+        shell::Terms,
+        web::{Page, Provider, read_page},
+    },
+};
+use tierbar_core::{
+    Code, Error,
+    chat::{
+        Finish, Part, TurnEvent,
+        agent::{
+            AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope, result_part,
+        },
+    },
+};
+use tierbar_fetch::{Get, Url, Web, WebOptions};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{MissedTickBehavior, interval},
+};
+use uuid::Uuid;
+
+/// The longest page that is read, in bytes.
+const PAGE_BYTES: usize = 4 << 20;
+/// How many of a page's links the model reads.
+const LINKS: usize = 30;
+/// As much of a result is kept in the message, in characters. The model may have read more.
+const KEPT_CHARACTERS: usize = 16_000;
+
+/// What a turn acts with.
+pub(in crate::jobs::turns) struct Acting {
+    options: AgentOptions,
+    chat: String,
+    place: Option<Arc<Workplace>>,
+    provider: Option<Provider>,
+    web: Option<Web>,
+    /// What was allowed beyond once, in all chats.
+    grants: Arc<Mutex<Vec<Grant>>>,
+}
+
+impl Acting {
+    /// Opens what the options name.
+    ///
+    /// # Errors
+    /// `BadRequest` for a folder or a provider that cannot be used; `Internal` if there is no sandbox.
+    pub(in crate::jobs::turns) async fn prepare(
+        options: AgentOptions,
+        chat: &str,
+        services: &dyn Services,
+        grants: Arc<Mutex<Vec<Grant>>>,
+    ) -> Result<Self, Error> {
+        let place = match &options.folder {
+            Some(folder) => {
+                let SandboxPlace {
+                    launcher,
+                    protected,
+                    own_ports,
+                } = services.sandbox()?;
+                let terms = Terms {
+                    limits: Limits::default(),
+                    protected,
+                    own_ports,
+                };
+                let folder = PathBuf::from(folder);
+                let opened = blocking("opening the agent's folder", move || {
+                    let place = Workplace::open(&folder, terms, launcher);
+                    place.map_err(|failure| Error::new(Code::BadRequest, failure.0))
+                });
+                Some(Arc::new(opened.await?))
+            }
+            None => None,
+        };
+        let provider = options.search.as_deref().map(provider).transpose()?;
+        let web = (provider.is_some() || options.pages)
+            .then(|| Web::new(WebOptions::default()))
+            .transpose()?;
+        Ok(Self {
+            chat: chat.to_owned(),
+            place,
+            provider,
+            web,
+            grants,
+            options,
+        })
+    }
+
+    fn task(&self, question: String) -> Task {
+        let allow = self.options.allow;
+        Task {
+            question,
+            chat: self.chat.clone(),
+            way: match self.options.way {
+                AgentWay::Calls => Way::Calls,
+                AgentWay::Text => Way::Text { grammar: true },
+            },
+            surroundings: Surroundings {
+                folder: self.place.as_ref().map(|place| place.path().to_owned()),
+                provider: self.provider.as_ref().map(Provider::name),
+                pages: self.options.pages,
+                external: Vec::new(),
+            },
+            general: General {
+                reading: allow.reading,
+                search: allow.search,
+                known_pages: allow.known_pages,
+            },
+            grants: Grants::new(self.grants.lock().clone(), &self.chat),
+            bounds: Bounds::default(),
+        }
+    }
+
+    /// Keeps what was allowed, for later turns.
+    fn keep(&self, grants: &Grants) {
+        let mut kept = self.grants.lock();
+        for grant in grants.list() {
+            if !kept.contains(grant) {
+                kept.push(grant.clone());
+            }
+        }
+    }
+
+    async fn search(&self, words: &str) -> Result<Found, String> {
+        let (Some(web), Some(provider)) = (&self.web, &self.provider) else {
+            return Err("there is no search provider".to_owned());
+        };
+        let request = provider.request(words).map_err(|failure| failure.0)?;
+        let answer = web.get(Get::new(request.url)).await;
+        let answer = answer.map_err(|error| error.message)?;
+        let bytes = answer.bytes(PAGE_BYTES).await;
+        let bytes = bytes.map_err(|error| error.message)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let hits = provider.hits(&text).map_err(|failure| failure.0)?;
+        let lines = hits.iter().enumerate().map(|(at, hit)| {
+            let address = hit.address.url();
+            format!("{}. {}\n{address}\n{}", at + 1, hit.title, hit.excerpt)
+        });
+        let text = lines.collect::<Vec<_>>().join("\n\n");
+        Ok(Found {
+            text: if text.is_empty() {
+                "nothing was found".to_owned()
+            } else {
+                text
+            },
+            addresses: hits.into_iter().map(|hit| hit.address).collect(),
+        })
+    }
+
+    async fn page(&self, url: &Url) -> Result<Found, String> {
+        let web = self.web.as_ref().ok_or("pages cannot be opened")?;
+        let answer = web.get_public(Get::new(url.clone())).await;
+        let answer = answer.map_err(|error| error.message)?;
+        let kind = answer.content_type.clone().unwrap_or_default();
+        let is_html = kind.contains("html");
+        let is_text = ["text/", "json", "xml"]
+            .iter()
+            .any(|word| kind.contains(word));
+        if !kind.is_empty() && !is_html && !is_text {
+            return Err(format!("this is no page but {kind}"));
+        }
+        let came_from = answer.url.clone();
+        let bytes = answer.bytes(PAGE_BYTES).await;
+        let bytes = bytes.map_err(|error| error.message)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = if is_html || kind.is_empty() {
+            // A large page takes as long as a large file.
+            let read =
+                tokio::task::spawn_blocking(move || page_text(&read_page(&text, &came_from)));
+            read.await.map_err(|ended| ended.to_string())?
+        } else {
+            text
+        };
+        Ok(Found {
+            text,
+            addresses: Vec::new(),
+        })
+    }
+}
+
+/// What the model reads of a page.
+fn page_text(page: &Page) -> String {
+    let mut text = format!("{}\n\n{}", page.title, page.text);
+    if !page.links.is_empty() {
+        text.push_str("\n\nLinks:");
+        for link in page.links.iter().take(LINKS) {
+            text.push_str(&format!("\n{}: {}", link.text, link.url));
+        }
+    }
+    text
+}
+
+fn provider(name: &str) -> Result<Provider, Error> {
+    if name == "duckduckgo" {
+        return Ok(Provider::DuckDuckGo);
+    }
+    let url = Url::parse(name).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+    url.map(Provider::SearXng).ok_or_else(|| {
+        let message = format!("\"{name}\" is no search provider");
+        Error::new(Code::BadRequest, message)
+            .hint("write \"duckduckgo\", or the address of a SearXNG")
+    })
+}
+
+type Delivered = (Answer, oneshot::Sender<Result<(), Error>>);
+
+/// The way from a person's answer to the agent that waits for it.
+#[derive(Debug, Default)]
+pub(in crate::jobs::turns) struct Consents(Mutex<Option<mpsc::Sender<Delivered>>>);
+
+impl Consents {
+    fn open(&self) -> mpsc::Receiver<Delivered> {
+        let (sender, receiver) = mpsc::channel(1);
+        *self.0.lock() = Some(sender);
+        receiver
+    }
+
+    fn close(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// Answers the open question.
+    ///
+    /// # Errors
+    /// `Conflict` if no question is open, or another one; `BadRequest` for a scope that it does not offer.
+    pub(in crate::jobs::turns) async fn answer(&self, answer: ConsentAnswer) -> Result<(), Error> {
+        let not_open = || {
+            let error = Error::new(Code::Conflict, "this turn has no open question");
+            error.hint("follow the turn's events; it may have been answered already")
+        };
+        let sender = self.0.lock().clone();
+        let sender = sender.ok_or_else(not_open)?;
+        let answer = Answer {
+            id: answer.id,
+            allow: answer.allow.map(scope),
+        };
+        let (reply, replied) = oneshot::channel();
+        let sent = sender.send((answer, reply)).await;
+        sent.map_err(|_| not_open())?;
+        replied.await.map_err(|_| not_open())?
+    }
+}
+
+fn scope(scope: ConsentScope) -> Scope {
+    match scope {
+        ConsentScope::Once => Scope::Once,
+        ConsentScope::Folder => Scope::Folder,
+        ConsentScope::Chat => Scope::Chat,
+        ConsentScope::Exact => Scope::Exact,
+    }
+}
+
+fn shown_scope(scope: Scope) -> ConsentScope {
+    match scope {
+        Scope::Once => ConsentScope::Once,
+        Scope::Folder => ConsentScope::Folder,
+        Scope::Chat => ConsentScope::Chat,
+        Scope::Exact => ConsentScope::Exact,
+    }
+}
+
+fn shown(question: Question) -> ConsentQuestion {
+    ConsentQuestion {
+        id: question.id,
+        title: question.title,
+        what: question.what,
+        diff: question.diff,
+        folder: question.folder,
+        scopes: question.scopes.into_iter().map(shown_scope).collect(),
+    }
+}
+
+fn misplaced(error: &Misplaced) -> Error {
+    match error {
+        Misplaced::Answer(invalid) => Error::new(Code::BadRequest, invalid.to_string())
+            .hint("answer the last question of the turn's events, in one of its scopes"),
+        Misplaced::NotOpen => Error::new(Code::Conflict, error.to_string()),
+    }
+}
+
+/// A step's tool and its arguments, as the message keeps them.
+fn described(act: &Act) -> (&'static str, Value) {
+    match act {
+        Act::Command { line, network, .. } => {
+            ("run_command", json!({"command": line, "network": network}))
+        }
+        Act::Read { path, .. } => ("read_file", json!({"path": path})),
+        Act::Write { change, .. } => (
+            "write_file",
+            json!({"path": change.path, "diff": change.diff}),
+        ),
+        Act::Search { words, .. } => ("search_web", json!({"query": words})),
+        Act::Page { address, .. } => ("read_page", json!({"url": address})),
+        Act::Tool {
+            server,
+            name,
+            arguments,
+        } => (
+            "tool",
+            json!({"server": server, "name": name, "arguments": arguments}),
+        ),
+    }
+}
+
+/// The agent with the random texts of each step.
+struct Stepping {
+    agent: Agent,
+}
+
+impl Stepping {
+    fn step(&mut self, input: Input) -> Result<Output, Misplaced> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let (nonce, id) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4());
+        let moment = Moment {
+            now: now.map_or(0, |now| now.as_secs()),
+            nonce: &nonce,
+            id: &id.to_string(),
+        };
+        self.agent.step(input, moment)
+    }
+}
+
+impl Writing {
+    /// Runs the agent to its answer.
+    pub(super) async fn act(
+        &mut self,
+        inference: &Arc<Inference>,
+        prompt: &Prompt,
+        acting: Acting,
+    ) -> Ending {
+        let (earlier, question) = prompt.before_question();
+        let mut stepping = Stepping {
+            agent: Agent::new(acting.task(question)),
+        };
+        // What has answered first goes on: one turn never loads a second model.
+        let mut model = prompt.model.clone();
+        let mut next = stepping.step(Input::Begin);
+        loop {
+            let output = match next {
+                Ok(output) => output,
+                Err(error) => {
+                    let message = format!("the agent lost its place: {error}");
+                    return Ending::Failed(Error::new(Code::Internal, message));
+                }
+            };
+            let done = match output {
+                Output::Ask(ask) => {
+                    let reply = self.reply(inference, prompt, &earlier, &model, &ask).await;
+                    if let Some(tier) = &self.facts.tier {
+                        model.clone_from(tier);
+                    }
+                    reply.map(Input::Reply)
+                }
+                Output::Prepare(wanted) => prepared(&acting, wanted).await,
+                Output::Consent(question) => {
+                    match self.consent(inference, question, &mut stepping).await {
+                        Ok(output) => {
+                            acting.keep(stepping.agent.grants());
+                            next = Ok(output);
+                            continue;
+                        }
+                        Err(ending) => Err(ending),
+                    }
+                }
+                Output::Do(permitted) => self.perform(inference, &acting, permitted).await,
+                Output::Finish(End::Answered(_)) => return Ending::Answered(Finish::Stop),
+                Output::Finish(End::Stopped) => return Ending::Answered(Finish::Stopped),
+                Output::Finish(End::Exhausted(limit)) => {
+                    self.show(&format!("The agent reached its limit: {limit}."));
+                    return Ending::Answered(Finish::Length);
+                }
+            };
+            if let Err(error) = self.store_so_far().await {
+                tracing::warn!("an answer cannot be stored for now: {error}");
+            }
+            match done {
+                Ok(input) => next = stepping.step(input),
+                Err(ending) => return ending,
+            }
+        }
+    }
+
+    /// Asks the model, and shows its answer as it comes if it is for the person.
+    async fn reply(
+        &mut self,
+        inference: &Arc<Inference>,
+        prompt: &Prompt,
+        earlier: &[Value],
+        model: &str,
+        ask: &Ask,
+    ) -> Result<Reply, Ending> {
+        let mut fields = prompt.options.clone();
+        fields.extend(ask.fields(earlier));
+        fields.insert("model".to_owned(), model.into());
+        let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
+        self.tiers = inference.tiers.snapshot();
+        self.asked = Instant::now();
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        let asked = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+            asked = inference.ask(request, Caller::default()) => asked,
+        };
+        let mut answer = match asked {
+            Err(failed) => {
+                self.facts_of(failed.source);
+                return Err(Ending::Failed(failed.error));
+            }
+            Ok(answer) => answer,
+        };
+        let mut store = interval(STORED_EVERY);
+        store.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut calls: Vec<ToolCall> = Vec::new();
+        let mut reply = Reply::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+                _ = store.tick() => {
+                    if let Err(error) = self.store_so_far().await {
+                        tracing::warn!("an answer cannot be stored for now: {error}");
+                    }
+                    continue;
+                }
+                event = answer.next() => event,
+            };
+            let ending = match event {
+                None | Some(Event::Finished { .. }) => break,
+                Some(Event::ToolCall(part)) => {
+                    if part.index >= calls.len() {
+                        calls.push(ToolCall::default());
+                    }
+                    if let Some(call) = calls.get_mut(part.index) {
+                        call.add(part);
+                    }
+                    None
+                }
+                Some(Event::Text(text)) => {
+                    let begins = reply.text.is_empty();
+                    reply.text.push_str(&text);
+                    match (ask.is_answer, begins) {
+                        (false, _) => None,
+                        (true, true) => self.take(Event::Text(self.apart(text))),
+                        (true, false) => self.take(Event::Text(text)),
+                    }
+                }
+                Some(Event::Usage(usage)) => {
+                    reply.tokens = usage.completion_tokens;
+                    self.take(Event::Usage(usage))
+                }
+                Some(event) => self.take(event),
+            };
+            if let Some(ending) = ending {
+                return Err(ending);
+            }
+        }
+        reply.calls = calls
+            .into_iter()
+            .enumerate()
+            .map(|(at, call)| Call {
+                id: call.id.unwrap_or_else(|| format!("call-{at}")),
+                name: call.name,
+                arguments: call.arguments,
+            })
+            .collect();
+        Ok(reply)
+    }
+
+    /// The text with a blank line before it, if something was shown already.
+    fn apart(&self, text: String) -> String {
+        let (before, _) = self.turn.log.content_from((0, 0));
+        if before.is_empty() {
+            text
+        } else {
+            format!("\n\n{text}")
+        }
+    }
+
+    fn show(&mut self, text: &str) {
+        let text = self.apart(text.to_owned());
+        let _ended = self.take(Event::Text(text));
+    }
+
+    /// Asks the person and waits for an answer that counts, however long that takes.
+    async fn consent(
+        &mut self,
+        inference: &Arc<Inference>,
+        question: Question,
+        stepping: &mut Stepping,
+    ) -> Result<Output, Ending> {
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        // Open before it is announced, so that an answer finds it.
+        let mut answers = self.turn.consents.open();
+        let question = shown(question);
+        self.turn.log.push(TurnEvent::Consent { question });
+        let outcome = loop {
+            let delivered = tokio::select! {
+                biased;
+                () = stop.cancelled() => break Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => break Err(Ending::Failed(shutting_down())),
+                delivered = answers.recv() => delivered,
+            };
+            let Some((answer, reply)) = delivered else {
+                // Its sender lives as long as this question is open.
+                break Err(Ending::Answered(Finish::Stopped));
+            };
+            match stepping.step(Input::Answer(answer.clone())) {
+                Ok(output) => {
+                    self.turn.log.push(TurnEvent::ConsentAnswered {
+                        id: answer.id,
+                        allow: answer.allow.map(shown_scope),
+                    });
+                    // The person may have left.
+                    let _ = reply.send(Ok(()));
+                    break Ok(output);
+                }
+                Err(error) => {
+                    let _ = reply.send(Err(misplaced(&error)));
+                }
+            }
+        };
+        self.turn.consents.close();
+        outcome
+    }
+
+    /// Does what was permitted. A stop ends it, too.
+    async fn perform(
+        &mut self,
+        inference: &Arc<Inference>,
+        acting: &Acting,
+        permitted: Permitted,
+    ) -> Result<Input, Ending> {
+        let (name, arguments) = described(permitted.act());
+        let (id, name, arguments) = (
+            format!("step-{}", self.steps.len() + 1),
+            name.to_owned(),
+            arguments.to_string(),
+        );
+        self.turn.log.push(TurnEvent::ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        });
+        self.steps.push(Part::ToolCall {
+            id: id.clone(),
+            name,
+            arguments,
+        });
+        let ending = Stop::default();
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        let doing = done(acting, permitted, ending.clone());
+        tokio::pin!(doing);
+        let found = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            () = closing.cancelled() => None,
+            found = &mut doing => Some(found),
+        };
+        let found = match found {
+            Some(found) => found,
+            None => {
+                // Until the command has ended, so that none outlives its turn.
+                ending.stop();
+                doing.await
+            }
+        };
+        let (text, failed) = match &found {
+            Ok(found) => (found.text.as_str(), false),
+            Err(why) => (why.as_str(), true),
+        };
+        let text: String = text.chars().take(KEPT_CHARACTERS).collect();
+        self.steps.push(result_part(&id, &text, failed));
+        self.turn
+            .log
+            .push(TurnEvent::ToolResult { id, text, failed });
+        Ok(Input::Done(found))
+    }
+}
+
+async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {
+    let Some(place) = acting.place.clone() else {
+        return Ok(Input::Prepared(Err("this chat has no folder".to_owned())));
+    };
+    let prepared = blocking("preparing a change", move || {
+        Ok(place.prepare(wanted).map_err(|failure| failure.0))
+    });
+    prepared.await.map(Input::Prepared).map_err(Ending::Failed)
+}
+
+async fn done(acting: &Acting, permitted: Permitted, stop: Stop) -> Result<Found, String> {
+    match permitted.act().clone() {
+        Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
+            let place = acting.place.clone().ok_or("this chat has no folder")?;
+            let performed = blocking("the step", move || {
+                Ok(place
+                    .perform(&permitted, &stop)
+                    .map_err(|failure| failure.0))
+            });
+            let text = performed.await.map_err(|error| error.message)??;
+            Ok(Found {
+                text,
+                addresses: Vec::new(),
+            })
+        }
+        Act::Search { words, .. } => acting.search(&words).await,
+        Act::Page { address, .. } => acting.page(address.url()).await,
+        Act::Tool { .. } => Err("tools of other programs cannot be used yet".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(id: &str) -> ConsentAnswer {
+        ConsentAnswer {
+            id: id.to_owned(),
+            allow: Some(ConsentScope::Once),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_a_question_is_a_conflict() {
+        let consents = Consents::default();
+        let error = consents.answer(answer("a")).await.unwrap_err();
+        assert_eq!(error.code, Code::Conflict);
+        // Nobody waits any more.
+        drop(consents.open());
+        assert!(consents.answer(answer("a")).await.is_err());
+        let _answers = consents.open();
+        consents.close();
+        assert!(consents.answer(answer("a")).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn an_answer_reaches_the_agent_and_its_reply_returns() {
+        let consents = Arc::new(Consents::default());
+        let mut answers = consents.open();
+        let sent = tokio::spawn({
+            let consents = Arc::clone(&consents);
+            async move { consents.answer(answer("a")).await }
+        });
+        let (received, reply) = answers.recv().await.unwrap();
+        assert_eq!(received.id, "a");
+        assert_eq!(received.allow, Some(Scope::Once));
+        reply.send(Err(misplaced(&Misplaced::NotOpen))).unwrap();
+        assert_eq!(sent.await.unwrap().unwrap_err().code, Code::Conflict);
+    }
+
+    #[test]
+    fn a_provider_is_duckduckgo_or_an_address() {
+        assert_eq!(provider("duckduckgo").unwrap(), Provider::DuckDuckGo);
+        let own = provider("http://127.0.0.1:8080").unwrap();
+        assert!(matches!(own, Provider::SearXng(_)));
+        for wrong in ["", "google", "file:///etc"] {
+            assert!(provider(wrong).is_err(), "{wrong}");
+        }
+    }
+}

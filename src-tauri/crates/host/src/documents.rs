@@ -1,0 +1,254 @@
+//! The index of documents. One task owns it: it looks for files, has each read in a process of its own, has an embedder read the
+//! passages, and stores them; others hold a handle.
+
+mod embed;
+mod extract;
+mod files;
+mod indexer;
+
+pub(crate) use indexer::Indexer;
+
+use crate::blocking::blocking;
+use parking_lot::Mutex;
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+use tierbar_core::{
+    Code, Error,
+    documents::{DEFAULT_COLLECTION, DocumentSource, Documents, Indexing, IndexingState},
+    lease::BoxFuture,
+};
+use tierbar_store::Store;
+use tokio::sync::Notify;
+
+const LONGEST_NAME: usize = 80;
+
+/// Rings when there may be something to do.
+#[derive(Debug, Default)]
+struct Bell {
+    rung: Notify,
+    /// It rang since somebody looked last.
+    is_rung: AtomicBool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.is_rung.store(true, Ordering::Release);
+        self.rung.notify_one();
+    }
+
+    fn take(&self) -> bool {
+        self.is_rung.swap(false, Ordering::AcqRel)
+    }
+
+    fn is_rung(&self) -> bool {
+        self.is_rung.load(Ordering::Acquire)
+    }
+}
+
+/// What the indexer does, for whoever asks.
+#[derive(Debug, Default)]
+struct State {
+    paused: bool,
+    /// The file that is being read.
+    file: Option<String>,
+    done: u64,
+    embedder: Option<String>,
+    problem: Option<String>,
+}
+
+/// The handle.
+#[derive(Debug)]
+pub(crate) struct DocumentIndex {
+    store: Store,
+    bell: Arc<Bell>,
+    state: Arc<Mutex<State>>,
+}
+
+/// The owner's side of the handle.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    store: Store,
+    bell: Arc<Bell>,
+    state: Arc<Mutex<State>>,
+}
+
+impl DocumentIndex {
+    /// Creates the handle, and the inbox for its owner.
+    pub(crate) fn new(store: Store) -> (Self, Inbox) {
+        let (bell, state) = (Arc::<Bell>::default(), Arc::<Mutex<State>>::default());
+        let inbox = Inbox {
+            store: store.clone(),
+            bell: Arc::clone(&bell),
+            state: Arc::clone(&state),
+        };
+        (Self { store, bell, state }, inbox)
+    }
+
+    async fn documents(&self) -> Result<Documents, Error> {
+        let mut sources = self.store.document_sources().await?;
+        let waiting: u64 = sources.iter().map(|source| source.waiting).sum();
+        let sources = blocking("a look at the documents", move || {
+            for source in &mut sources {
+                source.is_missing = !Path::new(&source.path).exists();
+            }
+            Ok(sources)
+        })
+        .await?;
+        let state = self.state.lock();
+        let now = if state.paused {
+            IndexingState::Paused
+        } else if waiting > 0 || state.file.is_some() {
+            IndexingState::Indexing
+        } else {
+            IndexingState::Idle
+        };
+        Ok(Documents {
+            sources,
+            indexing: Indexing {
+                state: now,
+                file: state.file.clone(),
+                done: state.done,
+                waiting,
+                embedder: state.embedder.clone(),
+                problem: state.problem.clone(),
+            },
+        })
+    }
+
+    async fn added(
+        &self,
+        path: String,
+        collection: Option<String>,
+    ) -> Result<DocumentSource, Error> {
+        let collection = collection_name(collection)?;
+        let (path, is_folder) = blocking("a look at the file", move || place(&path)).await?;
+        let source = self
+            .store
+            .add_document_source(&path, &collection, is_folder)
+            .await?;
+        self.bell.ring();
+        Ok(source)
+    }
+}
+
+impl tierbar_gateway::DocumentIndex for DocumentIndex {
+    fn status(&self) -> BoxFuture<'_, Result<Documents, Error>> {
+        Box::pin(self.documents())
+    }
+
+    fn add(
+        &self,
+        path: String,
+        collection: Option<String>,
+    ) -> BoxFuture<'_, Result<DocumentSource, Error>> {
+        Box::pin(self.added(path, collection))
+    }
+
+    fn remove(&self, source: u64) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.store.remove_document_source(source).await?;
+            self.bell.ring();
+            Ok(())
+        })
+    }
+
+    fn set_paused(&self, paused: bool) {
+        self.state.lock().paused = paused;
+        self.bell.ring();
+    }
+}
+
+fn collection_name(name: Option<String>) -> Result<String, Error> {
+    let name = name.unwrap_or_default();
+    let name = name.trim();
+    if name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
+        let message =
+            format!("a collection's name is one line of at most {LONGEST_NAME} characters");
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    Ok(match name {
+        "" => DEFAULT_COLLECTION.to_owned(),
+        name => name.to_owned(),
+    })
+}
+
+/// Returns the real path, and whether it is a folder.
+fn place(path: &str) -> Result<(String, bool), Error> {
+    let given = match (path.strip_prefix("~/"), crate::folder::set("HOME")) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(path),
+    };
+    if !given.is_absolute() {
+        let message = format!("\"{path}\" is not a full path");
+        return Err(Error::new(Code::BadRequest, message).hint("begin the path with / or ~/"));
+    }
+    let unreadable = |error: std::io::Error| {
+        let code = match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => Code::NotFound,
+            std::io::ErrorKind::PermissionDenied => Code::Storage,
+            _ => Code::BadRequest,
+        };
+        let error = Error::new(code, format!("{path} cannot be read: {error}"));
+        match code {
+            Code::Storage => error.hint("allow Tierbar to read it, and try again"),
+            _ => error,
+        }
+    };
+    let real: PathBuf = given.canonicalize().map_err(unreadable)?;
+    let found = real.metadata().map_err(unreadable)?;
+    if real.parent().is_none() {
+        let message = "the whole disk is too much to search";
+        return Err(Error::new(Code::BadRequest, message).hint("add a folder of documents"));
+    }
+    if !found.is_dir() && !found.is_file() {
+        let message = format!("{path} is neither a file nor a folder");
+        return Err(Error::new(Code::BadRequest, message));
+    }
+    let Some(text) = real.to_str() else {
+        let message = format!("{path} has a name that is not UTF-8");
+        return Err(Error::new(Code::BadRequest, message).hint("rename it"));
+    };
+    Ok((text.to_owned(), found.is_dir()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_or_folder_that_is_there_can_be_added() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.md");
+        std::fs::write(&file, "x").unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        assert_eq!(
+            place(real.to_str().unwrap()).unwrap(),
+            (real.to_str().unwrap().to_owned(), true)
+        );
+        assert!(!place(file.to_str().unwrap()).unwrap().1);
+        for (path, code) in [
+            ("a.md", Code::BadRequest),
+            ("/", Code::BadRequest),
+            ("/dev/null", Code::BadRequest),
+            ("/no/such/file", Code::NotFound),
+        ] {
+            assert_eq!(place(path).unwrap_err().code, code, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_collection_has_a_name_of_one_line() {
+        assert_eq!(collection_name(None).unwrap(), "Documents");
+        assert_eq!(
+            collection_name(Some(" Papers ".to_owned())).unwrap(),
+            "Papers"
+        );
+        assert!(collection_name(Some("a\nb".to_owned())).is_err());
+        assert!(collection_name(Some("a".repeat(81))).is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! Has `tierbar-extract` read a file: a process of its own, with nothing but the file and a way to write its text.
+
+use sha2::{Digest, Sha256};
+use std::{
+    fs::File,
+    io::{Read, Seek},
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+use tierbar_documents::{
+    Block, Facts, Refusal,
+    extraction::{Ended, LARGEST_FILE, LARGEST_OUTPUT, LONGEST, outcome},
+};
+use tokio::{
+    io::AsyncReadExt,
+    process::{Child, Command},
+    time::timeout,
+};
+
+const BUFFER: usize = 256 << 10;
+
+/// A file that is open and whose bytes are known by their hash.
+#[derive(Debug)]
+pub(super) struct Opened {
+    file: File,
+    pub(super) sha256: String,
+}
+
+/// Opens and hashes a file. Blocking.
+///
+/// # Errors
+/// Why it cannot be read, in a sentence.
+pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
+    let refused = |error: std::io::Error| Refusal(format!("This file cannot be opened: {error}."));
+    let mut file = File::open(path).map_err(refused)?;
+    let found = file.metadata().map_err(refused)?;
+    if !found.is_file() {
+        return Err(Refusal("This is not a file any more.".to_owned()));
+    }
+    if found.len() > LARGEST_FILE {
+        let sentence = format!(
+            "Files of more than {} MB are not searched.",
+            LARGEST_FILE >> 20
+        );
+        return Err(Refusal(sentence));
+    }
+    let (mut hash, mut buffer) = (Sha256::new(), vec![0; BUFFER]);
+    loop {
+        let read = file.read(&mut buffer).map_err(refused)?;
+        if read == 0 {
+            break;
+        }
+        hash.update(&buffer[..read]);
+    }
+    file.rewind().map_err(refused)?;
+    let sha256 = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Ok(Opened { file, sha256 })
+}
+
+/// Has an open file read.
+///
+/// # Errors
+/// Why it has no text, in a sentence.
+pub(super) async fn extract(
+    program: &Path,
+    opened: Opened,
+    path: &Path,
+) -> Result<(Vec<Block>, Facts), Refusal> {
+    let name = path.file_name().unwrap_or_default();
+    let begun = Command::new(program)
+        .arg(name)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(opened.file))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn();
+    let child = begun.map_err(|error| {
+        Refusal(format!(
+            "The program that reads documents does not start: {error}."
+        ))
+    })?;
+    let (output, ended) = match timeout(Duration::from_secs(LONGEST), output(child)).await {
+        Ok(ended) => ended,
+        Err(_) => (Vec::new(), Ended::TooLong),
+    };
+    let read =
+        tokio::task::spawn_blocking(move || outcome(&String::from_utf8_lossy(&output), ended));
+    read.await.unwrap_or_else(|ended| {
+        Err(Refusal(format!(
+            "Reading this file did not finish: {ended}."
+        )))
+    })
+}
+
+/// Reads what the process writes, and waits for its end. Dropped, it ends the process.
+async fn output(mut child: Child) -> (Vec<u8>, Ended) {
+    let mut written = Vec::new();
+    if let Some(output) = child.stdout.take() {
+        let most = LARGEST_OUTPUT + 1;
+        let read = output.take(most).read_to_end(&mut written).await;
+        if written.len() as u64 > LARGEST_OUTPUT {
+            return (Vec::new(), Ended::TooMuch);
+        }
+        if read.is_err() {
+            return (Vec::new(), Ended::Badly);
+        }
+    }
+    let ended = match child.wait().await {
+        Ok(status) => how(status),
+        Err(_) => Ended::Badly,
+    };
+    (written, ended)
+}
+
+fn how(status: ExitStatus) -> Ended {
+    match status.signal() {
+        Some(signal) => Ended::Killed(signal),
+        None if status.success() => Ended::Well,
+        None => Ended::Badly,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A program that does what a script says instead of reading the file.
+    fn program(folder: &Path, script: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = folder.join("extract");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    async fn run(script: &str) -> Result<(Vec<Block>, Facts), Refusal> {
+        let folder = tempfile::tempdir().unwrap();
+        let document = folder.path().join("a.txt");
+        std::fs::write(&document, "Some words").unwrap();
+        let opened = open(&document).unwrap();
+        assert_eq!(opened.sha256.len(), 64);
+        extract(&program(folder.path(), script), opened, &document).await
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ends_badly_costs_only_its_document() {
+        let script = r#"[ "$1" = a.txt ] && [ "$(cat)" = "Some words" ] && [ -z "$HOME" ] &&
+            echo '{"block":{"text":"Some words"}}' && echo '{"end":{"kind":"text"}}'"#;
+        let (blocks, _) = run(script).await.unwrap();
+        assert_eq!(blocks[0].text, "Some words");
+        assert!(
+            run("echo '{\"end\":{}}'; exit 1")
+                .await
+                .unwrap_err()
+                .0
+                .contains("damaged")
+        );
+        assert!(run("kill -ABRT $$").await.unwrap_err().0.contains("memory"));
+        assert!(
+            run("echo nonsense")
+                .await
+                .unwrap_err()
+                .0
+                .contains("damaged")
+        );
+    }
+
+    #[test]
+    fn what_is_no_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(open(folder.path()).unwrap_err().0.contains("not a file"));
+        assert!(
+            open(Path::new("/no/such"))
+                .unwrap_err()
+                .0
+                .contains("cannot be opened")
+        );
+    }
+}

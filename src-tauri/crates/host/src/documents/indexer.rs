@@ -1,0 +1,339 @@
+//! The owner of the index: reads files that wait, one at a time, until nothing waits.
+
+use super::{Bell, Inbox, State, embed::Embedder, extract, files};
+use crate::blocking::blocking;
+use axum::Router;
+use parking_lot::Mutex;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tierbar_core::{Error, TierId, lease::Tiers};
+use tierbar_documents::{
+    Block, Facts, Refusal,
+    chunks::{Chunk, Size, chunks},
+};
+use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+/// Files are written in several steps: for so long nothing must change before a look.
+const SETTLING: Duration = Duration::from_secs(1);
+const LONGEST_SETTLING: u32 = 10;
+/// How often to look where the system reports all changes, in case it has lost some, and where it does not.
+const LOOK: Duration = Duration::from_secs(600);
+const LOOK_BLIND: Duration = Duration::from_secs(60);
+/// How often to try again what an embedder could not do, or to see whether there is one now.
+const RETRY: Duration = Duration::from_secs(20);
+/// Passages of one document whose vectors are made at once.
+const MOST_UNREAD: usize = 20_000;
+
+pub(crate) struct Indexer {
+    store: Store,
+    bell: Arc<Bell>,
+    state: Arc<Mutex<State>>,
+    embedder: Embedder,
+    /// `tierbar-extract`, or why it is not there.
+    program: Result<PathBuf, Error>,
+}
+
+impl Indexer {
+    pub(crate) fn new(
+        inbox: Inbox,
+        tiers: Arc<dyn Tiers>,
+        router: Router,
+        token: String,
+        program: Result<PathBuf, Error>,
+    ) -> Self {
+        Self {
+            store: inbox.store,
+            bell: inbox.bell,
+            state: inbox.state,
+            embedder: Embedder {
+                tiers,
+                router,
+                token,
+            },
+            program,
+        }
+    }
+
+    /// Runs until the host ends. A file that is being read then is read again by the next host.
+    pub(crate) async fn run(self, closing: CancellationToken) {
+        closing.run_until_cancelled(self.forever()).await;
+    }
+
+    async fn forever(&self) {
+        let mut watch = Some(files::Watch::new(Arc::clone(&self.bell)));
+        let mut is_blind = true;
+        let mut looked: Option<Instant> = None;
+        loop {
+            let pause = if is_blind { LOOK_BLIND } else { LOOK };
+            let is_due = looked.is_none_or(|looked| looked.elapsed() >= pause);
+            if self.bell.take() || is_due {
+                is_blind = match self.look(&mut watch).await {
+                    Ok(is_blind) => is_blind,
+                    Err(error) => {
+                        tracing::warn!("the documents could not be looked for: {error}");
+                        true
+                    }
+                };
+                looked = Some(Instant::now());
+            }
+            let is_whole = match self.work().await {
+                Ok(is_whole) => is_whole,
+                Err(error) => {
+                    tracing::warn!("the documents could not be read: {error}");
+                    self.state.lock().problem = Some(sentence(&error));
+                    false
+                }
+            };
+            self.state.lock().file = None;
+            let wait = if is_whole { LOOK_BLIND } else { RETRY };
+            if self.bell.is_rung() || timeout(wait, self.bell.rung.notified()).await.is_ok() {
+                self.settle().await;
+            }
+        }
+    }
+
+    /// Until nothing has changed for a while. The bell stays rung if it was.
+    async fn settle(&self) {
+        let mut was_rung = false;
+        for _ in 0..LONGEST_SETTLING {
+            let rang = self.bell.take();
+            was_rung |= rang;
+            if !rang {
+                break;
+            }
+            sleep(SETTLING).await;
+        }
+        if was_rung {
+            self.bell.is_rung.store(true, Ordering::Release);
+        }
+    }
+
+    /// Finds the files of all sources. Returns whether changes may go unnoticed.
+    async fn look(&self, watch: &mut Option<files::Watch>) -> Result<bool, Error> {
+        let sources = self.store.document_sources().await?;
+        if sources.is_empty() {
+            // Nothing is watched.
+            *watch = Some(files::Watch::new(Arc::clone(&self.bell)));
+            return Ok(false);
+        }
+        let mut followed = watch
+            .take()
+            .unwrap_or_else(|| files::Watch::new(Arc::clone(&self.bell)));
+        // Watched first, so that no change falls in between.
+        let (followed, all, found) = blocking("a look for documents", move || {
+            let all = followed.follow(&sources);
+            let found: Vec<_> = sources
+                .iter()
+                .filter_map(|source| Some((source.id, files::scan(source)?)))
+                .collect();
+            Ok((followed, all, found))
+        })
+        .await?;
+        *watch = Some(followed);
+        for (source, files) in found {
+            self.store.sync_documents(source, files).await?;
+        }
+        Ok(!all)
+    }
+
+    /// Reads what waits. Returns whether nothing is left to do; `false` also when it is interrupted by changes or a pause.
+    async fn work(&self) -> Result<bool, Error> {
+        let Some(program) = self.begin() else {
+            return Ok(false);
+        };
+        while let Some(file) = self.store.next_document().await? {
+            if self.is_interrupted() {
+                return Ok(false);
+            }
+            self.state.lock().file = Some(file.path.clone());
+            self.read(program, file).await?;
+            self.state.lock().done += 1;
+        }
+        loop {
+            if self.is_interrupted() {
+                return Ok(false);
+            }
+            let Some((tier, model)) = self.embedder.tier() else {
+                // There may be one later.
+                self.state.lock().embedder = None;
+                return Ok(false);
+            };
+            self.state.lock().embedder = Some(model.clone());
+            let unread = self
+                .store
+                .passages_without_vectors(&model, MOST_UNREAD)
+                .await?;
+            let Some(file) = unread.first().map(|passage| passage.file) else {
+                return Ok(true);
+            };
+            let texts: Vec<String> = unread
+                .iter()
+                .map(|passage| text_of(&passage.title, &passage.headings, &passage.text))
+                .collect();
+            let path = self.store.document(file).await.map(|file| file.path).ok();
+            self.state.lock().file = path;
+            let vectors = match self.embedder.embed(&tier, &texts).await {
+                Ok(vectors) => vectors,
+                Err(error) => {
+                    self.state.lock().problem = Some(sentence(&error));
+                    return Ok(false);
+                }
+            };
+            let vectors = unread
+                .iter()
+                .map(|passage| passage.id)
+                .zip(vectors)
+                .collect();
+            self.store.put_passage_vectors(&model, vectors).await?;
+        }
+    }
+
+    /// Returns the program that reads files.
+    fn begin(&self) -> Option<&PathBuf> {
+        let mut state = self.state.lock();
+        state.done = 0;
+        state.problem = self.program.as_ref().err().map(sentence);
+        self.program.as_ref().ok()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.state.lock().paused || self.bell.is_rung()
+    }
+
+    async fn read(&self, program: &Path, file: WaitingFile) -> Result<(), Error> {
+        let path = PathBuf::from(&file.path);
+        let opened = {
+            let path = path.clone();
+            let open = tokio::task::spawn_blocking(move || extract::open(&path));
+            open.await.unwrap_or_else(|ended| {
+                Err(Refusal(format!(
+                    "Opening this file did not finish: {ended}."
+                )))
+            })
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(Refusal(why)) => return self.store.fail_document(file, String::new(), why).await,
+        };
+        if opened.sha256 == file.sha256 {
+            return self.store.keep_document(file).await;
+        }
+        let sha256 = opened.sha256.clone();
+        match extract::extract(program, opened, &path).await {
+            Ok((blocks, facts)) => self.keep(file, sha256, blocks, facts).await,
+            Err(Refusal(why)) => self.store.fail_document(file, sha256, why).await,
+        }
+    }
+
+    async fn keep(
+        &self,
+        file: WaitingFile,
+        sha256: String,
+        blocks: Vec<Block>,
+        facts: Facts,
+    ) -> Result<(), Error> {
+        let cut = move || Ok(chunks(&blocks, Size::default()));
+        let chunks = blocking("cutting a document", cut).await?;
+        let title = facts.title.clone().unwrap_or_else(|| name_of(&file.path));
+        let (embedder, vectors) = match self.embedder.tier() {
+            Some((tier, model)) => {
+                let vectors = self.vectors(&tier, &title, &chunks).await;
+                (
+                    vectors.is_some().then_some(model),
+                    vectors.unwrap_or_default(),
+                )
+            }
+            None => (None, Vec::new()),
+        };
+        self.state.lock().embedder.clone_from(&embedder);
+        let mut vectors = vectors.into_iter();
+        let passages = chunks.into_iter().map(|chunk| NewPassage {
+            headings: chunk.trail,
+            page: chunk.page,
+            line: chunk.line,
+            fresh: chunk.fresh,
+            text: chunk.text,
+            vector: vectors.next(),
+        });
+        let document = NewDocument {
+            sha256,
+            kind: facts.kind,
+            title: facts.title,
+            pages: facts.pages,
+            notice: facts.notice,
+            embedder,
+            passages: passages.collect(),
+        };
+        self.store.put_document(file, document).await
+    }
+
+    /// Without vectors a document is found by its words until there are some.
+    async fn vectors(&self, tier: &TierId, title: &str, chunks: &[Chunk]) -> Option<Vec<Vec<u8>>> {
+        let texts: Vec<String> = chunks
+            .iter()
+            .map(|chunk| text_of(title, &chunk.trail, &chunk.text))
+            .collect();
+        match self.embedder.embed(tier, &texts).await {
+            Ok(vectors) => Some(vectors),
+            Err(error) => {
+                self.state.lock().problem = Some(sentence(&error));
+                None
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Indexer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Indexer").finish_non_exhaustive()
+    }
+}
+
+/// What an embedder reads of a passage: a paragraph alone often does not say what it is about.
+fn text_of(title: &str, headings: &[String], text: &str) -> String {
+    let mut whole = title.to_owned();
+    for heading in headings {
+        // A passage begins with its own heading.
+        if !text.starts_with(heading.as_str()) {
+            whole.push_str(" › ");
+            whole.push_str(heading);
+        }
+    }
+    if !whole.is_empty() {
+        whole.push('\n');
+    }
+    whole + text
+}
+
+fn name_of(path: &str) -> String {
+    let name = Path::new(path).file_stem().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+fn sentence(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}; {hint}", error.message),
+        None => error.message.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_embedder_reads_what_a_passage_is_about() {
+        let headings = ["Methods".to_owned(), "Data".to_owned()];
+        assert_eq!(
+            text_of("A paper", &headings, "Data\nWe count."),
+            "A paper › Methods\nData\nWe count."
+        );
+        assert_eq!(text_of("", &[], "Text"), "Text");
+        assert_eq!(name_of("/a/b.c.pdf"), "b.c");
+    }
+}

@@ -1,0 +1,290 @@
+//! What was added, and the files in it.
+
+use super::no_file;
+use crate::{Store, word::Word};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::collections::HashMap;
+use tierbar_core::{
+    Code, Error,
+    documents::{DocumentFile, DocumentSource},
+};
+
+/// The most files that are listed at a time.
+const MOST_LISTED: u32 = 1000;
+/// What is added by hand, one by one.
+const MOST_SOURCES: u32 = 1000;
+const COLUMNS: &str =
+    "document_files.id, source, document_files.path, state, kind, title, pages, size, notice,
+    (SELECT count(*) FROM document_passages WHERE file = document_files.id)";
+
+/// A file as it was found on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenFile {
+    pub path: String,
+    pub size: u64,
+    /// Nanoseconds since 1970.
+    pub modified: i64,
+}
+
+/// A file that is to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingFile {
+    pub id: u64,
+    pub path: String,
+    pub size: u64,
+    pub modified: i64,
+    /// Of the bytes that its passages are from; empty until it has been read.
+    pub sha256: String,
+}
+
+impl Store {
+    /// Returns what was added, by collection and path, with its figures.
+    pub async fn document_sources(&self) -> Result<Vec<DocumentSource>, Error> {
+        self.call(|database| database.read(list)).await
+    }
+
+    /// Adds a file or folder.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] for one that is added already, itself or with a folder above it, and for more than 1000.
+    pub async fn add_document_source(
+        &self,
+        path: &str,
+        collection: &str,
+        is_folder: bool,
+    ) -> Result<DocumentSource, Error> {
+        let (path, collection) = (path.to_owned(), collection.to_owned());
+        self.call(move |database| {
+            database.write(|change| {
+                if let Some(refused) = refusal(change, &path)? {
+                    return Ok(Err(refused));
+                }
+                change
+                    .prepare_cached(
+                        "INSERT INTO document_sources (path, collection, is_folder) VALUES (?1, ?2, ?3)",
+                    )?
+                    .execute(params![path, collection, is_folder])?;
+                Ok(Ok(DocumentSource {
+                    id: u64::try_from(change.last_insert_rowid()).unwrap_or_default(),
+                    path,
+                    collection,
+                    is_folder,
+                    is_missing: false,
+                    indexed: 0,
+                    waiting: 0,
+                    failed: 0,
+                    passages: 0,
+                    without_vectors: 0,
+                }))
+            })?
+        })
+        .await
+    }
+
+    /// Forgets what was added, with its files and passages. The files themselves stay where they are.
+    pub async fn remove_document_source(&self, id: u64) -> Result<(), Error> {
+        self.call(move |database| {
+            let removed = database.write(|change| {
+                change
+                    .prepare_cached("DELETE FROM document_sources WHERE id = ?1")?
+                    .execute([id])
+            })?;
+            if removed == 0 {
+                let message = format!("there is no source {id} of documents");
+                return Err(Error::new(Code::NotFound, message)
+                    .hint("`tierbar documents list` shows the sources"));
+            }
+            database.checkpoint()
+        })
+        .await
+    }
+
+    /// Records which files a source has now: new and changed ones wait to be read, and those that are gone are forgotten. Returns
+    /// whether anything changed.
+    pub async fn sync_documents(&self, source: u64, files: Vec<SeenFile>) -> Result<bool, Error> {
+        self.call(move |database| database.write(|change| sync(change, source, &files)))
+            .await
+    }
+
+    /// Returns the next file to be read.
+    pub async fn next_document(&self) -> Result<Option<WaitingFile>, Error> {
+        self.call(|database| {
+            database.read(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT id, path, size, modified, sha256 FROM document_files WHERE state = 'waiting'
+                         ORDER BY id LIMIT 1",
+                    )?
+                    .query_row([], |row| {
+                        Ok(WaitingFile {
+                            id: row.get(0)?,
+                            path: row.get(1)?,
+                            size: row.get(2)?,
+                            modified: row.get(3)?,
+                            sha256: row.get(4)?,
+                        })
+                    })
+                    .optional()
+            })
+        })
+        .await
+    }
+
+    /// Returns how many files are to be read.
+    pub async fn waiting_documents(&self) -> Result<u64, Error> {
+        self.call(|database| {
+            database.read(|connection| {
+                connection
+                    .prepare_cached("SELECT count(*) FROM document_files WHERE state = 'waiting'")?
+                    .query_row([], |row| row.get(0))
+            })
+        })
+        .await
+    }
+
+    /// Returns the files of a source behind the one with the id `after`, at most 1000.
+    pub async fn document_files(
+        &self,
+        source: u64,
+        after: u64,
+    ) -> Result<Vec<DocumentFile>, Error> {
+        self.call(move |database| {
+            database.read(|connection| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {COLUMNS} FROM document_files WHERE source = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+                    ))?
+                    .query_map(params![source, after, MOST_LISTED], file)?
+                    .collect()
+            })
+        })
+        .await
+    }
+
+    pub async fn document(&self, id: u64) -> Result<DocumentFile, Error> {
+        self.call(move |database| {
+            let found = database.read(|connection| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {COLUMNS} FROM document_files WHERE id = ?1"
+                    ))?
+                    .query_row([id], file)
+                    .optional()
+            })?;
+            found.ok_or_else(|| no_file(id))
+        })
+        .await
+    }
+}
+
+fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
+    connection
+        .prepare_cached(
+            "SELECT id, path, collection, is_folder,
+                (SELECT count(*) FROM document_files WHERE source = document_sources.id AND state = 'indexed'),
+                (SELECT count(*) FROM document_files WHERE source = document_sources.id AND state = 'waiting'),
+                (SELECT count(*) FROM document_files WHERE source = document_sources.id AND state = 'failed'),
+                (SELECT count(*) FROM document_passages JOIN document_files ON document_files.id = file
+                 WHERE source = document_sources.id),
+                (SELECT count(*) FROM document_vectors JOIN document_files ON document_files.id = file
+                 WHERE source = document_sources.id)
+             FROM document_sources ORDER BY collection COLLATE NOCASE, path",
+        )?
+        .query_map([], |row| {
+            let (passages, vectors): (u64, u64) = (row.get(7)?, row.get(8)?);
+            Ok(DocumentSource {
+                id: row.get(0)?,
+                path: row.get(1)?,
+                collection: row.get(2)?,
+                is_folder: row.get(3)?,
+                is_missing: false,
+                indexed: row.get(4)?,
+                waiting: row.get(5)?,
+                failed: row.get(6)?,
+                passages,
+                without_vectors: passages.saturating_sub(vectors),
+            })
+        })?
+        .collect()
+}
+
+fn file(row: &Row) -> rusqlite::Result<DocumentFile> {
+    Ok(DocumentFile {
+        id: row.get(0)?,
+        source: row.get(1)?,
+        path: row.get(2)?,
+        state: row.get::<_, Word<_>>(3)?.0,
+        kind: row.get::<_, Option<Word<_>>>(4)?.map(|Word(kind)| kind),
+        title: row.get(5)?,
+        pages: row.get(6)?,
+        size_bytes: row.get(7)?,
+        notice: row.get(8)?,
+        passages: row.get(9)?,
+    })
+}
+
+/// Why a path cannot be added.
+fn refusal(connection: &Connection, path: &str) -> rusqlite::Result<Option<Error>> {
+    let sources: Vec<(String, bool)> = connection
+        .prepare_cached("SELECT path, is_folder FROM document_sources")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    let holds = |(known, is_folder): &&(String, bool)| {
+        let inside = path.strip_prefix(known.as_str());
+        inside.is_some_and(|rest| rest.is_empty() || (*is_folder && rest.starts_with('/')))
+    };
+    if let Some((known, _)) = sources.iter().find(holds) {
+        let message = match known == path {
+            true => format!("{path} is among the documents already"),
+            false => format!("{path} is among the documents already, with the folder {known}"),
+        };
+        return Ok(Some(Error::new(Code::Conflict, message)));
+    }
+    if sources.len() >= MOST_SOURCES as usize {
+        let message = format!("there are {MOST_SOURCES} files and folders among the documents");
+        let error = Error::new(Code::Conflict, message);
+        return Ok(Some(error.hint("add a folder that holds several of them")));
+    }
+    Ok(None)
+}
+
+fn sync(connection: &Connection, source: u64, files: &[SeenFile]) -> rusqlite::Result<bool> {
+    let exists: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM document_sources WHERE id = ?1)")?
+        .query_row([source], |row| row.get(0))?;
+    if !exists {
+        return Ok(false);
+    }
+    let mut known: HashMap<String, (u64, u64, i64)> = connection
+        .prepare_cached("SELECT path, id, size, modified FROM document_files WHERE source = ?1")?
+        .query_map([source], |row| {
+            Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?)))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut changed = false;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO document_files (source, path, size, modified) VALUES (?1, ?2, ?3, ?4)",
+    )?;
+    let mut update = connection.prepare_cached(
+        "UPDATE document_files SET size = ?2, modified = ?3, state = 'waiting' WHERE id = ?1",
+    )?;
+    for file in files {
+        match known.remove(&file.path) {
+            Some((_, size, modified)) if (size, modified) == (file.size, file.modified) => {}
+            Some((id, ..)) => {
+                changed = true;
+                update.execute(params![id, file.size, file.modified])?;
+            }
+            None => {
+                changed = true;
+                insert.execute(params![source, file.path, file.size, file.modified])?;
+            }
+        }
+    }
+    let mut remove = connection.prepare_cached("DELETE FROM document_files WHERE id = ?1")?;
+    for (id, ..) in known.into_values() {
+        changed = true;
+        remove.execute([id])?;
+    }
+    Ok(changed)
+}

@@ -1,0 +1,169 @@
+//! The table of what requests took.
+
+use crate::Store;
+use jiff::civil::Date;
+use rusqlite::{Connection, Row, params};
+use tierbar_core::{
+    Error,
+    config::Dollars,
+    ledger::{LedgerKey, Taken},
+};
+
+/// How many days are kept.
+const KEPT: i64 = 366;
+/// How many old rows are deleted at once: see the minutes' table.
+const DROPPED_AT_ONCE: u32 = 64;
+
+impl Store {
+    /// Adds to what requests took. Days are kept for a year.
+    pub async fn add_taken(&self, taken: Vec<(LedgerKey, Taken)>) -> Result<(), Error> {
+        let today = jiff::Zoned::now().date();
+        self.call(move |database| database.write(|change| add(change, today, &taken)))
+            .await
+    }
+
+    /// Returns what requests took on the last `days` days, today included, the newest first.
+    pub async fn taken(&self, days: u32) -> Result<Vec<(LedgerKey, Taken)>, Error> {
+        let today = jiff::Zoned::now().date();
+        let from = today.saturating_sub(jiff::Span::new().days(i64::from(days) - 1));
+        self.call(move |database| database.read(|connection| since(connection, from)))
+            .await
+    }
+}
+
+fn add(connection: &Connection, today: Date, taken: &[(LedgerKey, Taken)]) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO ledger (day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens,
+             unmeasured_ms, millijoules, paid)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+         ON CONFLICT (day, tier, elsewhere, client, chain) DO UPDATE SET
+             requests = requests + excluded.requests,
+             prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+             completion_tokens = completion_tokens + excluded.completion_tokens,
+             unmeasured_ms = unmeasured_ms + excluded.unmeasured_ms,
+             millijoules = millijoules + excluded.millijoules,
+             paid = paid + excluded.paid",
+    )?;
+    for (key, taken) in taken {
+        insert.execute(params![
+            key.day,
+            key.tier,
+            key.elsewhere,
+            key.client,
+            key.chain,
+            signed(taken.requests),
+            signed(taken.prompt_tokens),
+            signed(taken.completion_tokens),
+            signed(taken.unmeasured_ms),
+            signed(taken.millijoules),
+            signed(taken.paid.0),
+        ])?;
+    }
+    let oldest = today.saturating_sub(jiff::Span::new().days(KEPT));
+    connection
+        .prepare_cached(
+            "DELETE FROM ledger WHERE (day, tier, elsewhere, client, chain) IN
+                 (SELECT day, tier, elsewhere, client, chain FROM ledger WHERE day < ?1 ORDER BY day LIMIT ?2)",
+        )?
+        .execute(params![oldest.to_string(), DROPPED_AT_ONCE])?;
+    Ok(())
+}
+
+fn since(connection: &Connection, from: Date) -> rusqlite::Result<Vec<(LedgerKey, Taken)>> {
+    connection
+        .prepare_cached(
+            "SELECT day, tier, elsewhere, client, chain, requests, prompt_tokens, completion_tokens, unmeasured_ms,
+                 millijoules, paid
+             FROM ledger WHERE day >= ?1 ORDER BY day DESC, tier, client, chain",
+        )?
+        .query_map([from.to_string()], read)?
+        .collect()
+}
+
+fn read(row: &Row) -> rusqlite::Result<(LedgerKey, Taken)> {
+    let figure = |column| row.get::<_, i64>(column).map(i64::unsigned_abs);
+    let key = LedgerKey {
+        day: row.get(0)?,
+        tier: row.get(1)?,
+        elsewhere: row.get(2)?,
+        client: row.get(3)?,
+        chain: row.get(4)?,
+    };
+    let taken = Taken {
+        requests: figure(5)?,
+        prompt_tokens: figure(6)?,
+        completion_tokens: figure(7)?,
+        unmeasured_ms: figure(8)?,
+        millijoules: figure(9)?,
+        paid: Dollars(figure(10)?),
+    };
+    Ok((key, taken))
+}
+
+/// SQLite's integers have a sign. The limit is far below theirs, so that a year's sums do not reach it.
+fn signed(value: u64) -> i64 {
+    const MOST: u64 = 1 << 50;
+    i64::try_from(value.min(MOST)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::Database;
+    use jiff::civil::date;
+
+    fn key(day: Date, client: &str) -> LedgerKey {
+        LedgerKey {
+            day: day.to_string(),
+            tier: "fast".to_owned(),
+            elsewhere: false,
+            client: client.to_owned(),
+            chain: String::new(),
+        }
+    }
+
+    fn taken(tokens: u64) -> Taken {
+        Taken {
+            requests: 1,
+            prompt_tokens: tokens,
+            completion_tokens: 1,
+            unmeasured_ms: 10,
+            millijoules: 20,
+            paid: Dollars(30),
+        }
+    }
+
+    #[test]
+    fn what_was_taken_is_summed_by_day_and_client_for_a_year() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
+        let (old, today) = (date(2025, 11, 20), date(2026, 11, 26));
+        for (day, client, tokens) in [
+            (old, "", 1),
+            (date(2026, 11, 25), "", 5),
+            (today, "", 7),
+            (today, "", 8),
+            (today, "phone", u64::MAX),
+        ] {
+            let one = [(key(day, client), taken(tokens))];
+            database.write(|change| add(change, day, &one)).unwrap();
+        }
+        let all = database.read(|connection| since(connection, old)).unwrap();
+        assert_eq!(all.len(), 3, "the old day is gone");
+        assert_eq!(all[0].0, key(today, ""));
+        let twice = Taken {
+            requests: 2,
+            prompt_tokens: 15,
+            completion_tokens: 2,
+            unmeasured_ms: 20,
+            millijoules: 40,
+            paid: Dollars(60),
+        };
+        assert_eq!(all[0].1, twice);
+        assert_eq!(all[1].1.prompt_tokens, 1 << 50);
+        let new = database
+            .read(|connection| since(connection, today))
+            .unwrap();
+        assert_eq!(new, all[..2]);
+    }
+}

@@ -1,0 +1,283 @@
+//! Documents: sources, files, passages and how they are found.
+
+use crate::support::Fixture;
+use tierbar_core::{
+    Code,
+    documents::{DocumentKind, FileState, vectors},
+};
+use tierbar_store::{NewDocument, NewPassage, Place, SeenFile, Store};
+
+fn seen(path: &str, modified: i64) -> SeenFile {
+    SeenFile {
+        path: path.to_owned(),
+        size: 10,
+        modified,
+    }
+}
+
+fn passage(text: &str, vector: Option<[f32; 2]>) -> NewPassage {
+    NewPassage {
+        headings: vec!["Methods".to_owned()],
+        page: Some(3),
+        text: text.to_owned(),
+        vector: vector.map(|vector| vectors::pack(&vector)),
+        ..NewPassage::default()
+    }
+}
+
+fn document(passages: Vec<NewPassage>) -> NewDocument {
+    NewDocument {
+        sha256: "ab".to_owned(),
+        kind: Some(DocumentKind::Pdf),
+        title: Some("A paper".to_owned()),
+        pages: Some(9),
+        embedder: Some("minilm".to_owned()),
+        passages,
+        ..NewDocument::default()
+    }
+}
+
+/// A source with one file that waits.
+async fn one_file(store: &Store) -> u64 {
+    let source = store
+        .add_document_source("/d", "Papers", true)
+        .await
+        .unwrap();
+    assert!(
+        store
+            .sync_documents(source.id, vec![seen("/d/a.pdf", 1)])
+            .await
+            .unwrap()
+    );
+    source.id
+}
+
+async fn texts(store: &Store, words: &str) -> Vec<String> {
+    let ids = store
+        .passages_with_words(words, Place::default(), 10)
+        .await
+        .unwrap();
+    let passages = store.passages(ids).await.unwrap();
+    passages.into_iter().map(|passage| passage.text).collect()
+}
+
+#[tokio::test]
+async fn passages_are_found_by_words_and_by_vectors() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    one_file(&store).await;
+    let file = store.next_document().await.unwrap().unwrap();
+    let passages = vec![
+        passage("Lighthouses are painted every year.", Some([1.0, 0.0])),
+        passage("Ships avoid the rocks.", Some([0.6, 0.8])),
+        passage("Nothing of it.", None),
+    ];
+    store
+        .put_document(file.clone(), document(passages))
+        .await
+        .unwrap();
+    assert_eq!(store.next_document().await.unwrap(), None);
+    // Endings do not count, and any of the words will do.
+    assert_eq!(
+        texts(&store, "Who paints a lighthouse?").await,
+        ["Lighthouses are painted every year."]
+    );
+    let place = Place::default;
+    let like = store
+        .passages_like("minilm", vec![0.0, 1.0], place(), 1)
+        .await
+        .unwrap();
+    assert_eq!(like.len(), 1);
+    assert!((like[0].1 - 0.8).abs() < 0.01);
+    let found = store.passages(vec![like[0].0]).await.unwrap();
+    assert_eq!(
+        (found[0].text.as_str(), found[0].place()),
+        ("Ships avoid the rocks.", "Methods, page 3".to_owned())
+    );
+    assert_eq!(
+        (found[0].title.as_str(), found[0].collection.as_str()),
+        ("A paper", "Papers")
+    );
+    assert_eq!(
+        store
+            .passages_like("other", vec![0.0, 1.0], place(), 9)
+            .await
+            .unwrap(),
+        []
+    );
+    let elsewhere = Place {
+        collection: Some("Letters".to_owned()),
+        file: None,
+    };
+    assert_eq!(
+        store
+            .passages_like("minilm", vec![0.0, 1.0], elsewhere.clone(), 9)
+            .await
+            .unwrap(),
+        []
+    );
+    assert!(
+        store
+            .passages_with_words("ships", elsewhere, 9)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let unread = store.passages_without_vectors("minilm", 9).await.unwrap();
+    assert_eq!(unread.len(), 1);
+    let vector = vectors::pack(&[1.0, 1.0]);
+    store
+        .put_passage_vectors("minilm", vec![(unread[0].id, vector)])
+        .await
+        .unwrap();
+    assert!(
+        store
+            .passages_without_vectors("minilm", 9)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let sources = store.document_sources().await.unwrap();
+    assert_eq!(
+        (
+            sources[0].indexed,
+            sources[0].passages,
+            sources[0].without_vectors
+        ),
+        (1, 3, 0)
+    );
+    assert_eq!(
+        store
+            .passages_without_vectors("other", 9)
+            .await
+            .unwrap()
+            .len(),
+        3
+    );
+}
+
+#[tokio::test]
+async fn a_changed_file_keeps_its_passages_until_it_is_read_again() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    let first = store.next_document().await.unwrap().unwrap();
+    store
+        .put_document(first.clone(), document(vec![passage("old words", None)]))
+        .await
+        .unwrap();
+    assert!(
+        !store
+            .sync_documents(source, vec![seen("/d/a.pdf", 1)])
+            .await
+            .unwrap()
+    );
+    assert!(
+        store
+            .sync_documents(source, vec![seen("/d/a.pdf", 2)])
+            .await
+            .unwrap()
+    );
+    assert_eq!(texts(&store, "old new").await, ["old words"]);
+    // What was read before the change is not stored any more.
+    store
+        .put_document(first, document(vec![passage("stale words", None)]))
+        .await
+        .unwrap();
+    assert_eq!(texts(&store, "words").await, ["old words"]);
+    let second = store.next_document().await.unwrap().unwrap();
+    assert_eq!(second.sha256, "ab");
+    store.keep_document(second.clone()).await.unwrap();
+    assert_eq!(store.next_document().await.unwrap(), None);
+    assert!(
+        store
+            .sync_documents(source, vec![seen("/d/a.pdf", 3)])
+            .await
+            .unwrap()
+    );
+    let third = store.next_document().await.unwrap().unwrap();
+    store
+        .put_document(third.clone(), document(vec![passage("new words", None)]))
+        .await
+        .unwrap();
+    assert_eq!(texts(&store, "old new").await, ["new words"]);
+    let why = "This PDF is encrypted.".to_owned();
+    store
+        .fail_document(third, "cd".to_owned(), why.clone())
+        .await
+        .unwrap();
+    let files = store.document_files(source, 0).await.unwrap();
+    assert_eq!(
+        (files[0].state, files[0].notice.as_ref()),
+        (FileState::Failed, Some(&why))
+    );
+    assert!(texts(&store, "new").await.is_empty());
+    assert!(store.sync_documents(source, vec![]).await.unwrap());
+    assert!(store.document_files(source, 0).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_passage_is_read_among_its_neighbors() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    one_file(&store).await;
+    let file = store.next_document().await.unwrap().unwrap();
+    let next = NewPassage {
+        fresh: "zwölf. ".len(),
+        ..passage("zwölf. Then thirteen.", None)
+    };
+    let passages = vec![passage("Eleven is before zwölf.", None), next];
+    store
+        .put_document(file.clone(), document(passages))
+        .await
+        .unwrap();
+    let ids = store
+        .passages_with_words("eleven", Place::default(), 1)
+        .await
+        .unwrap();
+    let around = store.passages_around(ids[0]).await.unwrap();
+    let texts: Vec<_> = around.iter().map(|passage| passage.text.as_str()).collect();
+    assert_eq!(texts, ["Eleven is before zwölf.", "Then thirteen."]);
+    let whole = store.document_text(file.id).await.unwrap();
+    assert_eq!(whole[1].text, "Then thirteen.");
+    assert_eq!(
+        store.passages_around(999).await.unwrap_err().code,
+        Code::NotFound
+    );
+    assert_eq!(
+        store.document_text(999).await.unwrap_err().code,
+        Code::NotFound
+    );
+}
+
+#[tokio::test]
+async fn a_source_is_added_once_and_removed_with_all_of_it() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    for path in ["/d", "/d/a.pdf", "/d/b/c"] {
+        let error = store
+            .add_document_source(path, "Other", false)
+            .await
+            .unwrap_err();
+        assert_eq!(error.code, Code::Conflict, "{path}");
+    }
+    store
+        .add_document_source("/d2", "Other", true)
+        .await
+        .unwrap();
+    let file = store.next_document().await.unwrap().unwrap();
+    store
+        .put_document(file, document(vec![passage("words", Some([1.0, 0.0]))]))
+        .await
+        .unwrap();
+    store.remove_document_source(source).await.unwrap();
+    assert!(texts(&store, "words").await.is_empty());
+    let like = store.passages_like("minilm", vec![1.0, 0.0], Place::default(), 9);
+    assert_eq!(like.await.unwrap(), []);
+    assert_eq!(
+        store.remove_document_source(source).await.unwrap_err().code,
+        Code::NotFound
+    );
+    assert_eq!(store.document_sources().await.unwrap().len(), 1);
+}

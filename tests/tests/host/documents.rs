@@ -1,0 +1,93 @@
+//! Documents: read by their own process, found by meaning, and read again when they change.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::{fs, os::unix::fs::symlink};
+use tierbar_tests::{
+    binaries,
+    serving::{Data, Serving},
+    wait::until,
+};
+
+const MINILM: &str = "all-MiniLM-L6-v2.F32";
+
+/// The documents, once `is` holds for them.
+async fn when(host: &Serving, what: &str, is: impl Fn(&Value) -> bool) -> Value {
+    until(what, async || {
+        let (_, documents) = host.ask(Method::GET, "/tierbar/v1/documents", None).await;
+        is(&documents).then_some(documents)
+    })
+    .await
+}
+
+async fn search(host: &Serving, query: &str) -> Value {
+    let search = json!({"query": query, "limit": 1});
+    let (status, found) = host
+        .ask(Method::POST, "/v1/documents/search", Some(search))
+        .await;
+    assert_eq!(status, 200, "{found}");
+    found
+}
+
+#[tokio::test]
+async fn a_folder_is_read_and_found_by_meaning_and_read_again() {
+    let config = format!("[tiers.embedder]\nmodel = \"{MINILM}.gguf\"\n");
+    let data = Data::new(&config);
+    let file = format!("{MINILM}.gguf");
+    symlink(binaries::model(&file), data.models().join(&file)).unwrap();
+    let host = data.serve().await;
+
+    let folder = data.path().join("papers");
+    fs::create_dir(&folder).unwrap();
+    let lights = folder.join("lights.md");
+    fs::write(
+        &lights,
+        "# Lighthouses\n\nThe tower is painted every seven years.\n",
+    )
+    .unwrap();
+    fs::write(
+        folder.join("soup.txt"),
+        "Boil lentils for twenty minutes and add salt.",
+    )
+    .unwrap();
+    fs::write(folder.join("broken.pdf"), "%PDF-1.4 and nothing else").unwrap();
+    let path = folder.to_str().unwrap();
+    let (code, added, errors) = data.run(&["documents", "add", path]).await;
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(added.ends_with("to Documents.\n"), "{added}");
+    let read = when(&host, "three documents", |documents| {
+        let source = &documents["sources"][0];
+        source["indexed"] == 2 && source["failed"] == 1 && documents["indexing"]["state"] == "idle"
+    })
+    .await;
+    assert_eq!(read["sources"][0]["without_vectors"], 0, "{read}");
+    assert_eq!(read["indexing"]["embedder"], MINILM);
+
+    // No word of it is in the text.
+    let found = search(&host, "How often do people coat beacons?").await;
+    assert_eq!(found["embedder"], MINILM);
+    assert_eq!(found["passages"][0]["title"], "Lighthouses");
+    assert_eq!(found["passages"][0]["headings"], json!(["Lighthouses"]));
+    let (_, listed, _) = data.run(&["documents", "list", "--files", "1"]).await;
+    assert!(
+        listed.contains("broken.pdf  This PDF is damaged"),
+        "{listed}"
+    );
+
+    fs::write(
+        &lights,
+        "# Lighthouses\n\nThe tower is painted every second summer.\n",
+    )
+    .unwrap();
+    until("the changed document", async || {
+        let found = search(&host, "painted tower").await;
+        let text = found["passages"][0]["text"].as_str()?.to_owned();
+        text.contains("second summer").then_some(())
+    })
+    .await;
+
+    let (code, _, errors) = data.run(&["documents", "rm", "1"]).await;
+    assert_eq!(code, Some(0), "{errors}");
+    assert_eq!(search(&host, "tower").await["passages"], json!([]));
+    assert!(lights.exists());
+}

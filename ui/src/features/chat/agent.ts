@@ -1,0 +1,44 @@
+/** One step of an agent. */
+export interface AgentStep {
+  id: string;
+  name: string;
+  /** JSON as text. */
+  arguments: string;
+  /** `null` until it has ended. */
+  result: string | null;
+  failed: boolean;
+}
+
+/** The fields of a step's arguments that say what it is about, the first that is there. */
+const SUBJECTS = ['command', 'path', 'query', 'url', 'name'];
+
+/** The step in one line. */
+export function describeStep({ name, arguments: text }: AgentStep): string {
+  const subject = subjectOf(text);
+  switch (name) {
+    case 'run_command':
+      return `Ran ${subject}`;
+    case 'read_file':
+      return subject === '' ? 'Read the folder' : `Read ${subject}`;
+    case 'write_file':
+      return `Wrote ${subject}`;
+    case 'search_web':
+      return `Searched the web for “${subject}”`;
+    case 'read_page':
+      return `Opened ${subject}`;
+    default:
+      return `Used ${subject || name}`;
+  }
+}
+
+function subjectOf(text: string): string {
+  try {
+    const fields: unknown = JSON.parse(text);
+    if (typeof fields !== 'object' || fields === null) return '';
+    const found = SUBJECTS.map((name) => (fields as Record<string, unknown>)[name]);
+    const subject = found.find((value) => typeof value === 'string');
+    return typeof subject === 'string' ? subject : '';
+  } catch {
+    return '';
+  }
+}

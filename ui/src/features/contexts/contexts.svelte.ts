@@ -1,0 +1,98 @@
+import { type Api, type ApiError, asApiError } from '../../lib/http';
+import type { Contexts } from '../../platform/openapi';
+
+type Saved = Contexts['data'][number];
+
+/** A saved context: on this computer, in the store, or both. */
+export interface Context {
+  name: string;
+  saved: Saved;
+  here: boolean;
+  stored: boolean;
+  /** Whether the two differ. */
+  differs: boolean;
+}
+
+/** What was refused because the destination has another context of that name. */
+export interface Conflict {
+  name: string;
+  to: 'store' | 'here';
+}
+
+/** Owns the saved contexts of this computer and of the store as this page sees them. */
+export class SavedContexts {
+  list = $state.raw<Context[]>([]);
+  /** The name of the context that is being copied. */
+  copying = $state<{ name: string; to: 'store' | 'here' } | null>(null);
+  problem = $state.raw<ApiError | null>(null);
+  /** Why the store cannot be read. */
+  storeProblem = $state.raw<ApiError | null>(null);
+  conflict = $state.raw<Conflict | null>(null);
+  #api: Api;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  async load(hasStore: boolean): Promise<void> {
+    let here: Saved[];
+    try {
+      here = (await this.#api.get('/v1/context')).data;
+    } catch {
+      // Without the list, there is nothing to change. The page says elsewhere that the host does not respond.
+      return;
+    }
+    this.list = merged(here, []);
+    this.storeProblem = null;
+    if (!hasStore) return;
+    try {
+      this.list = merged(here, (await this.#api.get('/v1/context/store')).data);
+    } catch (cause) {
+      this.storeProblem = asApiError(cause);
+    }
+  }
+
+  /** Uploads a context, or downloads it. */
+  async copy(name: string, to: 'store' | 'here', replace = false): Promise<void> {
+    this.copying = { name, to };
+    this.problem = null;
+    this.conflict = null;
+    try {
+      const body = { name, replace };
+      if (to === 'store') await this.#api.post('/v1/context/upload', { body });
+      else await this.#api.post('/v1/context/download', { body });
+    } catch (cause) {
+      const error = asApiError(cause);
+      if (error.code === 'conflict') this.conflict = { name, to };
+      else this.problem = error;
+    }
+    this.copying = null;
+    await this.load(true);
+  }
+
+  /** Deletes a context from this computer, or if it is only in the store, from there. */
+  async remove({ name, here, stored }: Context): Promise<void> {
+    this.problem = null;
+    try {
+      await this.#api.post('/v1/context/delete', { body: { name, store: !here } });
+    } catch (cause) {
+      this.problem = asApiError(cause);
+    }
+    await this.load(stored);
+  }
+}
+
+function merged(here: Saved[], stored: Saved[]): Context[] {
+  const list = new Map<string, Context>();
+  for (const saved of here)
+    list.set(saved.name, { name: saved.name, saved, here: true, stored: false, differs: false });
+  for (const saved of stored) {
+    const known = list.get(saved.name);
+    if (!known) list.set(saved.name, { name: saved.name, saved, here: false, stored: true, differs: false });
+    else {
+      known.stored = true;
+      known.differs = known.saved.created !== saved.created || known.saved.bytes !== saved.bytes;
+    }
+  }
+  return [...list.values()].sort((a, b) => b.saved.created - a.saved.created || (a.name < b.name ? -1 : 1));
+}
