@@ -152,12 +152,12 @@ impl RemoteContexts {
         let (contexts, wanted) = (self.contexts.clone(), saved.clone());
         let room = move || {
             match contexts.get(&wanted.name) {
-                Ok(here) if here == wanted => {
-                    if contexts.check(&here.name).is_ok() {
-                        return Ok(None);
-                    }
+                Ok(here) if here == wanted && contexts.check(&here.name).is_ok() => {
+                    return Ok(None);
                 }
-                Ok(here) if !replace => return Err(taken(&here.name, "this machine")),
+                Ok(here) if !replace && here != wanted => {
+                    return Err(taken(&here.name, "this machine"));
+                }
                 _ => {}
             }
             // It is there twice while it is decrypted.
