@@ -1348,7 +1348,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** Lists the sessions of browsers. One ends after 14 days without use. */
+        get: operations["listSessions"];
         put?: never;
         post?: never;
         /** Ends the sessions of all browsers, except the one that sends this request. */
@@ -2023,26 +2024,55 @@ export interface components {
     schemas: {
         /** @description What an agent does without a question. */
         AgentAllowed: {
-            /** @description Opening pages whose address the question or the search provider has given. */
+            /**
+             * @description Opening pages whose address the question or the search provider has given.
+             * @default false
+             */
             known_pages?: boolean;
-            /** @description Reading files of the folder, and commands of which it is certain that they only read. */
+            /**
+             * @description Reading files of the folder, and commands of which it is certain that they only read.
+             * @default false
+             */
             reading?: boolean;
-            /** @description Sending words to the search provider. */
+            /**
+             * @description Sending words to the search provider.
+             * @default false
+             */
             search?: boolean;
         };
         /** @description What the agent of a turn may use. What a field does not give, it does without. */
         AgentOptions: {
-            /** @description What is done without a question. */
+            /**
+             * @description What is done without a question.
+             * @default {
+             *       "reading": false,
+             *       "search": false,
+             *       "known_pages": false
+             *     }
+             */
             allow?: components["schemas"]["AgentAllowed"];
-            /** @description The absolute path of the folder for files and commands. Without one there are neither. */
+            /**
+             * @description The absolute path of the folder for files and commands. Without one there are neither.
+             * @default null
+             */
             folder?: string | null;
-            /** @description Whether pages of the web can be opened. */
+            /**
+             * @description Whether pages of the web can be opened.
+             * @default false
+             */
             pages?: boolean;
-            /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
+            /**
+             * @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does.
+             * @default null
+             */
             search?: string | null;
+            /** @default calls */
             way?: components["schemas"]["AgentWay"];
         };
-        /** @description How the model says what it wants to do. */
+        /**
+         * @description How the model says what it wants to do.
+         * @enum {string}
+         */
         AgentWay: "calls" | "text";
         /** @description The counts of a day's lines. */
         Aggregate: {
@@ -2090,6 +2120,7 @@ export interface components {
             experts: components["schemas"]["ExpertReads"] | null;
             /** @default null */
             finish: components["schemas"]["Finish"] | null;
+            /** @default null */
             grade?: components["schemas"]["Grade"] | null;
             /**
              * @description The chain's first step, if another one answered.
@@ -2232,6 +2263,11 @@ export interface components {
             /** @description In hexadecimal. */
             sha256: string;
         };
+        /**
+         * @description What decided among the quants of a repository.
+         * @enum {string}
+         */
+        Basis: "largest" | "few_bits" | "balanced" | "smallest" | "balanced_on_disk" | "least_from_disk";
         /** @description One text's answer, or why there is none. */
         BatchResult_Brief: (components["schemas"]["TaskFields"] & {
             aggregate: components["schemas"]["Aggregate"];
@@ -2613,6 +2649,16 @@ export interface components {
             /** @description Lines of JSON objects. */
             lines?: string | null;
         };
+        /** @description A browser that is signed in. */
+        BrowserSession: {
+            /** Format: int64 */
+            created_ms: number;
+            /**
+             * Format: int64
+             * @description To the hour.
+             */
+            used_ms: number;
+        };
         BudgetStatus: {
             /**
              * Format: int64
@@ -2687,9 +2733,65 @@ export interface components {
             /** @description The models whose files, sizes and hashes are now the hub's. */
             updated: string[];
         };
+        /** @description One thing to know of a model that runs, with its figures. A verdict's `warning` says it in English. */
+        Caution: {
+            /** Format: int32 */
+            context_tokens: number;
+            /** @enum {string} */
+            kind: "shorter_context";
+        } | {
+            /** @enum {string} */
+            kind: "takes_turns";
+            /** Format: int64 */
+            reserved_bytes: number;
+        } | {
+            /** Format: int64 */
+            cache_bytes: number;
+            /** Format: int64 */
+            expert_bytes: number;
+            /** @enum {string} */
+            kind: "expert_cache";
+        } | {
+            /** Format: int64 */
+            disk_bytes: number;
+            /** Format: int64 */
+            expert_bytes: number;
+            /** @enum {string} */
+            kind: "experts_on_disk";
+        } | {
+            /** Format: int64 */
+            disk_bytes: number;
+            /** @enum {string} */
+            kind: "weights_on_disk";
+        } | {
+            /** Format: int64 */
+            excess_bytes: number;
+            /** @enum {string} */
+            kind: "over_budget";
+        } | {
+            /** @enum {string} */
+            kind: "part_on_gpu";
+            /** Format: int32 */
+            layers: number;
+            /** Format: int32 */
+            layers_all: number;
+            /** Format: int64 */
+            limit_bytes: number;
+        } | {
+            /** @enum {string} */
+            kind: "no_draft_model";
+            /** Format: int64 */
+            needed_bytes: number;
+        } | {
+            /** @enum {string} */
+            kind: "no_projector";
+            /** Format: int64 */
+            needed_bytes: number;
+        };
         ChainBudget: string;
         /** @description A chain is requested by its name, like a model. The first step that answers ends it. */
         ChainConfig: {
+            /** @default null */
             budget?: components["schemas"]["ChainBudget"] | null;
             /**
              * @description The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
@@ -2971,6 +3073,7 @@ export interface components {
             /** @description The suggested `model`: a tier. */
             model: string;
             name: string;
+            needs: components["schemas"]["Needs"];
             notes: string[];
             /** @description Why this one, in a sentence. */
             reason: string;
@@ -3094,8 +3197,6 @@ export interface components {
             chains: {
                 [key: string]: components["schemas"]["ChainConfig"];
             };
-            /** @description Prices and watts for `tierbar costs`. */
-            costs: components["schemas"]["CostsConfig"];
             /**
              * @default {
              *       "store": "",
@@ -3105,6 +3206,11 @@ export interface components {
              *     }
              */
             contexts: components["schemas"]["ContextsConfig"];
+            /**
+             * @description Prices and watts for `tierbar costs`.
+             * @default {}
+             */
+            costs: components["schemas"]["CostsConfig"];
             /**
              * @default {
              *       "rate_limit": 0,
@@ -3228,7 +3334,10 @@ export interface components {
             /** @description All of what is to happen, with invisible characters made visible. */
             what: string;
         };
-        /** @description How far an answer reaches. */
+        /**
+         * @description How far an answer reaches.
+         * @enum {string}
+         */
         ConsentScope: "once" | "folder" | "chat" | "exact";
         /** @description A saved context to copy to the store or from it. */
         ContextCopy: {
@@ -3340,11 +3449,17 @@ export interface components {
         };
         /** @description Prices and watts. None has a default: without them, `tierbar costs` shows tokens and no money. */
         CostsConfig: {
+            /** @default null */
             busy_watts?: components["schemas"]["Watts"] | null;
+            /** @default null */
             cloud_input_price?: components["schemas"]["Dollars"] | null;
+            /** @default null */
             cloud_output_price?: components["schemas"]["Dollars"] | null;
+            /** @default null */
             idle_watts?: components["schemas"]["Watts"] | null;
+            /** @default null */
             kwh_price?: components["schemas"]["Dollars"] | null;
+            /** @default null */
             machine_price?: components["schemas"]["Dollars"] | null;
         };
         /** @description A day of this machine's calendar. */
@@ -3399,11 +3514,11 @@ export interface components {
             answer: string;
             /** @description The passages that the answer names. Numbers that no passage has were removed from the answer. */
             citations: components["schemas"]["Citation"][];
-            model: null | components["schemas"]["ModelId"];
+            model: components["schemas"]["ModelId"] | null;
             /** @description What the reader should know, such as that the answer cites nothing. */
             notice: string | null;
             reading: components["schemas"]["Reading"];
-            tier: null | components["schemas"]["TierId"];
+            tier: components["schemas"]["TierId"] | null;
         };
         /** @description An event of an answer from documents. The last is `answer` or `error`. */
         DocumentEvent: {
@@ -3434,7 +3549,7 @@ export interface components {
         DocumentFile: {
             /** Format: int64 */
             id: number;
-            kind: null | components["schemas"]["DocumentKind"];
+            kind: components["schemas"]["DocumentKind"] | null;
             /** @description Why it cannot be read, or what of it is not searched. */
             notice: string | null;
             /**
@@ -3893,6 +4008,17 @@ export interface components {
         };
         /** @enum {string} */
         GradeVerdict: "good" | "bad";
+        /** @description Why a quant is the one for a machine. The `reason` beside it says the same in English. */
+        Grounds: {
+            basis: components["schemas"]["Basis"];
+            /** @description The quant whose loss of quality is published: this one, or the one that it is made of. `null`: nobody published it. */
+            measured: string | null;
+            /**
+             * Format: double
+             * @description By how much its perplexity is higher than that of 16 bits, measured with Llama 3 8B: 0.024 is 2.4 %.
+             */
+            perplexity_increase: number | null;
+        };
         /** @description The memory guard's view of the machine, and of its user's settings. */
         GuardStatus: {
             alarm: components["schemas"]["Alarm"];
@@ -4008,6 +4134,7 @@ export interface components {
         IndexingState: "idle" | "indexing" | "paused";
         /** @description A quant to take instead. */
         Instead: {
+            grounds: components["schemas"]["Grounds"] | null;
             placement: components["schemas"]["Placement"];
             quant: string;
             /** @description Why, in one or two sentences. */
@@ -4679,6 +4806,15 @@ export interface components {
             /** @enum {string} */
             object: "list";
         };
+        /** @description What a client needs of a tier. */
+        Needs: {
+            /**
+             * Format: int32
+             * @description The least context in tokens; 0 if any will do.
+             */
+            context: number;
+            tools: boolean;
+        };
         /** @description A file or folder to search. */
         NewDocuments: {
             /** @description The collection that it belongs to; `Documents` without it. */
@@ -4765,6 +4901,7 @@ export interface components {
             /** @description The file in the repository; the first of several parts. */
             file: string;
             fit: components["schemas"]["Verdict"] | null;
+            grounds: components["schemas"]["Grounds"] | null;
             /** @description Whether the models folder has it. */
             installed: boolean;
             loss: components["schemas"]["QuantLoss"] | null;
@@ -5287,7 +5424,7 @@ export interface components {
             battery_below: number;
             /**
              * Format: int32
-             * @description The most disk space for them, in MiB; the oldest are deleted first.
+             * @description The most disk space for saved conversations, in MiB; the oldest are deleted first.
              * @default 2048
              */
             conversations_mib: number;
@@ -5834,43 +5971,43 @@ export interface components {
         Sampling: {
             /**
              * Format: float
-             * @description 0: off.
+             * @description How much tokens are avoided, by how often they have come; 0: not at all.
              * @default null
              */
             frequency_penalty?: number | null;
             /**
              * Format: float
-             * @description Of the tokens with at least this part of the likeliest one's probability.
+             * @description Choose among tokens with at least this part of the likeliest one's probability.
              * @default null
              */
             min_p?: number | null;
             /**
              * Format: float
-             * @description 0: off.
+             * @description How much tokens that have come at all are avoided; 0: not at all.
              * @default null
              */
             presence_penalty?: number | null;
             /**
              * Format: float
-             * @description 1: off.
+             * @description How much tokens that have come before are avoided; 1: not at all.
              * @default null
              */
             repeat_penalty?: number | null;
             /**
              * Format: float
-             * @description 0: always the likeliest token.
+             * @description How freely tokens are chosen; 0: always the likeliest.
              * @default null
              */
             temperature?: number | null;
             /**
              * Format: int32
-             * @description Of the likeliest so many tokens; 0: of all.
+             * @description Choose among this many of the likeliest tokens; 0: among all.
              * @default null
              */
             top_k?: number | null;
             /**
              * Format: float
-             * @description Of the likeliest tokens that together have this probability.
+             * @description Choose among the likeliest tokens that together have this probability.
              * @default null
              */
             top_p?: number | null;
@@ -5984,7 +6121,7 @@ export interface components {
              */
             certificate: string;
             /**
-             * @description The certificate's private key, likewise.
+             * @description The certificate's private key: a PEM file, as an absolute path or from `~`; empty for one that Tierbar creates.
              * @default
              */
             key: string;
@@ -6014,6 +6151,10 @@ export interface components {
              * @default false
              */
             tls: boolean;
+        };
+        /** @description Browsers that are signed in, the last used first. */
+        SessionList: {
+            sessions: components["schemas"]["BrowserSession"][];
         };
         /** @description The settings of a tier that decide its speed. */
         Settings: {
@@ -6638,6 +6779,7 @@ export interface components {
              */
             download_bytes: number;
             fit: components["schemas"]["Verdict"];
+            grounds: components["schemas"]["Grounds"] | null;
             /** @description Whether the tier has this model already. */
             in_use: boolean;
             /** @description The installed model, if it is here. */
@@ -6976,6 +7118,8 @@ export interface components {
              * @description The memory that all models together may use on the machine.
              */
             budget_bytes: number;
+            /** @description What `warning` says, with the figures, for other languages. */
+            cautions?: components["schemas"]["Caution"][];
             /** Format: int32 */
             context_tokens: number;
             /** @description The model's header has not been read: the sum stands on published facts of its architecture. */
@@ -7097,6 +7241,7 @@ export type ApiKey = components['schemas']['ApiKey'];
 export type Approximated = components['schemas']['Approximated'];
 export type Approximation = components['schemas']['Approximation'];
 export type Attachment = components['schemas']['Attachment'];
+export type Basis = components['schemas']['Basis'];
 export type BatchResultBrief = components['schemas']['BatchResult_Brief'];
 export type BatchResultCompressed = components['schemas']['BatchResult_Compressed'];
 export type BatchResultSummary = components['schemas']['BatchResult_Summary'];
@@ -7116,11 +7261,13 @@ export type Brief = components['schemas']['Brief'];
 export type BriefLines = components['schemas']['BriefLines'];
 export type BriefOptions = components['schemas']['BriefOptions'];
 export type BriefRequest = components['schemas']['BriefRequest'];
+export type BrowserSession = components['schemas']['BrowserSession'];
 export type BudgetStatus = components['schemas']['BudgetStatus'];
 export type Capabilities = components['schemas']['Capabilities'];
 export type CatalogAnswer = components['schemas']['CatalogAnswer'];
 export type CatalogModel = components['schemas']['CatalogModel'];
 export type CatalogRefresh = components['schemas']['CatalogRefresh'];
+export type Caution = components['schemas']['Caution'];
 export type ChainBudget = components['schemas']['ChainBudget'];
 export type ChainConfig = components['schemas']['ChainConfig'];
 export type ChainList = components['schemas']['ChainList'];
@@ -7209,6 +7356,7 @@ export type GradeCounts = components['schemas']['GradeCounts'];
 export type GradeGroup = components['schemas']['GradeGroup'];
 export type GradeReport = components['schemas']['GradeReport'];
 export type GradeVerdict = components['schemas']['GradeVerdict'];
+export type Grounds = components['schemas']['Grounds'];
 export type GuardStatus = components['schemas']['GuardStatus'];
 export type Health = components['schemas']['Health'];
 export type History = components['schemas']['History'];
@@ -7273,6 +7421,7 @@ export type ModelId = components['schemas']['ModelId'];
 export type ModelKind = components['schemas']['ModelKind'];
 export type ModelSampling = components['schemas']['ModelSampling'];
 export type Models = components['schemas']['Models'];
+export type Needs = components['schemas']['Needs'];
 export type NewDocuments = components['schemas']['NewDocuments'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
@@ -7369,6 +7518,7 @@ export type SecretPlace = components['schemas']['SecretPlace'];
 export type SecretSource = components['schemas']['SecretSource'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type ServerConfig = components['schemas']['ServerConfig'];
+export type SessionList = components['schemas']['SessionList'];
 export type Settings = components['schemas']['Settings'];
 export type SetupAnswers = components['schemas']['SetupAnswers'];
 export type SetupMachine = components['schemas']['SetupMachine'];
@@ -9789,6 +9939,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SignInCode"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
