@@ -182,6 +182,7 @@ describe('a chain', () => {
     // The button that moved it has nothing left to do.
     await until(() => document.activeElement?.getAttribute('aria-label') === 'Move Everyday down');
     await fireEvent.click(screen.getByTestId('chain-edit-work-remove'));
+    await fireEvent.click(screen.getByTestId('confirm'));
     await until(() => screen.queryByTestId('chain-edit-work') === null);
     expect(patches().at(-1)).toEqual({ chains: { work: null } });
   });
