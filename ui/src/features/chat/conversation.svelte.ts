@@ -12,7 +12,7 @@ import type {
   TurnEvent,
   WhenFull,
 } from '../../platform/openapi';
-import { AUTO } from '../tiers/tiers';
+import { AUTO, displayName } from '../tiers/tiers';
 import type { AgentStep } from './agent';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
@@ -554,7 +554,9 @@ export class Conversation {
     const answer = event.type === 'finished' ? event.message : event.answer;
     if (event.type === 'failed') {
       const { code, message, hint, tier, retry_after_seconds: seconds } = event;
-      this.problem = new ApiError(code, message, hint, 0, false, tier, after(seconds));
+      // Apps know the tier by its id, the window by another name.
+      const text = message.replace(/(?<=\bof )[\w-]+/g, (name) => (name === tier ? displayName(name) : name));
+      this.problem = new ApiError(code, text, hint, 0, false, tier, after(seconds));
     }
     // Stopped before its first word, an answer is not stored.
     if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;

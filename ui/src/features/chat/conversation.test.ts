@@ -197,9 +197,9 @@ describe('an error', () => {
   it('in the middle of an answer keeps the part that had come', async () => {
     const { stream, done } = await ask('Hello?');
     stream.words('Once');
-    stream.fail('worker_crashed', 'The worker ended (signal 9).');
+    stream.fail('worker_crashed', 'the worker of heavy ended', null, { tier: 'heavy' });
     await done;
-    expect(chat.problem).toMatchObject({ code: 'worker_crashed', message: 'The worker ended (signal 9).' });
+    expect(chat.problem).toMatchObject({ code: 'worker_crashed', message: 'the worker of Deep ended' });
     expect(shown().at(-1)).toEqual(['assistant', 'Once', 'error']);
   });
 

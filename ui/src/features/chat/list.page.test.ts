@@ -256,6 +256,14 @@ describe('the address', () => {
     await until(() => location.hash === '');
     expect(chats.current.id).toBeNull();
   });
+
+  it('of a chat that was deleted opens a new one', async () => {
+    history.replaceState(null, '', '/#chat=gone');
+    await open(1);
+    await until(() => location.hash === '');
+    expect(chats.current.id).toBeNull();
+    expect(screen.queryByTestId('error-banner')).toBeNull();
+  });
 });
 
 it('marks what would reverse a title', async () => {

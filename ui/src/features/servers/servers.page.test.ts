@@ -125,6 +125,8 @@ describe('a server', () => {
     const price = await screen.findByLabelText<HTMLInputElement>('US$ per million tokens in');
     await fireEvent.change(price, { target: { value: '-3' } });
     expect([price.value, price.getAttribute('aria-invalid')]).toEqual(['-3', 'true']);
+    await fireEvent.input(screen.getByLabelText('US$ per million tokens out'), { target: { value: '9' } });
+    expect(price.getAttribute('aria-invalid')).toBe('true');
     expect(screen.getByRole('alert').textContent).toBe('Enter 0 or more.');
     await fireEvent.input(price, { target: { value: '3' } });
     expect(screen.queryByRole('alert')).toBeNull();
@@ -154,7 +156,13 @@ describe('a chain', () => {
     config.tiers.sonnet = { ...TIER, model: 'claude', engine: { endpoint: 'https://api.anthropic.com' } };
     config.tiers.primary = { ...TIER, model: 'big' };
     await open();
+    await type('chain-new', 'At Work');
+    await fireEvent.click(screen.getByTestId('chain-create'));
+    expect((await screen.findByTestId('chain-new-error')).textContent).toContain(
+      'Use up to 32 lowercase letters',
+    );
     await type('chain-new', 'work');
+    expect(screen.queryByTestId('chain-new-error')).toBeNull();
     await fireEvent.click(screen.getByTestId('chain-create'));
     const chain = await screen.findByTestId('chain-edit-work');
     const steps = () =>
@@ -171,7 +179,10 @@ describe('a chain', () => {
     await fireEvent.keyDown(up, { key: 'ArrowUp', altKey: true });
     await until(() => steps()[0] === 'primary');
     await screen.findByText('Everyday: step 1 of 4');
+    // The button that moved it has nothing left to do.
+    await until(() => document.activeElement?.getAttribute('aria-label') === 'Move Everyday down');
     await fireEvent.click(screen.getByTestId('chain-edit-work-remove'));
+    await fireEvent.click(screen.getByTestId('confirm'));
     await until(() => screen.queryByTestId('chain-edit-work') === null);
     expect(patches().at(-1)).toEqual({ chains: { work: null } });
   });

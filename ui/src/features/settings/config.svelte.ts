@@ -84,6 +84,11 @@ export class ConfigStore {
     if (this.fields[field]?.state === 'refused') this.fields[field] = undefined;
   }
 
+  /** Forgets what was refused, once its fields are no longer shown. */
+  forgetRefusals(): void {
+    for (const field of Object.keys(this.fields)) this.retype(field);
+  }
+
   /** Says at a field what is wrong with what was typed, which is not sent. */
   refuse(field: string, message: string): void {
     this.fields[field] = { state: 'refused', error: new ApiError('bad_request', message) };
@@ -129,9 +134,10 @@ export class ConfigStore {
 
 /** Leaves the key out of a message that stands at the field of that key. */
 function refusal(error: ApiError, patch: ConfigPatch): FieldState {
-  const [start, key] = /^([a-z_]+(?:\.[\w-]+)+): /.exec(error.message) ?? [];
-  if (start && key && keysOf(patch).some((changed) => `${changed}.`.startsWith(`${key}.`)))
-    error.message = error.message.slice(start.length);
+  const key = keysOf(patch)
+    .flatMap((changed) => changed.split('.').map((_, at, parts) => parts.slice(0, at + 1).join('.')))
+    .find((changed) => error.message.startsWith(`${changed}: `));
+  if (key) error.message = error.message.slice(key.length + 2);
   return { state: 'refused', error, key };
 }
 

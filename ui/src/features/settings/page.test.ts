@@ -157,6 +157,15 @@ describe('general settings', () => {
     await until(() => context.getAttribute('aria-invalid') === 'true');
     await fireEvent.input(context, { target: { value: saved } });
     expect(context.getAttribute('aria-invalid')).toBe('false');
+    await fireEvent.change(context, { target: { value: '10' } });
+    await until(() => context.getAttribute('aria-invalid') === 'true');
+    // Another section shows none of it, and after that the saved number is back.
+    location.hash = '#access';
+    await until(() => screen.queryByTestId('settings-tier-fast-context') === null);
+    location.hash = '#tiers';
+    expect((await screen.findByTestId('settings-tier-fast-context')).getAttribute('aria-invalid')).toBe(
+      'false',
+    );
   });
 
   it('offer to start at login only in the app', async () => {

@@ -1,3 +1,4 @@
+import { decimal } from '../../lib/format';
 import type { Sampling } from '../../platform/openapi';
 
 /** A value by which tokens are chosen. */
@@ -77,4 +78,9 @@ export const SAMPLING: SamplingValue[] = [
 /** A value of the host, which counts in single precision, as a person writes it. */
 export function shortNumber(value: number): string {
   return String(Number(value.toPrecision(6)));
+}
+
+/** The same in the language of the window, for where it is only shown. */
+export function shownNumber(value: number): string {
+  return decimal(Number(shortNumber(value)), 0, 6);
 }

@@ -4,6 +4,13 @@ import { formatSteps } from '../chains/steps';
 /** The name under which a request lets the router choose. */
 export const AUTO = 'auto';
 
+/** Says what is wrong with the name of a tier, chain or schedule; `null` if nothing is. */
+export function nameProblem(name: string): string | null {
+  if (name === AUTO) return 'Requests for auto let Tierbar choose a tier. Choose another name.';
+  if (/^[a-z][a-z0-9-]{0,31}$/.test(name)) return null;
+  return 'Use up to 32 lowercase letters, digits, and hyphens, starting with a letter.';
+}
+
 const STATE_LABEL: Record<TierState, string> = {
   stopped: 'Not loaded',
   starting: 'Loading…',
