@@ -1498,6 +1498,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has an agent do something, without a chat. A client that leaves ends the run. */
+        post: operations["runAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agent/{run}/consent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers what the agent of a streamed run asks before it acts. Nothing but this allows an act. */
+        post: operations["answerRunConsent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/brief": {
         parameters: {
             query?: never;
@@ -2030,6 +2064,22 @@ export interface components {
             /** @description Sending words to the search provider. */
             search?: boolean;
         };
+        /** @description The whole of a run. */
+        AgentAnswer: {
+            /** @description The answer with the steps before it and its figures. It is not stored. */
+            message: components["schemas"]["ChatMessage"];
+            /** @description What the agent wanted to do and was not allowed to, because nobody could be asked. */
+            refused: components["schemas"]["ConsentQuestion"][];
+            run: string;
+            /** @description The answer. */
+            text: string;
+        };
+        /** @description The task: text, or messages of which the last is the user's. */
+        AgentInput: string | components["schemas"]["AgentMessage"][];
+        AgentMessage: {
+            content: string;
+            role: components["schemas"]["Role"];
+        };
         /** @description What the agent of a turn may use. What a field does not give, it does without. */
         AgentOptions: {
             /** @description What is done without a question. */
@@ -2041,6 +2091,29 @@ export interface components {
             /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
             search?: string | null;
             way?: components["schemas"]["AgentWay"];
+        };
+        /** @description What an agent is to do, and what it may use. What a field does not give, it does without. */
+        AgentRequest: {
+            /** @description What is done without a question. */
+            allow?: components["schemas"]["AgentAllowed"];
+            /** @description The absolute path of the folder for files and commands. Without one there are neither. */
+            folder?: string | null;
+            input: components["schemas"]["AgentInput"];
+            /** @description A tier, a chain or a model's id; `auto` without it. */
+            model?: string | null;
+            /** @description Whether pages of the web can be opened. */
+            pages?: boolean;
+            /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
+            search?: string | null;
+            /** @description Whether the run comes as server-sent events. Without them, what would ask is refused. */
+            stream?: boolean;
+            way?: components["schemas"]["AgentWay"];
+        };
+        /** @description The first event of a streamed run. Each further one is a `TurnEvent`. */
+        AgentRunEvent: {
+            run: string;
+            /** @enum {string} */
+            type: "begun";
         };
         /** @description How the model says what it wants to do. */
         AgentWay: "calls" | "text";
@@ -7083,7 +7156,12 @@ export interface components {
     pathItems: never;
 }
 export type AgentAllowed = components['schemas']['AgentAllowed'];
+export type AgentAnswer = components['schemas']['AgentAnswer'];
+export type AgentInput = components['schemas']['AgentInput'];
+export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentOptions = components['schemas']['AgentOptions'];
+export type AgentRequest = components['schemas']['AgentRequest'];
+export type AgentRunEvent = components['schemas']['AgentRunEvent'];
 export type AgentWay = components['schemas']['AgentWay'];
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
@@ -10112,6 +10190,60 @@ export interface operations {
                 content: {
                     "text/event-stream": unknown;
                 };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    runAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer, whole or as events: the data of the first is an `AgentRunEvent`, of each other a `TurnEvent` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentAnswer"];
+                    "text/event-stream": components["schemas"]["AgentRunEvent"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    answerRunConsent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a run */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsentAnswer"];
+            };
+        };
+        responses: {
+            /** @description The agent goes on */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

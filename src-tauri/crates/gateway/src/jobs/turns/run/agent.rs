@@ -8,7 +8,8 @@ use crate::{
         caller::Caller,
         request::Request,
     },
-    services::{SandboxPlace, Services},
+    jobs::Jobs,
+    services::SandboxPlace,
 };
 use futures_util::StreamExt;
 use parking_lot::Mutex;
@@ -64,6 +65,8 @@ pub(in crate::jobs::turns) struct Acting {
     web: Option<Web>,
     /// What was allowed beyond once, in all chats.
     grants: Arc<Mutex<Vec<Grant>>>,
+    /// Whether a person can be asked.
+    is_attended: bool,
 }
 
 impl Acting {
@@ -74,8 +77,7 @@ impl Acting {
     pub(in crate::jobs::turns) async fn prepare(
         options: AgentOptions,
         chat: &str,
-        services: &dyn Services,
-        grants: Arc<Mutex<Vec<Grant>>>,
+        jobs: &Arc<Jobs>,
     ) -> Result<Self, Error> {
         let place = match &options.folder {
             Some(folder) => {
@@ -83,7 +85,7 @@ impl Acting {
                     launcher,
                     protected,
                     own_ports,
-                } = services.sandbox()?;
+                } = jobs.inference.services.sandbox()?;
                 let terms = Terms {
                     limits: Limits::default(),
                     protected,
@@ -107,9 +109,18 @@ impl Acting {
             place,
             provider,
             web,
-            grants,
+            grants: Arc::clone(&jobs.turns.grants),
+            is_attended: true,
             options,
         })
+    }
+
+    /// Nobody can be asked: what would ask is refused.
+    pub(in crate::jobs::turns) fn unattended(self) -> Self {
+        Self {
+            is_attended: false,
+            ..self
+        }
     }
 
     fn task(&self, question: String) -> Task {
@@ -379,6 +390,20 @@ impl Writing {
                     reply.map(Input::Reply)
                 }
                 Output::Prepare(wanted) => prepared(&acting, wanted).await,
+                Output::Consent(question) if !acting.is_attended => {
+                    let refusal = Answer {
+                        id: question.id.clone(),
+                        allow: None,
+                    };
+                    let question = shown(question);
+                    self.turn.log.push(TurnEvent::Consent { question });
+                    self.turn.log.push(TurnEvent::ConsentAnswered {
+                        id: refusal.id.clone(),
+                        allow: None,
+                    });
+                    next = stepping.step(Input::Answer(refusal));
+                    continue;
+                }
                 Output::Consent(question) => {
                     match self.consent(inference, question, &mut stepping).await {
                         Ok(output) => {

@@ -148,3 +148,84 @@ async fn an_agent_has_no_folder_with_the_token() {
     }
     assert_eq!(stage.chat().await["messages"], json!([]));
 }
+
+impl Stage {
+    /// A program's streamed run that may use a folder, and its id.
+    async fn run(&self, folder: &Path) -> (String, Follower) {
+        let body = json!({"input": "Q", "folder": folder, "stream": true});
+        let answer = self.bench.ask("POST", "/v1/agent", body.to_string()).await;
+        assert_eq!(answer.status(), 200);
+        let mut follower = Follower {
+            body: answer.into_body(),
+            read: String::new(),
+        };
+        let begun = event(&mut follower, "begun").await;
+        (begun["run"].as_str().unwrap().to_owned(), follower)
+    }
+
+    async fn answer_run(&self, run: &str, body: &Value) -> u16 {
+        let path = format!("/v1/agent/{run}/consent");
+        let answer = self.bench.ask("POST", &path, body.to_string()).await;
+        answer.status().as_u16()
+    }
+}
+
+#[tokio::test]
+async fn a_program_runs_an_agent_and_answers_its_question() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (run, mut events) = stage.run(folder.path()).await;
+    stage.requests.recv().await.unwrap();
+    stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
+    let question = event(&mut events, "consent").await["question"].clone();
+    let allow = json!({"id": question["id"], "allow": "once"});
+    assert_eq!(stage.answer_run("another", &allow).await, 404);
+    assert_eq!(stage.answer_run(&run, &allow).await, 204);
+    let result = event(&mut events, "tool_result").await;
+    assert_eq!(result["failed"], false, "{result}");
+    assert!(folder.path().join("a").exists());
+    stage.requests.recv().await.unwrap();
+    stage.say("Done.");
+    stage.finish();
+    let last = event(&mut events, "finished").await;
+    assert_eq!(last["message"]["finish"], "stop");
+    // Nothing of it is in a chat.
+    assert_eq!(stage.chat().await["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn a_run_ends_with_its_client() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (run, mut events) = stage.run(folder.path()).await;
+    stage.requests.recv().await.unwrap();
+    stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
+    event(&mut events, "consent").await;
+    drop(events);
+    // As long as the run is there, it is another question's answer.
+    let other = json!({"id": "another", "allow": null});
+    let gone = async {
+        while stage.answer_run(&run, &other).await != 404 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let gone = tokio::time::timeout(std::time::Duration::from_secs(30), gone).await;
+    assert!(gone.is_ok(), "the run goes on without its client");
+    assert!(!folder.path().join("a").exists());
+}
+
+#[tokio::test]
+async fn a_whole_run_refuses_what_would_ask() {
+    let stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
+    stage.say("That was not allowed.");
+    stage.finish();
+    let body = json!({"input": [{"role": "user", "content": "Q"}], "folder": folder.path()});
+    let answer = stage.bench.ask("POST", "/v1/agent", body.to_string()).await;
+    assert_eq!(answer.status(), 200);
+    let answer = json(answer).await;
+    assert_eq!(answer["text"], "That was not allowed.");
+    assert_eq!(answer["refused"][0]["title"], "Create this file?");
+    assert!(!folder.path().join("a").exists());
+}
