@@ -2059,7 +2059,7 @@ export interface components {
         AgentAllowed: {
             /** @description Opening pages whose address the question or the search provider has given. */
             known_pages?: boolean;
-            /** @description Reading files of the folder, and commands of which it is certain that they only read. */
+            /** @description Reading files of the folder and the documents, and commands of which it is certain that they only read. */
             reading?: boolean;
             /** @description Sending words to the search provider. */
             search?: boolean;
@@ -2074,6 +2074,8 @@ export interface components {
             /** @description The answer. */
             text: string;
         };
+        /** @description Which documents an agent can search. */
+        AgentDocuments: boolean | string[];
         /** @description The task: text, or messages of which the last is the user's. */
         AgentInput: string | components["schemas"]["AgentMessage"][];
         AgentMessage: {
@@ -2084,6 +2086,7 @@ export interface components {
         AgentOptions: {
             /** @description What is done without a question. */
             allow?: components["schemas"]["AgentAllowed"];
+            documents?: components["schemas"]["AgentDocuments"] | null;
             /** @description The absolute path of the folder for files and commands. Without one there are neither. */
             folder?: string | null;
             /** @description Whether pages of the web can be opened. */
@@ -2096,6 +2099,7 @@ export interface components {
         AgentRequest: {
             /** @description What is done without a question. */
             allow?: components["schemas"]["AgentAllowed"];
+            documents?: components["schemas"]["AgentDocuments"] | null;
             /** @description The absolute path of the folder for files and commands. Without one there are neither. */
             folder?: string | null;
             input: components["schemas"]["AgentInput"];
@@ -7157,6 +7161,7 @@ export interface components {
 }
 export type AgentAllowed = components['schemas']['AgentAllowed'];
 export type AgentAnswer = components['schemas']['AgentAnswer'];
+export type AgentDocuments = components['schemas']['AgentDocuments'];
 export type AgentInput = components['schemas']['AgentInput'];
 export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentOptions = components['schemas']['AgentOptions'];

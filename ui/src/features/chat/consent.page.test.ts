@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Api } from '../../lib/http';
 import type { ConsentQuestion } from '../../platform/openapi';
 import { Network, type RunningTurn, until } from '../../testing/host';
+import AgentBar from './AgentBar.svelte';
 import { describeStep } from './agent';
 import Consent from './Consent.svelte';
 import { Conversation } from './conversation.svelte';
@@ -76,6 +77,23 @@ describe('a turn that acts', () => {
     turn.finish('stop');
     await done;
     expect(chat.live).toBeNull();
+  });
+
+  it('searches the documents and the web where that is chosen', async () => {
+    chat.agent = '/work';
+    render(AgentBar, { chat });
+    await fireEvent.click(screen.getByTestId('agent-documents'));
+    await fireEvent.change(screen.getByTestId('agent-web'), { target: { value: 'searxng' } });
+    await fireEvent.input(screen.getByTestId('agent-address'), { target: { value: 'http://box:8080 ' } });
+    void chat.send('Look');
+    await until(() => network.turns.length === 1);
+    expect((network.turns[0] as RunningTurn).request.body.agent).toEqual({
+      folder: '/work',
+      allow: { reading: true, known_pages: true },
+      documents: true,
+      search: 'http://box:8080',
+      pages: true,
+    });
   });
 
   it('describes its steps', () => {

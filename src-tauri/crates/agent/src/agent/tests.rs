@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     calls::ExternalTool,
-    consent::{Scope, read_only},
+    consent::{Collections, Scope, read_only},
 };
 use serde_json::json;
 
@@ -24,6 +24,7 @@ impl Turn {
                 folder: Some("/work".into()),
                 provider: Some("duckduckgo.com".into()),
                 pages: true,
+                documents: Some(Collections::All),
                 external: vec![ExternalTool {
                     server: "mail".into(),
                     name: "send".into(),
@@ -441,6 +442,7 @@ fn without_tools_the_model_answers() {
             folder: None,
             provider: None,
             pages: false,
+            documents: None,
             external: Vec::new(),
         },
         general: General::default(),
@@ -461,7 +463,7 @@ fn without_tools_the_model_answers() {
 fn is_harmless(act: &Act) -> bool {
     match act {
         Act::Command { line, network, .. } => !network && read_only(line).is_some(),
-        Act::Read { .. } => true,
+        Act::Read { .. } | Act::Documents { .. } => true,
         Act::Search { .. } => true,
         Act::Page { known, .. } => *known,
         Act::Write { .. } | Act::Tool { .. } => false,

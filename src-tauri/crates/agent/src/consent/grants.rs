@@ -1,6 +1,6 @@
 //! What a person has allowed beyond once, and until when.
 
-use super::{Act, acts_later};
+use super::{Act, Collections, acts_later};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -54,6 +54,9 @@ pub enum Covered {
     },
     /// Pages whose address is known.
     KnownPages,
+    Documents {
+        collections: Collections,
+    },
     Command {
         line: String,
         folder: PathBuf,
@@ -142,6 +145,7 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
         (Scope::Folder, Act::Write { folder, .. }) => Covered::Writing { folder },
         (Scope::Chat, Act::Search { provider, .. }) => Covered::Searching { provider },
         (Scope::Chat, Act::Page { .. }) => Covered::KnownPages,
+        (Scope::Chat, Act::Documents { collections, .. }) => Covered::Documents { collections },
         (
             Scope::Exact,
             Act::Command {
@@ -196,6 +200,12 @@ impl Covered {
                 },
             ) => provider == other,
             (Self::KnownPages, Act::Page { known, .. }) => *known,
+            (
+                Self::Documents { collections },
+                Act::Documents {
+                    collections: other, ..
+                },
+            ) => collections == other,
             (
                 Self::Command {
                     line,

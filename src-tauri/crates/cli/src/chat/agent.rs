@@ -24,6 +24,9 @@ pub(super) struct AgentArgs {
     /// Let the agent search the web and open pages: "duckduckgo", or the address of a SearXNG
     #[arg(long, value_name = "PROVIDER", requires = "agent")]
     web: Option<String>,
+    /// Let the agent search your documents, or those of the named collections
+    #[arg(long, value_name = "COLLECTION", num_args = 0.., requires = "agent")]
+    documents: Option<Vec<String>>,
     /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: calls]
     #[arg(long, value_name = "WAY", value_parser = ["calls", "text"], requires = "agent")]
     agent_way: Option<String>,
@@ -39,10 +42,15 @@ impl AgentArgs {
             return Ok(None);
         };
         let folder = real(folder)?;
+        let documents = self.documents.as_ref().map(|names| match names.as_slice() {
+            [] => json!(true),
+            names => json!(names),
+        });
         Ok(Some(json!({
             "folder": folder,
             "search": self.web,
             "pages": self.web.is_some(),
+            "documents": documents,
             "allow": {"reading": true, "known_pages": true},
             "way": self.agent_way.as_deref().unwrap_or("calls"),
         })))
@@ -204,6 +212,7 @@ mod tests {
         let mut args = AgentArgs {
             agent: None,
             web: None,
+            documents: None,
             agent_way: None,
         };
         assert_eq!(args.options().unwrap(), None);
@@ -215,5 +224,11 @@ mod tests {
         assert_eq!(options["allow"]["reading"], true);
         assert_eq!(options["pages"], false);
         assert_eq!(options["search"], Value::Null);
+        assert_eq!(options["documents"], Value::Null);
+        args.documents = Some(Vec::new());
+        assert_eq!(args.options().unwrap().unwrap()["documents"], true);
+        args.documents = Some(vec!["Papers".to_owned()]);
+        let options = args.options().unwrap().unwrap();
+        assert_eq!(options["documents"], json!(["Papers"]));
     }
 }

@@ -13,16 +13,28 @@ pub struct AgentOptions {
     pub search: Option<String>,
     /// Whether pages of the web can be opened.
     pub pages: bool,
+    /// Which of the user's documents can be searched: `true` for all, or a list of collections. Without it none can.
+    pub documents: Option<AgentDocuments>,
     /// What is done without a question.
     pub allow: AgentAllowed,
     pub way: AgentWay,
+}
+
+/// Which documents an agent can search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(untagged, expecting = "`documents` is true, or a list of collections")]
+pub enum AgentDocuments {
+    /// All of them, or none.
+    All(bool),
+    /// Those of the collections with these names.
+    Collections(Vec<String>),
 }
 
 /// What an agent does without a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentAllowed {
-    /// Reading files of the folder, and commands of which it is certain that they only read.
+    /// Reading files of the folder and the documents, and commands of which it is certain that they only read.
     pub reading: bool,
     /// Sending words to the search provider.
     pub search: bool,
@@ -120,6 +132,21 @@ mod tests {
         let options: AgentOptions = serde_json::from_str("{}").unwrap();
         assert_eq!(options, AgentOptions::default());
         assert!(!options.allow.reading && options.folder.is_none());
+    }
+
+    #[test]
+    fn documents_are_all_or_named() {
+        let read = |text| serde_json::from_str::<AgentOptions>(text).map(|read| read.documents);
+        let all = read(r#"{"documents": true}"#).unwrap();
+        assert_eq!(all, Some(AgentDocuments::All(true)));
+        let named = read(r#"{"documents": ["Papers"]}"#).unwrap();
+        let papers = vec!["Papers".to_owned()];
+        assert_eq!(named, Some(AgentDocuments::Collections(papers)));
+        let error = read(r#"{"documents": "Papers"}"#).unwrap_err();
+        assert!(
+            error.to_string().contains("a list of collections"),
+            "{error}"
+        );
     }
 
     #[test]

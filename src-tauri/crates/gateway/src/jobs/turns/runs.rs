@@ -9,7 +9,9 @@ use tierbar_core::{
     Code, Error, TierId,
     chat::{
         AnswerFacts, ChatMessage, Part, Role, TurnEvent,
-        agent::{AgentAllowed, AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion},
+        agent::{
+            AgentAllowed, AgentDocuments, AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion,
+        },
         context::{Excerpt, WhenFull},
     },
 };
@@ -37,6 +39,9 @@ pub(crate) struct AgentRequest {
     /// Whether pages of the web can be opened.
     #[serde(default)]
     pages: bool,
+    /// Which of the user's documents can be searched: `true` for all, or a list of collections. Without it none can.
+    #[serde(default)]
+    documents: Option<AgentDocuments>,
     /// What is done without a question.
     #[serde(default)]
     allow: AgentAllowed,
@@ -163,6 +168,7 @@ impl Jobs {
             folder,
             search,
             pages,
+            documents,
             allow,
             way,
         } = request;
@@ -171,6 +177,7 @@ impl Jobs {
             folder,
             search,
             pages,
+            documents,
             allow,
             way,
         };

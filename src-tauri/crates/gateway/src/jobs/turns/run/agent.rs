@@ -1,5 +1,7 @@
 //! A turn in which the model acts. `tierbar_agent::agent` decides what is next; here it gets its model, its tools and its person.
 
+mod shelf;
+
 use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, shutting_down};
 use crate::{
     blocking::blocking,
@@ -14,6 +16,7 @@ use crate::{
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use shelf::Shelf;
 use std::{
     path::PathBuf,
     sync::Arc,
@@ -63,6 +66,7 @@ pub(in crate::jobs::turns) struct Acting {
     place: Option<Arc<Workplace>>,
     provider: Option<Provider>,
     web: Option<Web>,
+    shelf: Option<Shelf>,
     /// What was allowed beyond once, in all chats.
     grants: Arc<Mutex<Vec<Grant>>>,
     /// Whether a person can be asked.
@@ -73,7 +77,7 @@ impl Acting {
     /// Opens what the options name.
     ///
     /// # Errors
-    /// `BadRequest` for a folder or a provider that cannot be used; `Internal` if there is no sandbox.
+    /// `BadRequest` for a folder, a provider or a collection that cannot be used; `Internal` if there is no sandbox.
     pub(in crate::jobs::turns) async fn prepare(
         options: AgentOptions,
         chat: &str,
@@ -104,11 +108,16 @@ impl Acting {
         let web = (provider.is_some() || options.pages)
             .then(|| Web::new(WebOptions::default()))
             .transpose()?;
+        let shelf = match &options.documents {
+            Some(documents) => Shelf::open(documents, jobs).await?,
+            None => None,
+        };
         Ok(Self {
             chat: chat.to_owned(),
             place,
             provider,
             web,
+            shelf,
             grants: Arc::clone(&jobs.turns.grants),
             is_attended: true,
             options,
@@ -136,6 +145,7 @@ impl Acting {
                 folder: self.place.as_ref().map(|place| place.path().to_owned()),
                 provider: self.provider.as_ref().map(Provider::name),
                 pages: self.options.pages,
+                documents: self.shelf.as_ref().map(|shelf| shelf.collections().clone()),
                 external: Vec::new(),
             },
             general: General {
@@ -329,6 +339,7 @@ fn described(act: &Act) -> (&'static str, Value) {
         ),
         Act::Search { words, .. } => ("search_web", json!({"query": words})),
         Act::Page { address, .. } => ("read_page", json!({"url": address})),
+        Act::Documents { words, .. } => ("search_documents", json!({"query": words})),
         Act::Tool {
             server,
             name,
@@ -661,6 +672,17 @@ async fn done(acting: &Acting, permitted: Permitted, stop: Stop) -> Result<Found
         }
         Act::Search { words, .. } => acting.search(&words).await,
         Act::Page { address, .. } => acting.page(address.url()).await,
+        Act::Documents { words, .. } => {
+            let shelf = acting.shelf.as_ref();
+            let text = shelf
+                .ok_or("no documents can be searched")?
+                .find(&words)
+                .await?;
+            Ok(Found {
+                text,
+                addresses: Vec::new(),
+            })
+        }
         Act::Tool { .. } => Err("tools of other programs cannot be used yet".to_owned()),
     }
 }

@@ -139,6 +139,8 @@ async fn an_agent_has_no_folder_with_the_token() {
         json!({"folder": "/"}),
         json!({"folder": "/no/such/folder"}),
         json!({"search": "google"}),
+        json!({"documents": ["Nowhere"]}),
+        json!({"documents": "Papers"}),
         json!({"everything": true}),
     ] {
         let path = format!("{}/turns", stage.path());
@@ -147,6 +149,23 @@ async fn an_agent_has_no_folder_with_the_token() {
         assert_eq!(status, 400, "{agent}");
     }
     assert_eq!(stage.chat().await["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn documents_are_searched_where_reading_is_allowed() {
+    let mut stage = Stage::new().await;
+    let agent = json!({"documents": true, "allow": {"reading": true}});
+    let turn = stage.begin(json!({"text": "Q", "agent": agent})).await;
+    let mut events = stage.follow(&turn, 0).await;
+    let first = stage.requests.recv().await.unwrap();
+    assert_eq!(first["tools"][0]["function"]["name"], "search_documents");
+    stage.call("search_documents", &json!({"query": "tower"}));
+    let result = event(&mut events, "tool_result").await;
+    assert_eq!(result["text"], "no passage has anything to do with it");
+    stage.requests.recv().await.unwrap();
+    stage.say("There is none.");
+    stage.finish();
+    event(&mut events, "finished").await;
 }
 
 impl Stage {
