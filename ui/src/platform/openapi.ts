@@ -294,6 +294,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/agent/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists what agents may do without asking again. */
+        get: operations["agentGrants"];
+        put?: never;
+        post?: never;
+        /** Revokes all that agents may do without asking again. */
+        delete: operations["revokeAgentGrants"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/agent/grants/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes one thing that agents may do without asking again. A turn that runs asks before it does it again. */
+        delete: operations["revokeAgentGrant"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/catalog": {
         parameters: {
             query?: never;
@@ -2076,6 +2111,33 @@ export interface components {
         };
         /** @description Which documents an agent can search. */
         AgentDocuments: boolean | string[];
+        /** @description Something that an agent may do without asking again. */
+        AgentGrant: {
+            /** @description The chat or the run in which it holds; `null`: in each. */
+            chat: string | null;
+            /** @description Where, if it has a place. */
+            folder: string | null;
+            id: string;
+            /**
+             * Format: int64
+             * @description In seconds since 1970.
+             */
+            since: number;
+            /** @description Such as `Run commands`. */
+            title: string;
+            /**
+             * Format: int64
+             * @description In seconds since 1970; `null`: until Tierbar quits.
+             */
+            until: number | null;
+            /** @description The command, the tool or whom it is for, with invisible characters made visible. */
+            what: string | null;
+        };
+        /** @description What agents may do without asking again. */
+        AgentGrants: {
+            /** @description The newest first. */
+            grants: components["schemas"]["AgentGrant"][];
+        };
         /** @description The task: text, or messages of which the last is the user's. */
         AgentInput: string | components["schemas"]["AgentMessage"][];
         AgentMessage: {
@@ -5858,6 +5920,10 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /** @description What was revoked. */
+        RevokedGrants: {
+            revoked: number;
+        };
         /** @enum {string} */
         Role: "system" | "user" | "assistant";
         /** @description What `auto` would do with a request. */
@@ -7162,6 +7228,8 @@ export interface components {
 export type AgentAllowed = components['schemas']['AgentAllowed'];
 export type AgentAnswer = components['schemas']['AgentAnswer'];
 export type AgentDocuments = components['schemas']['AgentDocuments'];
+export type AgentGrant = components['schemas']['AgentGrant'];
+export type AgentGrants = components['schemas']['AgentGrants'];
 export type AgentInput = components['schemas']['AgentInput'];
 export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentOptions = components['schemas']['AgentOptions'];
@@ -7435,6 +7503,7 @@ export type ResponseInput = components['schemas']['ResponseInput'];
 export type ResponseTokenCount = components['schemas']['ResponseTokenCount'];
 export type ResponseUsage = components['schemas']['ResponseUsage'];
 export type ResponsesRequest = components['schemas']['ResponsesRequest'];
+export type RevokedGrants = components['schemas']['RevokedGrants'];
 export type Role = components['schemas']['Role'];
 export type Route = components['schemas']['Route'];
 export type RouteClassifier = components['schemas']['RouteClassifier'];
@@ -7993,6 +8062,73 @@ export interface operations {
                 content: {
                     "application/json": Record<string, never>;
                 };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    agentGrants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is allowed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentGrants"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    revokeAgentGrants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How much was revoked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevokedGrants"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    revokeAgentGrant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a grant */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

@@ -155,7 +155,7 @@ impl Pending {
         if !self.question.scopes.contains(&scope) {
             return Err(Invalid::Scope);
         }
-        grants.add(&self.act, scope, chat, now);
+        grants.add(&self.act, scope, chat, now, &self.question.id);
         Ok(Some(Permitted {
             act: self.act.clone(),
             reads_only: false,

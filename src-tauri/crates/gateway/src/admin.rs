@@ -138,6 +138,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(turns::consent))
         .routes(routes!(agent::run))
         .routes(routes!(agent::consent))
+        .routes(routes!(agent::grants, agent::revoke_all))
+        .routes(routes!(agent::revoke))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::list, session::end_all))

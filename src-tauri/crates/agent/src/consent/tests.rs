@@ -203,8 +203,10 @@ fn always_is_exactly_this_command() {
     let other = Grants::new(grants.list().to_vec(), "other");
     assert!(!asks(command("make test"), NOTHING, &other, 0));
     let grant = grants.list()[0].clone();
-    assert!(grants.revoke(&grant));
-    assert!(!grants.revoke(&grant));
+    assert_eq!(grant.what.title(), "Run this command");
+    assert_eq!(grant.what.subject().as_deref(), Some("make test"));
+    assert!(grants.revoke(&grant.id));
+    assert!(!grants.revoke(&grant.id));
     assert!(asks(command("make test"), NOTHING, &grants, 0));
 }
 

@@ -96,6 +96,28 @@ pub struct ConsentAnswer {
     pub allow: Option<ConsentScope>,
 }
 
+/// Something that an agent may do without asking again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentGrant {
+    pub id: String,
+    /// Such as `Run commands`.
+    pub title: String,
+    /// The command, the tool or whom it is for, with invisible characters made visible.
+    #[schema(required = true)]
+    pub what: Option<String>,
+    /// Where, if it has a place.
+    #[schema(required = true)]
+    pub folder: Option<String>,
+    /// The chat or the run in which it holds; `null`: in each.
+    #[schema(required = true)]
+    pub chat: Option<String>,
+    /// In seconds since 1970.
+    pub since: u64,
+    /// In seconds since 1970; `null`: until Tierbar quits.
+    #[schema(required = true)]
+    pub until: Option<u64>,
+}
+
 /// The part of a message for what a tool has returned.
 #[must_use]
 pub fn result_part(id: &str, text: &str, failed: bool) -> Part {

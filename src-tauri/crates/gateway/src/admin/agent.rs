@@ -18,7 +18,8 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_core::chat::agent::ConsentAnswer;
+use tierbar_core::chat::agent::{AgentGrant, ConsentAnswer};
+use utoipa::ToSchema;
 
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -88,5 +89,64 @@ pub(crate) async fn consent(
 ) -> Result<StatusCode, Failure> {
     let answer: ConsentAnswer = body::object(body).await?;
     admin.jobs.answer_run(&run, answer).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What agents may do without asking again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentGrants {
+    /// The newest first.
+    grants: Vec<AgentGrant>,
+}
+
+/// What was revoked.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RevokedGrants {
+    revoked: usize,
+}
+
+/// Lists what agents may do without asking again.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/agent/grants",
+    tag = "owner",
+    operation_id = "agentGrants",
+    security(("token" = [])),
+    responses((status = 200, description = "What is allowed", body = AgentGrants), Errors),
+)]
+pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Json<AgentGrants> {
+    let grants = admin.jobs.agent_grants();
+    Json(AgentGrants { grants })
+}
+
+/// Revokes all that agents may do without asking again.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/agent/grants",
+    tag = "owner",
+    operation_id = "revokeAgentGrants",
+    security(("token" = [])),
+    responses((status = 200, description = "How much was revoked", body = RevokedGrants), Errors),
+)]
+pub(crate) async fn revoke_all(State(admin): State<Arc<Admin>>) -> Json<RevokedGrants> {
+    let revoked = admin.jobs.revoke_agent_grants();
+    Json(RevokedGrants { revoked })
+}
+
+/// Revokes one thing that agents may do without asking again. A turn that runs asks before it does it again.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/agent/grants/{id}",
+    tag = "owner",
+    operation_id = "revokeAgentGrant",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a grant")),
+    responses((status = 204, description = "It is revoked"), Errors),
+)]
+pub(crate) async fn revoke(
+    State(admin): State<Arc<Admin>>,
+    Id(id): Id,
+) -> Result<StatusCode, Failure> {
+    admin.jobs.revoke_agent_grant(&id)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,6 +5,7 @@
 //! chat or the end of the host ends a turn before its answer does.
 
 mod attachments;
+mod grants;
 mod log;
 mod prompt;
 mod run;

@@ -10,18 +10,14 @@ use crate::{
         caller::Caller,
         request::Request,
     },
-    jobs::Jobs,
+    jobs::{Jobs, turns::grants::now},
     services::SandboxPlace,
 };
 use futures_util::StreamExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use shelf::Shelf;
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
-};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::{
         Agent, Ask, Bounds, Finish as End, Found, Input, Misplaced, Moment, Output, Reply, Task,
@@ -155,16 +151,6 @@ impl Acting {
             },
             grants: Grants::new(self.grants.lock().clone(), &self.chat),
             bounds: Bounds::default(),
-        }
-    }
-
-    /// Keeps what was allowed, for later turns.
-    fn keep(&self, grants: &Grants) {
-        let mut kept = self.grants.lock();
-        for grant in grants.list() {
-            if !kept.contains(grant) {
-                kept.push(grant.clone());
-            }
         }
     }
 
@@ -354,18 +340,26 @@ fn described(act: &Act) -> (&'static str, Value) {
 /// The agent with the random texts of each step.
 struct Stepping {
     agent: Agent,
+    grants: Arc<Mutex<Vec<Grant>>>,
 }
 
 impl Stepping {
     fn step(&mut self, input: Input) -> Result<Output, Misplaced> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let (nonce, id) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4());
         let moment = Moment {
-            now: now.map_or(0, |now| now.as_secs()),
+            now: now(),
             nonce: &nonce,
             id: &id.to_string(),
         };
-        self.agent.step(input, moment)
+        // Held for the whole step, so that what is revoked neither counts in it nor comes back with it.
+        let mut kept = self.grants.lock();
+        self.agent.set_grants(kept.clone());
+        let stepped = self.agent.step(input, moment);
+        let grants = self.agent.grants().list();
+        if grants != kept.as_slice() {
+            *kept = grants.to_vec();
+        }
+        stepped
     }
 }
 
@@ -380,6 +374,7 @@ impl Writing {
         let (earlier, question) = prompt.before_question();
         let mut stepping = Stepping {
             agent: Agent::new(acting.task(question)),
+            grants: Arc::clone(&acting.grants),
         };
         // What has answered first goes on: one turn never loads a second model.
         let mut model = prompt.model.clone();
@@ -418,7 +413,6 @@ impl Writing {
                 Output::Consent(question) => {
                     match self.consent(inference, question, &mut stepping).await {
                         Ok(output) => {
-                            acting.keep(stepping.agent.grants());
                             next = Ok(output);
                             continue;
                         }

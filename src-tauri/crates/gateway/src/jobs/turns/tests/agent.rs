@@ -234,6 +234,45 @@ async fn a_run_ends_with_its_client() {
 }
 
 #[tokio::test]
+async fn what_is_allowed_is_listed_and_revoked_for_turns_that_run() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (turn, mut events) = stage.act(folder.path(), false).await;
+    stage.requests.recv().await.unwrap();
+    let path = "/tierbar/v1/agent/grants";
+    let write = |name: &str| json!({"path": name, "content": "x\n"});
+    stage.call("write_file", &write("a"));
+    let question = event(&mut events, "consent").await["question"].clone();
+    let allow = json!({"id": question["id"], "allow": "folder"});
+    assert_eq!(stage.answer(&turn, allow).await, 204);
+    event(&mut events, "tool_result").await;
+    stage.requests.recv().await.unwrap();
+    stage.call("write_file", &write("b"));
+    // Without a question.
+    event(&mut events, "tool_result").await;
+    stage.requests.recv().await.unwrap();
+    let listed = json(stage.bench.get(path).await).await["grants"].clone();
+    assert_eq!(
+        (&listed[0]["title"], &listed[0]["chat"]),
+        (&json!("Change files"), &json!(stage.chat))
+    );
+    let one = format!("{path}/{}", listed[0]["id"].as_str().unwrap());
+    assert_eq!(stage.bench.ask("DELETE", &one, "").await.status(), 204);
+    assert_eq!(stage.bench.ask("DELETE", &one, "").await.status(), 404);
+    stage.call("write_file", &write("c"));
+    let question = event(&mut events, "consent").await["question"].clone();
+    let refuse = json!({"id": question["id"], "allow": null});
+    assert_eq!(stage.answer(&turn, refuse).await, 204);
+    let none = json(stage.bench.ask("DELETE", path, "").await).await;
+    assert_eq!(none["revoked"], 0);
+    stage.requests.recv().await.unwrap();
+    stage.say("Done.");
+    stage.finish();
+    event(&mut events, "finished").await;
+    assert!(!folder.path().join("c").exists());
+}
+
+#[tokio::test]
 async fn a_whole_run_refuses_what_would_ask() {
     let stage = Stage::new().await;
     let folder = TempDir::new().unwrap();
