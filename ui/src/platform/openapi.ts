@@ -2153,7 +2153,7 @@ export interface components {
             folder?: string | null;
             /** @description Whether pages of the web can be opened. */
             pages?: boolean;
-            /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
+            /** @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does. */
             search?: string | null;
             way?: components["schemas"]["AgentWay"];
         };
@@ -2169,7 +2169,7 @@ export interface components {
             model?: string | null;
             /** @description Whether pages of the web can be opened. */
             pages?: boolean;
-            /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
+            /** @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does. */
             search?: string | null;
             /** @description Whether the run comes as server-sent events. Without them, what would ask is refused. */
             stream?: boolean;

@@ -4,7 +4,7 @@ import type { AgentOptions } from '../../platform/openapi';
 export interface AgentReach {
   documents: boolean;
   /** Who searches the web; empty for nobody. */
-  web: '' | 'duckduckgo' | 'searxng';
+  web: '' | 'duckduckgo' | 'brave' | 'searxng';
   /** That of the SearXNG. */
   address: string;
 }

@@ -21,7 +21,7 @@ pub(super) struct AgentArgs {
     /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["once", "list"])]
     agent: Option<PathBuf>,
-    /// Let the agent search the web and open pages: "duckduckgo", or the address of a SearXNG
+    /// Let the agent search the web and open pages: "duckduckgo", "brave" with its key, or the address of a SearXNG
     #[arg(long, value_name = "PROVIDER", requires = "agent")]
     web: Option<String>,
     /// Let the agent search your documents, or those of the named collections

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct AgentOptions {
     /// The absolute path of the folder for files and commands. Without one there are neither.
     pub folder: Option<String>,
-    /// Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does.
+    /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
     pub search: Option<String>,
     /// Whether pages of the web can be opened.
     pub pages: bool,

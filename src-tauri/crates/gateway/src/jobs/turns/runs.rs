@@ -33,7 +33,7 @@ pub(crate) struct AgentRequest {
     /// The absolute path of the folder for files and commands. Without one there are neither.
     #[serde(default)]
     folder: Option<String>,
-    /// Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does.
+    /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
     #[serde(default)]
     search: Option<String>,
     /// Whether pages of the web can be opened.

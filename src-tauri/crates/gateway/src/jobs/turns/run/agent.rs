@@ -15,6 +15,7 @@ use crate::{
 };
 use futures_util::StreamExt;
 use parking_lot::Mutex;
+use secrecy::SecretString;
 use serde_json::{Value, json};
 use shelf::Shelf;
 use std::{path::PathBuf, sync::Arc, time::Instant};
@@ -42,6 +43,7 @@ use tierbar_core::{
     },
 };
 use tierbar_fetch::{Get, Url, Web, WebOptions};
+use tierbar_secrets::{Name, Secrets};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{MissedTickBehavior, interval},
@@ -61,6 +63,8 @@ pub(in crate::jobs::turns) struct Acting {
     chat: String,
     place: Option<Arc<Workplace>>,
     provider: Option<Provider>,
+    /// The provider's key, if it needs one.
+    key: Option<SecretString>,
     web: Option<Web>,
     shelf: Option<Shelf>,
     /// What was allowed beyond once, in all chats.
@@ -101,6 +105,10 @@ impl Acting {
             None => None,
         };
         let provider = options.search.as_deref().map(provider).transpose()?;
+        let key = match provider {
+            Some(Provider::Brave) => Some(brave_key(&jobs.inference.secrets).await?),
+            _ => None,
+        };
         let web = (provider.is_some() || options.pages)
             .then(|| Web::new(WebOptions::default()))
             .transpose()?;
@@ -112,6 +120,7 @@ impl Acting {
             chat: chat.to_owned(),
             place,
             provider,
+            key,
             web,
             shelf,
             grants: Arc::clone(&jobs.turns.grants),
@@ -159,7 +168,12 @@ impl Acting {
             return Err("there is no search provider".to_owned());
         };
         let request = provider.request(words).map_err(|failure| failure.0)?;
-        let answer = web.get(Get::new(request.url)).await;
+        let mut get = Get::new(request.url);
+        if request.key_header.is_some() {
+            get.token.clone_from(&self.key);
+            get.token_header = request.key_header;
+        }
+        let answer = web.get(get).await;
         let answer = answer.map_err(|error| error.message)?;
         let bytes = answer.bytes(PAGE_BYTES).await;
         let bytes = bytes.map_err(|error| error.message)?;
@@ -224,15 +238,33 @@ fn page_text(page: &Page) -> String {
 }
 
 fn provider(name: &str) -> Result<Provider, Error> {
-    if name == "duckduckgo" {
-        return Ok(Provider::DuckDuckGo);
+    match name {
+        "duckduckgo" => return Ok(Provider::DuckDuckGo),
+        "brave" => return Ok(Provider::Brave),
+        _ => {}
     }
     let url = Url::parse(name).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
     url.map(Provider::SearXng).ok_or_else(|| {
         let message = format!("\"{name}\" is no search provider");
         Error::new(Code::BadRequest, message)
-            .hint("write \"duckduckgo\", or the address of a SearXNG")
+            .hint("write \"duckduckgo\", \"brave\", or the address of a SearXNG")
+    })
+}
+
+/// The key of Brave's search.
+///
+/// # Errors
+/// `BadRequest` if there is none; `Storage` if the secrets cannot be read.
+async fn brave_key(secrets: &Secrets) -> Result<SecretString, Error> {
+    let secrets = secrets.clone();
+    let key = blocking("the key of Brave's search", move || {
+        secrets.get(&Name::BraveSearch)
+    });
+    key.await?.ok_or_else(|| {
+        let message = "Brave's search needs a key, and none is saved";
+        Error::new(Code::BadRequest, message)
+            .hint("save it in Settings, or with: tierbar secret set brave-search")
     })
 }
 
@@ -721,8 +753,9 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_duckduckgo_or_an_address() {
+    fn a_provider_has_a_name_or_an_address() {
         assert_eq!(provider("duckduckgo").unwrap(), Provider::DuckDuckGo);
+        assert_eq!(provider("brave").unwrap(), Provider::Brave);
         let own = provider("http://127.0.0.1:8080").unwrap();
         assert!(matches!(own, Provider::SearXng(_)));
         for wrong in ["", "google", "file:///etc"] {

@@ -139,6 +139,8 @@ async fn an_agent_has_no_folder_with_the_token() {
         json!({"folder": "/"}),
         json!({"folder": "/no/such/folder"}),
         json!({"search": "google"}),
+        // Without a key.
+        json!({"search": "brave"}),
         json!({"documents": ["Nowhere"]}),
         json!({"documents": "Papers"}),
         json!({"everything": true}),
