@@ -2182,7 +2182,7 @@ export interface components {
             type: "begun";
         };
         /** @description How the model says what it wants to do. */
-        AgentWay: "calls" | "text";
+        AgentWay: "auto" | "calls" | "text";
         /** @description The counts of a day's lines. */
         Aggregate: {
             /** Format: int64 */

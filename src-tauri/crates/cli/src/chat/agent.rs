@@ -27,8 +27,9 @@ pub(super) struct AgentArgs {
     /// Let the agent search your documents, or those of the named collections
     #[arg(long, value_name = "COLLECTION", num_args = 0.., requires = "agent")]
     documents: Option<Vec<String>>,
-    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: calls]
-    #[arg(long, value_name = "WAY", value_parser = ["calls", "text"], requires = "agent")]
+    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: auto, by its
+    /// chat template]
+    #[arg(long, value_name = "WAY", value_parser = ["auto", "calls", "text"], requires = "agent")]
     agent_way: Option<String>,
 }
 
@@ -52,7 +53,7 @@ impl AgentArgs {
             "pages": self.web.is_some(),
             "documents": documents,
             "allow": {"reading": true, "known_pages": true},
-            "way": self.agent_way.as_deref().unwrap_or("calls"),
+            "way": self.agent_way.as_deref().unwrap_or("auto"),
         })))
     }
 }

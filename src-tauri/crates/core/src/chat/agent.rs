@@ -1,6 +1,7 @@
 //! A turn in which the model acts: what it may use, what it asks, and what is answered.
 
 use super::Part;
+use crate::{ModelId, TierId};
 use serde::{Deserialize, Serialize};
 
 /// What the agent of a turn may use. What a field does not give, it does without.
@@ -46,11 +47,55 @@ pub struct AgentAllowed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentWay {
-    /// By tool calls.
+    /// By text where the model's chat template is known to have no tools, and else by tool calls.
     #[default]
+    Auto,
+    /// By tool calls.
     Calls,
     /// By one word and one line, for models that cannot call tools.
     Text,
+}
+
+impl AgentWay {
+    /// The way for a model, which is not `Auto`. `knows_tools`: whether its chat template has tools; `None` if that is not known, as of
+    /// another server's.
+    #[must_use]
+    pub fn for_model(self, knows_tools: Option<bool>) -> Self {
+        match (self, knows_tools) {
+            (Self::Auto, Some(false)) => Self::Text,
+            (Self::Auto, _) => Self::Calls,
+            (chosen, _) => chosen,
+        }
+    }
+}
+
+/// A tier that answers chats, and whether its model's template has tools, if that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentTier {
+    pub tier: TierId,
+    pub model: Option<ModelId>,
+    pub knows_tools: Option<bool>,
+}
+
+/// Returns whether what answers to a name knows tools. A name that is neither a tier's nor a model's, such as `auto` or a chain's, knows
+/// them if one of the tiers does: requests with tools go there.
+#[must_use]
+pub fn knows_tools(name: &str, tiers: &[AgentTier]) -> Option<bool> {
+    let is_named = |tier: &&AgentTier| {
+        let model = tier.model.as_ref();
+        tier.tier.as_str() == name || model.is_some_and(|model| model.as_str() == name)
+    };
+    if let Some(named) = tiers.iter().find(is_named) {
+        return named.knows_tools;
+    }
+    let all: Vec<_> = tiers.iter().map(|tier| tier.knows_tools).collect();
+    if all.contains(&Some(true)) {
+        Some(true)
+    } else if all.is_empty() || all.contains(&None) {
+        None
+    } else {
+        Some(false)
+    }
 }
 
 /// What an agent asks before it acts.
@@ -154,6 +199,44 @@ mod tests {
         let options: AgentOptions = serde_json::from_str("{}").unwrap();
         assert_eq!(options, AgentOptions::default());
         assert!(!options.allow.reading && options.folder.is_none());
+    }
+
+    #[test]
+    fn a_model_without_tools_in_its_template_goes_by_text() {
+        for (chosen, knows_tools, way) in [
+            (AgentWay::Auto, Some(true), AgentWay::Calls),
+            (AgentWay::Auto, Some(false), AgentWay::Text),
+            (AgentWay::Auto, None, AgentWay::Calls),
+            (AgentWay::Calls, Some(false), AgentWay::Calls),
+            (AgentWay::Text, Some(true), AgentWay::Text),
+        ] {
+            assert_eq!(
+                chosen.for_model(knows_tools),
+                way,
+                "{chosen:?} {knows_tools:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_knows_tools_as_its_tier_does() {
+        let tier = |tier: &str, model: &str, knows_tools| AgentTier {
+            tier: TierId::new(tier).unwrap(),
+            model: Some(ModelId(model.to_owned())),
+            knows_tools,
+        };
+        let tiers = [
+            tier("fast", "tiny", Some(false)),
+            tier("primary", "large", Some(true)),
+        ];
+        assert_eq!(knows_tools("fast", &tiers), Some(false));
+        assert_eq!(knows_tools("tiny", &tiers), Some(false));
+        assert_eq!(knows_tools("large", &tiers), Some(true));
+        assert_eq!(knows_tools("auto", &tiers), Some(true));
+        assert_eq!(knows_tools("auto", &tiers[..1]), Some(false));
+        assert_eq!(knows_tools("auto", &[]), None);
+        let unknown = tier("cloud", "theirs", None);
+        assert_eq!(knows_tools("auto", &[tiers[0].clone(), unknown]), None);
     }
 
     #[test]

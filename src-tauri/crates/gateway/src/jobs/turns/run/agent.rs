@@ -34,11 +34,12 @@ use tierbar_agent::{
     },
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, ModelKind,
     chat::{
         Finish, Part, TurnEvent,
         agent::{
-            AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope, result_part,
+            AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope,
+            knows_tools, result_part,
         },
     },
 };
@@ -137,13 +138,13 @@ impl Acting {
         }
     }
 
-    fn task(&self, question: String) -> Task {
+    fn task(&self, question: String, way: AgentWay) -> Task {
         let allow = self.options.allow;
         Task {
             question,
             chat: self.chat.clone(),
-            way: match self.options.way {
-                AgentWay::Calls => Way::Calls,
+            way: match way {
+                AgentWay::Auto | AgentWay::Calls => Way::Calls,
                 AgentWay::Text => Way::Text { grammar: true },
             },
             surroundings: Surroundings {
@@ -404,8 +405,15 @@ impl Writing {
         acting: Acting,
     ) -> Ending {
         let (earlier, question) = prompt.before_question();
+        let way = match acting.options.way {
+            AgentWay::Auto => {
+                let known = tools_known_by(inference, &prompt.model).await;
+                AgentWay::Auto.for_model(known)
+            }
+            chosen => chosen,
+        };
         let mut stepping = Stepping {
-            agent: Agent::new(acting.task(question)),
+            agent: Agent::new(acting.task(question, way)),
             grants: Arc::clone(&acting.grants),
         };
         // What has answered first goes on: one turn never loads a second model.
@@ -669,6 +677,24 @@ impl Writing {
             .push(TurnEvent::ToolResult { id, text, failed });
         Ok(Input::Done(found))
     }
+}
+
+/// Whether what answers to this name has tools in its chat template, if that is known.
+async fn tools_known_by(inference: &Inference, name: &str) -> Option<bool> {
+    let listed = inference.models.list().await;
+    let models = listed.map(|listed| listed.models).unwrap_or_default();
+    let tiers = inference.tiers.snapshot().into_iter();
+    let chats = tiers.filter(|tier| tier.kind == ModelKind::Chat && tier.model.is_some());
+    let tiers = chats.map(|tier| {
+        let model = models.iter().find(|model| model.tiers.contains(&tier.id));
+        let account = model.and_then(|model| model.account.as_ref());
+        AgentTier {
+            knows_tools: account.map(|account| account.tools),
+            tier: tier.id,
+            model: tier.model,
+        }
+    });
+    knows_tools(name, &tiers.collect::<Vec<_>>())
 }
 
 async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {

@@ -154,6 +154,40 @@ async fn an_agent_has_no_folder_with_the_token() {
 }
 
 #[tokio::test]
+async fn a_model_whose_template_has_no_tools_chooses_a_word() {
+    let mut stage = Stage::new().await;
+    let model = json!({
+        "id": "small", "path": "/models/small.gguf", "size_bytes": 1, "keeper": "tierbar", "error": null, "reference": null,
+        "sha256": null, "tiers": ["fast"], "fit": null,
+        "account": {
+            "architecture": "llama", "name": "Small", "quant": "Q4_1", "file_bytes": 1, "parts": 1, "dense_bytes": 1,
+            "embedding_bytes": 1, "per_layer_embedding_bytes": 0, "expert_bytes": 0, "parameters": 1, "tied_output": true,
+            "layers": 1, "heads": 1, "kv_heads": 1, "experts": 0, "experts_used": 0, "embedding": 1, "vocabulary": 1,
+            "context_train": 2048, "chat_template": true, "thinking": false, "tools": false,
+            "kv": {"full_elements_per_token": 1, "sliding_elements_per_cell": 0, "window": 0, "state_bytes": 0},
+        },
+    });
+    stage
+        .bench
+        .asked
+        .keep(vec![serde_json::from_value(model).unwrap()]);
+    let turn = stage
+        .begin(json!({"text": "Q", "agent": {"documents": true}}))
+        .await;
+    let mut events = stage.follow(&turn, 0).await;
+    let first = stage.requests.recv().await.unwrap();
+    assert_eq!(first["grammar"], r#"root ::= "documents" | "chat""#);
+    assert_eq!(first["tools"], Value::Null);
+    stage.say("chat");
+    stage.finish();
+    stage.requests.recv().await.unwrap();
+    stage.say("Hello.");
+    stage.finish();
+    let last = event(&mut events, "finished").await;
+    assert_eq!(last["message"]["parts"][0]["text"], "Hello.");
+}
+
+#[tokio::test]
 async fn documents_are_searched_where_reading_is_allowed() {
     let mut stage = Stage::new().await;
     let agent = json!({"documents": true, "allow": {"reading": true}});
