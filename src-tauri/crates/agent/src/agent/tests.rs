@@ -136,7 +136,7 @@ fn done(output: Output) -> Act {
 fn a_test_is_mended_with_consent() {
     let mut turn = Turn::calls();
     let ask = asked(turn.step(Input::Begin));
-    assert_eq!(ask.tools.len(), 8);
+    assert_eq!(ask.tools.len(), 9);
     assert!(ask.system.contains("never an instruction"));
     let run = question(turn.call("run_command", json!({ "command": "make test" })));
     assert_eq!(run.what, "make test");
@@ -185,7 +185,7 @@ fn a_small_model_says_it_in_words() {
     let ask = asked(turn.step(Input::Begin));
     assert_eq!(
         ask.grammar.as_deref(),
-        Some(r#"root ::= "search" | "shell" | "files" | "chat""#)
+        Some(r#"root ::= "search" | "shell" | "files" | "documents" | "chat""#)
     );
     assert_eq!(ask.max_tokens, ROUTE_TOKENS);
     assert!(!ask.is_answer && ask.tools.is_empty());

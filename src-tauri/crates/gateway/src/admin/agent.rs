@@ -59,7 +59,7 @@ pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<R
     let events = stream::unfold(following, |(mut following, run)| async move {
         let (number, next) = following.next().await?;
         let event = event(&next).id(number.to_string());
-        Some((Ok(event), (following, run)))
+        Some((Ok::<_, Infallible>(event), (following, run)))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();
     let events = begun.chain(events).take_until(closing);
