@@ -514,6 +514,7 @@ const ADMIN: &[&str] = &[
     "setup",
     "status",
     "turns",
+    "agent",
 ];
 const DIALECTS: [&str; 6] = [
     "respond",
@@ -534,7 +535,7 @@ fn the_modules_of_a_storey_import_downwards() {
         ("dialects", DIALECTS.to_vec()),
         (
             "jobs",
-            vec!["tasks", "turns", "documents", "queue", "answers"],
+            vec!["tasks", "documents", "turns", "queue", "answers"],
         ),
         (
             "metrics",

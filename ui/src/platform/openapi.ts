@@ -294,6 +294,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/agent/grants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists what agents may do without asking again. */
+        get: operations["agentGrants"];
+        put?: never;
+        post?: never;
+        /** Revokes all that agents may do without asking again. */
+        delete: operations["revokeAgentGrants"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tierbar/v1/agent/grants/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revokes one thing that agents may do without asking again. A turn that runs asks before it does it again. */
+        delete: operations["revokeAgentGrant"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/catalog": {
         parameters: {
             query?: never;
@@ -1499,6 +1534,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/agent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Has an agent do something, without a chat. A client that leaves ends the run. */
+        post: operations["runAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/agent/{run}/consent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers what the agent of a streamed run asks before it acts. Nothing but this allows an act. */
+        post: operations["answerRunConsent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/brief": {
         parameters: {
             query?: never;
@@ -2029,16 +2098,58 @@ export interface components {
              * @default false
              */
             known_pages?: boolean;
-            /**
-             * @description Reading files of the folder, and commands of which it is certain that they only read.
-             * @default false
-             */
+            /** @description Reading files of the folder and the documents, and commands of which it is certain that they only read. */
             reading?: boolean;
             /**
              * @description Sending words to the search provider.
              * @default false
              */
             search?: boolean;
+        };
+        /** @description The whole of a run. */
+        AgentAnswer: {
+            /** @description The answer with the steps before it and its figures. It is not stored. */
+            message: components["schemas"]["ChatMessage"];
+            /** @description What the agent wanted to do and was not allowed to, because nobody could be asked. */
+            refused: components["schemas"]["ConsentQuestion"][];
+            run: string;
+            /** @description The answer. */
+            text: string;
+        };
+        /** @description Which documents an agent can search. */
+        AgentDocuments: boolean | string[];
+        /** @description Something that an agent may do without asking again. */
+        AgentGrant: {
+            /** @description The chat or the run in which it holds; `null`: in each. */
+            chat: string | null;
+            /** @description Where, if it has a place. */
+            folder: string | null;
+            id: string;
+            /**
+             * Format: int64
+             * @description In seconds since 1970.
+             */
+            since: number;
+            /** @description Such as `Run commands`. */
+            title: string;
+            /**
+             * Format: int64
+             * @description In seconds since 1970; `null`: until Tierbar quits.
+             */
+            until: number | null;
+            /** @description The command, the tool or whom it is for, with invisible characters made visible. */
+            what: string | null;
+        };
+        /** @description What agents may do without asking again. */
+        AgentGrants: {
+            /** @description The newest first. */
+            grants: components["schemas"]["AgentGrant"][];
+        };
+        /** @description The task: text, or messages of which the last is the user's. */
+        AgentInput: string | components["schemas"]["AgentMessage"][];
+        AgentMessage: {
+            content: string;
+            role: components["schemas"]["Role"];
         };
         /** @description What the agent of a turn may use. What a field does not give, it does without. */
         AgentOptions: {
@@ -2051,6 +2162,7 @@ export interface components {
              *     }
              */
             allow?: components["schemas"]["AgentAllowed"];
+            documents?: components["schemas"]["AgentDocuments"] | null;
             /**
              * @description The absolute path of the folder for files and commands. Without one there are neither.
              * @default null
@@ -2061,19 +2173,37 @@ export interface components {
              * @default false
              */
             pages?: boolean;
-            /**
-             * @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does.
-             * @default null
-             */
+            /** @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does. */
             search?: string | null;
             /** @default calls */
             way?: components["schemas"]["AgentWay"];
         };
-        /**
-         * @description How the model says what it wants to do.
-         * @enum {string}
-         */
-        AgentWay: "calls" | "text";
+        /** @description What an agent is to do, and what it may use. What a field does not give, it does without. */
+        AgentRequest: {
+            /** @description What is done without a question. */
+            allow?: components["schemas"]["AgentAllowed"];
+            documents?: components["schemas"]["AgentDocuments"] | null;
+            /** @description The absolute path of the folder for files and commands. Without one there are neither. */
+            folder?: string | null;
+            input: components["schemas"]["AgentInput"];
+            /** @description A tier, a chain or a model's id; `auto` without it. */
+            model?: string | null;
+            /** @description Whether pages of the web can be opened. */
+            pages?: boolean;
+            /** @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does. */
+            search?: string | null;
+            /** @description Whether the run comes as server-sent events. Without them, what would ask is refused. */
+            stream?: boolean;
+            way?: components["schemas"]["AgentWay"];
+        };
+        /** @description The first event of a streamed run. Each further one is a `TurnEvent`. */
+        AgentRunEvent: {
+            run: string;
+            /** @enum {string} */
+            type: "begun";
+        };
+        /** @description How the model says what it wants to do. */
+        AgentWay: "auto" | "calls" | "text";
         /** @description The counts of a day's lines. */
         Aggregate: {
             /** Format: int64 */
@@ -5918,6 +6048,10 @@ export interface components {
             /** Format: double */
             top_p?: number | null;
         };
+        /** @description What was revoked. */
+        RevokedGrants: {
+            revoked: number;
+        };
         /** @enum {string} */
         Role: "system" | "user" | "assistant";
         /** @description What `auto` would do with a request. */
@@ -7227,7 +7361,15 @@ export interface components {
     pathItems: never;
 }
 export type AgentAllowed = components['schemas']['AgentAllowed'];
+export type AgentAnswer = components['schemas']['AgentAnswer'];
+export type AgentDocuments = components['schemas']['AgentDocuments'];
+export type AgentGrant = components['schemas']['AgentGrant'];
+export type AgentGrants = components['schemas']['AgentGrants'];
+export type AgentInput = components['schemas']['AgentInput'];
+export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentOptions = components['schemas']['AgentOptions'];
+export type AgentRequest = components['schemas']['AgentRequest'];
+export type AgentRunEvent = components['schemas']['AgentRunEvent'];
 export type AgentWay = components['schemas']['AgentWay'];
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
@@ -7501,6 +7643,7 @@ export type ResponseInput = components['schemas']['ResponseInput'];
 export type ResponseTokenCount = components['schemas']['ResponseTokenCount'];
 export type ResponseUsage = components['schemas']['ResponseUsage'];
 export type ResponsesRequest = components['schemas']['ResponsesRequest'];
+export type RevokedGrants = components['schemas']['RevokedGrants'];
 export type Role = components['schemas']['Role'];
 export type Route = components['schemas']['Route'];
 export type RouteClassifier = components['schemas']['RouteClassifier'];
@@ -8060,6 +8203,73 @@ export interface operations {
                 content: {
                     "application/json": Record<string, never>;
                 };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    agentGrants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is allowed */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentGrants"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    revokeAgentGrants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How much was revoked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevokedGrants"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    revokeAgentGrant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a grant */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];
@@ -10284,6 +10494,60 @@ export interface operations {
                 content: {
                     "text/event-stream": unknown;
                 };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    runAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer, whole or as events: the data of the first is an `AgentRunEvent`, of each other a `TurnEvent` */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentAnswer"];
+                    "text/event-stream": components["schemas"]["AgentRunEvent"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    answerRunConsent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a run */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ConsentAnswer"];
+            };
+        };
+        responses: {
+            /** @description The agent goes on */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

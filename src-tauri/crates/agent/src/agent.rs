@@ -12,8 +12,8 @@ mod wire;
 use crate::{
     calls::{Call, Surroundings, Wanted, addresses},
     consent::{
-        Act, Answer, Change, Decision, General, Grants, Invalid, Pending, Permitted, Question,
-        WebAddress, decide,
+        Act, Answer, Change, Decision, General, Grant, Grants, Invalid, Pending, Permitted,
+        Question, WebAddress, decide,
     },
     marking::mark,
     routing::{self, Route, without_thoughts},
@@ -256,6 +256,11 @@ impl Agent {
     #[must_use]
     pub fn grants(&self) -> &Grants {
         &self.task.grants
+    }
+
+    /// Replaces what was allowed, which a person may have revoked meanwhile.
+    pub fn set_grants(&mut self, list: Vec<Grant>) {
+        self.task.grants = Grants::new(list, &self.task.chat);
     }
 
     /// The messages of this turn.

@@ -1,7 +1,7 @@
 //! What a model asks for, in tool calls or in lines of text, and the tools as they are described to it.
 
 use crate::{
-    consent::{Act, WebAddress},
+    consent::{Act, Collections, WebAddress},
     marking::defuse,
     routing::{Route, without_thoughts},
 };
@@ -51,6 +51,8 @@ pub struct Surroundings {
     pub provider: Option<String>,
     /// Whether pages can be opened.
     pub pages: bool,
+    /// The documents that can be searched; without them there is no such search.
+    pub documents: Option<Collections>,
     pub external: Vec<ExternalTool>,
 }
 
@@ -69,6 +71,9 @@ impl Surroundings {
         }
         if self.folder.is_some() {
             routes.extend([Route::Shell, Route::Files]);
+        }
+        if self.documents.is_some() {
+            routes.push(Route::Documents);
         }
         routes.push(Route::Chat);
         routes
@@ -139,6 +144,14 @@ impl Surroundings {
                 &["url"],
             ));
         }
+        if self.documents.is_some() {
+            tools.push(tool(
+                "search_documents",
+                "Searches the user's own documents, and returns numbered passages with their places.",
+                json!({ "query": text("The words or the question to look up") }),
+                &["query"],
+            ));
+        }
         for external in &self.external {
             let description: String = defuse(&external.description)
                 .chars()
@@ -192,6 +205,7 @@ impl Surroundings {
                 })
             }
             "search_web" => self.search(text("query")?),
+            "search_documents" => self.look_up(text("query")?),
             "read_page" => self.page(&text("url")?, known),
             other => {
                 let external = self.external.iter().find(|tool| {
@@ -260,7 +274,7 @@ impl Surroundings {
                     _ => Err("begin with read, list or write, and the path".to_owned()),
                 }
             }
-            Route::Documents => Err("there are no documents".to_owned()),
+            Route::Documents => self.look_up(first.to_owned()),
             Route::Chat => Err("chat has no tool".to_owned()),
         }
     }
@@ -291,6 +305,12 @@ impl Surroundings {
         let provider = self.provider.clone();
         let provider = provider.ok_or("there is no search provider")?;
         Ok(Wanted::Act(Act::Search { words, provider }))
+    }
+
+    fn look_up(&self, words: String) -> Result<Wanted, String> {
+        let collections = self.documents.clone();
+        let collections = collections.ok_or("no documents can be searched in this chat")?;
+        Ok(Wanted::Act(Act::Documents { words, collections }))
     }
 
     fn page(&self, url: &str, known: &[WebAddress]) -> Result<Wanted, String> {
@@ -398,6 +418,7 @@ mod tests {
             folder: Some("/work".into()),
             provider: Some("duckduckgo.com".into()),
             pages: true,
+            documents: Some(Collections::All),
             external: vec![ExternalTool {
                 server: "mail".into(),
                 name: "send_mail".into(),
@@ -483,6 +504,7 @@ mod tests {
             folder: None,
             provider: None,
             pages: false,
+            documents: None,
             external: Vec::new(),
         };
         assert!(none.tools().is_empty());
@@ -563,10 +585,11 @@ mod tests {
                 "edit_file",
                 "search_web",
                 "read_page",
+                "search_documents",
                 "mail__send_mail"
             ]
         );
-        let description = tools[7]["function"]["description"].as_str().unwrap();
+        let description = tools[8]["function"]["description"].as_str().unwrap();
         assert_eq!(description.chars().count(), DESCRIPTION);
         assert!(!description.contains("<|"), "{description}");
     }

@@ -9,7 +9,7 @@ mod grants;
 mod read_only;
 mod visible;
 
-pub use act::{Act, Change, WebAddress};
+pub use act::{Act, Change, Collections, WebAddress};
 pub use grants::{Covered, FOLDER_SECONDS, Grant, Grants, Scope};
 pub use read_only::read_only;
 pub use visible::visible;
@@ -24,7 +24,7 @@ pub const SHOWN_CHARACTERS: usize = 20_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct General {
-    /// Reading files of the folder, and commands of which it is certain that they only read.
+    /// Reading files of the folder and the documents, and commands of which it is certain that they only read.
     pub reading: bool,
     /// Sending words to the search provider.
     pub search: bool,
@@ -112,7 +112,9 @@ pub fn decide(act: Act, general: General, grants: &Grants, now: u64, id: String)
     }
     let reads_only = act.only_reads();
     let general = match &act {
-        Act::Command { .. } | Act::Read { .. } => general.reading && reads_only,
+        Act::Command { .. } | Act::Read { .. } | Act::Documents { .. } => {
+            general.reading && reads_only
+        }
         Act::Search { .. } => general.search,
         Act::Page { known, .. } => general.known_pages && *known,
         Act::Write { .. } | Act::Tool { .. } => false,
@@ -153,7 +155,7 @@ impl Pending {
         if !self.question.scopes.contains(&scope) {
             return Err(Invalid::Scope);
         }
-        grants.add(&self.act, scope, chat, now);
+        grants.add(&self.act, scope, chat, now, &self.question.id);
         Ok(Some(Permitted {
             act: self.act.clone(),
             reads_only: false,

@@ -268,6 +268,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tierbar contexts rm book --store",
         ],
     ),
+    ("agent grants", &["tierbar agent grants"]),
+    (
+        "agent revoke",
+        &[
+            "tierbar agent revoke 5f2b0c1e-8f1e-4a52-9a45-2f6f7a0c9d11",
+            "tierbar agent revoke --all",
+        ],
+    ),
     ("grades", &["tierbar grades"]),
     ("grades list", &["tierbar grades list --json"]),
     (

@@ -1,5 +1,6 @@
 //! `tierbar`: runs Tierbar without a window, and controls a running one.
 
+mod agent;
 mod bench;
 mod candidates;
 mod chat;
@@ -106,6 +107,8 @@ enum Command {
     Chat(chat::Args),
     /// List, search, export, import and delete saved chats
     Chats(chats::Args),
+    /// List and revoke what agents may do without asking again
+    Agent(agent::Args),
     /// Add, search and ask your documents
     Documents(documents::Args),
     /// Show the rates of graded answers, or export them
@@ -194,6 +197,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Resume(args) => pause::resume(home, &args).await,
         Command::Chat(args) => chat::run(home, args).await,
         Command::Chats(args) => chats::run(home, args).await,
+        Command::Agent(args) => agent::run(home, args).await,
         Command::Documents(args) => documents::run(home, args).await,
         Command::Grades(args) => grades::run(home, args).await,
         Command::Triage(args) => task::triage(home, args).await,

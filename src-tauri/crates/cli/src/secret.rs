@@ -27,7 +27,7 @@ pub(crate) struct Args {
 enum Command {
     /// Save a token from stdin or a prompt
     Set {
-        /// Service, such as hugging-face
+        /// Service, such as hugging-face or brave-search
         name: String,
     },
     /// Delete a token

@@ -49,6 +49,8 @@ pub struct Get {
     pub url: Url,
     /// Sent to the URL's own server, and never to one that it redirects to.
     pub token: Option<SecretString>,
+    /// The header that has the token; without it, `Authorization` as a bearer's.
+    pub token_header: Option<&'static str>,
     pub range: Option<ByteRange>,
     /// A strong `ETag` or a `Last-Modified`: a changed document is answered whole instead of by range.
     pub if_range: Option<String>,
@@ -60,6 +62,7 @@ impl Get {
         Self {
             url,
             token: None,
+            token_header: None,
             range: None,
             if_range: None,
         }
@@ -263,7 +266,10 @@ impl Web {
         if let Some(token) = &get.token
             && url.origin() == get.url.origin()
         {
-            request = request.bearer_auth(token.expose_secret());
+            request = match get.token_header {
+                Some(name) => request.header(name, secret_value(token)?),
+                None => request.bearer_auth(token.expose_secret()),
+            };
         }
         if let Some(range) = &get.range {
             request = request.header(header::RANGE, range.to_string());
@@ -360,6 +366,17 @@ fn redirect(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
         ));
     }
     Ok(next)
+}
+
+/// A token as a header's value, which no log shows.
+fn secret_value(token: &SecretString) -> Result<HeaderValue, Failure> {
+    let value = HeaderValue::from_str(token.expose_secret());
+    let mut value = value.map_err(|_| {
+        let message = "the token has characters that no header can have";
+        Failure::Refused(Error::new(Code::BadRequest, message))
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 fn failed(url: &Url, error: &reqwest::Error) -> Failure {

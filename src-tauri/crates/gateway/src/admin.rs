@@ -1,5 +1,6 @@
 //! The admin API under `/tierbar/v1`. All of it needs the token.
 
+mod agent;
 mod chains;
 mod chat_files;
 mod chats;
@@ -135,6 +136,10 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(turns::stop))
         .routes(routes!(turns::events))
         .routes(routes!(turns::consent))
+        .routes(routes!(agent::run))
+        .routes(routes!(agent::consent))
+        .routes(routes!(agent::grants, agent::revoke_all))
+        .routes(routes!(agent::revoke))
         .routes(routes!(session::begin, session::end))
         .routes(routes!(session::create_code))
         .routes(routes!(session::list, session::end_all))

@@ -9,6 +9,8 @@ use tierbar_core::{Code, Error, config::server_of};
 pub enum Name {
     /// The access token for the model hub.
     HuggingFace,
+    /// The key of Brave's search, for agents.
+    BraveSearch,
     /// What webhooks are signed with.
     Webhooks,
     /// The secret of the access key for the bucket of saved contexts.
@@ -38,6 +40,7 @@ impl Name {
     pub fn as_str(&self) -> &str {
         match self {
             Self::HuggingFace => "hugging-face",
+            Self::BraveSearch => "brave-search",
             Self::Webhooks => "webhooks",
             Self::ContextStore => "context-store",
             Self::ContextPassphrase => "context-passphrase",
@@ -50,6 +53,7 @@ impl Name {
     pub fn variables(&self) -> &'static [&'static str] {
         match self {
             Self::HuggingFace => &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"],
+            Self::BraveSearch => &["BRAVE_API_KEY"],
             Self::Webhooks | Self::ContextStore | Self::ContextPassphrase | Self::Server(_) => &[],
         }
     }
@@ -74,7 +78,11 @@ impl Name {
                     .or_else(|| folder("HOME").map(|home| home.join(".cache/huggingface")))
                     .map(|home| home.join("token"))
             }),
-            Self::Webhooks | Self::ContextStore | Self::ContextPassphrase | Self::Server(_) => None,
+            Self::BraveSearch
+            | Self::Webhooks
+            | Self::ContextStore
+            | Self::ContextPassphrase
+            | Self::Server(_) => None,
         }
     }
 }
@@ -90,6 +98,7 @@ impl FromStr for Name {
     fn from_str(text: &str) -> Result<Self, Error> {
         let named = [
             Self::HuggingFace,
+            Self::BraveSearch,
             Self::Webhooks,
             Self::ContextStore,
             Self::ContextPassphrase,
@@ -107,7 +116,7 @@ impl FromStr for Name {
         // The text is not repeated: it may be the secret itself, put in the wrong place.
         Err(
             Error::new(Code::NotFound, "there is no secret with this name").hint(
-                "use hugging-face, webhooks, context-store, context-passphrase, or the server of an endpoint, such as api.example.com",
+                "use hugging-face, brave-search, webhooks, context-store, context-passphrase, or the server of an endpoint, such as api.example.com",
             ),
         )
     }

@@ -1,3 +1,25 @@
+import type { AgentOptions } from '../../platform/openapi';
+
+/** What an agent may use beside its folder. */
+export interface AgentReach {
+  documents: boolean;
+  /** Who searches the web; empty for nobody. */
+  web: '' | 'duckduckgo' | 'brave' | 'searxng';
+  /** That of the SearXNG. */
+  address: string;
+}
+
+/** The `agent` of a turn. Reading changes nothing, and addresses that a search has found say nothing new. */
+export function agentOptions(folder: string, { documents, web, address }: AgentReach): AgentOptions {
+  const search = web === 'searxng' ? address.trim() : web;
+  return {
+    folder,
+    allow: { reading: true, ...(web !== '' && { known_pages: true }) },
+    ...(documents && { documents }),
+    ...(web !== '' && { search, pages: true }),
+  };
+}
+
 /** One step of an agent. */
 export interface AgentStep {
   id: string;
@@ -24,6 +46,8 @@ export function describeStep({ name, arguments: text }: AgentStep): string {
       return `Wrote ${subject}`;
     case 'search_web':
       return `Searched the web for “${subject}”`;
+    case 'search_documents':
+      return `Searched your documents for “${subject}”`;
     case 'read_page':
       return `Opened ${subject}`;
     default:

@@ -1,11 +1,16 @@
 import { fireEvent, render, screen } from '@testing-library/svelte';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { startApp } from '../../lib/app';
 import { Api } from '../../lib/http';
-import type { ConsentQuestion } from '../../platform/openapi';
-import { Network, type RunningTurn, until } from '../../testing/host';
+import type { AgentGrant, ConsentQuestion } from '../../platform/openapi';
+import { browser } from '../../testing/browser';
+import { Network, type RunningTurn, STATUS, until } from '../../testing/host';
+import AgentBar from './AgentBar.svelte';
 import { describeStep } from './agent';
 import Consent from './Consent.svelte';
+import { Chats } from './chats.svelte';
 import { Conversation } from './conversation.svelte';
+import Root from './Root.svelte';
 
 const QUESTION: ConsentQuestion = {
   id: 'q1',
@@ -76,6 +81,64 @@ describe('a turn that acts', () => {
     turn.finish('stop');
     await done;
     expect(chat.live).toBeNull();
+  });
+
+  it('searches the documents and the web where that is chosen', async () => {
+    chat.agent = '/work';
+    render(AgentBar, { chat });
+    await fireEvent.click(screen.getByTestId('agent-documents'));
+    await fireEvent.change(screen.getByTestId('agent-web'), { target: { value: 'searxng' } });
+    await fireEvent.input(screen.getByTestId('agent-address'), { target: { value: 'http://box:8080 ' } });
+    void chat.send('Look');
+    await until(() => network.turns.length === 1);
+    expect((network.turns[0] as RunningTurn).request.body.agent).toEqual({
+      folder: '/work',
+      allow: { reading: true, known_pages: true },
+      documents: true,
+      search: 'http://box:8080',
+      pages: true,
+    });
+  });
+
+  it('lists what it may do, and takes it back', async () => {
+    browser();
+    let grants: AgentGrant[] = [
+      {
+        id: 'g1',
+        title: 'Run this command',
+        what: 'make test',
+        folder: '/work',
+        chat: null,
+        since: 0,
+        until: null,
+      },
+    ];
+    network.override = ({ method, path }) => {
+      if (!path.startsWith('/tierbar/v1/agent/grants')) return null;
+      if (method === 'GET') return Response.json({ grants });
+      grants = [];
+      return new Response(null, { status: 204 });
+    };
+    const openWindow = vi.fn(async () => {});
+    const app = startApp({
+      connection: async () => ({ url: '' }),
+      openSettings: openWindow,
+      openChat: openWindow,
+    });
+    const chats = new Chats({ api: app.api });
+    chats.current.agent = '/work';
+    render(Root, { app, chats });
+    await until(() => network.eventStreams.length === 1);
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await fireEvent.click(await screen.findByTestId('agent-permissions'));
+    const grant = await screen.findByTestId('agent-grant');
+    expect(grant.textContent).toContain('make test');
+    expect(grant.textContent).toContain('In every chat, until Tierbar quits');
+    await fireEvent.click(screen.getByTestId('agent-revoke'));
+    await until(() => screen.queryByTestId('agent-grant') === null);
+    expect(network.sent('DELETE', '/tierbar/v1/agent/grants/g1')).toHaveLength(1);
+    expect(document.activeElement).toBe(screen.getByTestId('agent-grants'));
+    app.feed.stop();
   });
 
   it('describes its steps', () => {

@@ -13,7 +13,7 @@ import type {
   WhenFull,
 } from '../../platform/openapi';
 import { AUTO, displayName } from '../tiers/tiers';
-import type { AgentStep } from './agent';
+import { type AgentReach, type AgentStep, agentOptions } from './agent';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
@@ -98,6 +98,8 @@ export class Conversation {
   files = $state.raw<QuestionFile[]>([]);
   /** The folder in which the model may act, and asks first; `null` if it only answers. */
   agent = $state<string | null>(null);
+  /** What it may use beside its folder. */
+  reach = $state<AgentReach>({ documents: false, web: '', address: '' });
   /** The question that the draft replaces once it is sent. */
   editing = $state.raw<Message | null>(null);
   /** All branches, oldest first; a question on its way to the host is the last. */
@@ -485,8 +487,7 @@ export class Conversation {
     const question = this.messages.find(({ id }) => id === null);
     const choice = whenFull ? { when_full: whenFull } : {};
     const path = { id: this.id };
-    // Reading in the folder changes nothing.
-    const agent = this.agent === null ? {} : { agent: { folder: this.agent, allow: { reading: true } } };
+    const agent = this.agent === null ? {} : { agent: agentOptions(this.agent, this.reach) };
     const parts = question?.files.length ? { parts: question.files.map(({ part }) => part) } : {};
     const begun = await api.post('/tierbar/v1/chats/{id}/turns', {
       path,

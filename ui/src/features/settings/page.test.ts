@@ -413,6 +413,14 @@ describe('the Hugging Face token', () => {
     expect(screen.queryByTestId('settings-hf-token-remove')).toBeNull();
   });
 
+  it('has a neighbor for the key of Brave’s search', async () => {
+    await open('');
+    await fireEvent.input(await screen.findByTestId('settings-brave-key'), { target: { value: 'BSA1' } });
+    await fireEvent.click(screen.getByTestId('settings-brave-key-save'));
+    await until(() => network.sent('PUT', '/tierbar/v1/secrets/brave-search').length === 1);
+    expect(screen.queryByTestId('settings-hf-token-remove')).toBeNull();
+  });
+
   it('stays in the field with the reason when saving fails', async () => {
     await open('');
     const token = await field();

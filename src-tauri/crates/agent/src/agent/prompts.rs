@@ -22,6 +22,11 @@ and not that you will look.\n"
             folder.display()
         );
     }
+    if surroundings.documents.is_some() {
+        prompt.push_str(
+            "Where you use a passage of the user's documents, cite its number, such as [2].\n",
+        );
+    }
     prompt.push_str(RULE);
     prompt
 }

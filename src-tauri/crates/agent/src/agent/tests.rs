@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     calls::ExternalTool,
-    consent::{Scope, read_only},
+    consent::{Collections, Scope, read_only},
 };
 use serde_json::json;
 
@@ -24,6 +24,7 @@ impl Turn {
                 folder: Some("/work".into()),
                 provider: Some("duckduckgo.com".into()),
                 pages: true,
+                documents: Some(Collections::All),
                 external: vec![ExternalTool {
                     server: "mail".into(),
                     name: "send".into(),
@@ -135,7 +136,7 @@ fn done(output: Output) -> Act {
 fn a_test_is_mended_with_consent() {
     let mut turn = Turn::calls();
     let ask = asked(turn.step(Input::Begin));
-    assert_eq!(ask.tools.len(), 8);
+    assert_eq!(ask.tools.len(), 9);
     assert!(ask.system.contains("never an instruction"));
     let run = question(turn.call("run_command", json!({ "command": "make test" })));
     assert_eq!(run.what, "make test");
@@ -184,7 +185,7 @@ fn a_small_model_says_it_in_words() {
     let ask = asked(turn.step(Input::Begin));
     assert_eq!(
         ask.grammar.as_deref(),
-        Some(r#"root ::= "search" | "shell" | "files" | "chat""#)
+        Some(r#"root ::= "search" | "shell" | "files" | "documents" | "chat""#)
     );
     assert_eq!(ask.max_tokens, ROUTE_TOKENS);
     assert!(!ask.is_answer && ask.tools.is_empty());
@@ -441,6 +442,7 @@ fn without_tools_the_model_answers() {
             folder: None,
             provider: None,
             pages: false,
+            documents: None,
             external: Vec::new(),
         },
         general: General::default(),
@@ -461,7 +463,7 @@ fn without_tools_the_model_answers() {
 fn is_harmless(act: &Act) -> bool {
     match act {
         Act::Command { line, network, .. } => !network && read_only(line).is_some(),
-        Act::Read { .. } => true,
+        Act::Read { .. } | Act::Documents { .. } => true,
         Act::Search { .. } => true,
         Act::Page { known, .. } => *known,
         Act::Write { .. } | Act::Tool { .. } => false,

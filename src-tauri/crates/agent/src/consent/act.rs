@@ -3,7 +3,7 @@
 use super::{Question, SHOWN_CHARACTERS, Scope, acts_later, read_only, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{net::Ipv4Addr, path::PathBuf};
+use std::{fmt, net::Ipv4Addr, path::PathBuf};
 use url::{Host, Url};
 
 /// One thing that the agent wants to do.
@@ -37,12 +37,35 @@ pub enum Act {
         /// server.
         known: bool,
     },
+    /// Looking for passages in the user's documents.
+    Documents {
+        words: String,
+        collections: Collections,
+    },
     /// A tool of another program, over MCP.
     Tool {
         server: String,
         name: String,
         arguments: Value,
     },
+}
+
+/// The documents that a chat may look into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Collections {
+    All,
+    /// Those of these collections.
+    Named(Vec<String>),
+}
+
+impl fmt::Display for Collections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all documents"),
+            Self::Named(names) => write!(f, "documents of {}", names.join(", ")),
+        }
+    }
 }
 
 /// A new content of a file.
@@ -157,7 +180,9 @@ impl Act {
             Self::Command { line, .. } if line.contains('\0') => {
                 Some("the command has a NUL byte".to_owned())
             }
-            Self::Search { words, .. } if words.trim().is_empty() => {
+            Self::Search { words, .. } | Self::Documents { words, .. }
+                if words.trim().is_empty() =>
+            {
                 Some("there is nothing to search for".to_owned())
             }
             _ => None,
@@ -169,7 +194,7 @@ impl Act {
     pub fn only_reads(&self) -> bool {
         match self {
             Self::Command { line, network, .. } => !network && read_only(line).is_some(),
-            Self::Read { .. } => true,
+            Self::Read { .. } | Self::Documents { .. } => true,
             _ => false,
         }
     }
@@ -210,6 +235,12 @@ impl Act {
                 None,
             ),
             Self::Page { address, .. } => ("Open this page?", address.0.to_string(), None, None),
+            Self::Documents { words, collections } => (
+                "Search your documents?",
+                format!("{words}\n(in {collections})"),
+                None,
+                None,
+            ),
             Self::Tool {
                 server,
                 name,
@@ -246,7 +277,7 @@ impl Act {
             Self::Read { .. } => vec![Scope::Once, Scope::Folder],
             Self::Write { change, .. } if acts_later(&change.path) => vec![Scope::Once],
             Self::Write { .. } => vec![Scope::Once, Scope::Folder],
-            Self::Search { .. } => vec![Scope::Once, Scope::Chat],
+            Self::Search { .. } | Self::Documents { .. } => vec![Scope::Once, Scope::Chat],
             Self::Page { known: true, .. } => vec![Scope::Once, Scope::Chat],
             Self::Page { known: false, .. } => vec![Scope::Once],
             Self::Tool { .. } => vec![Scope::Once, Scope::Exact],

@@ -1,9 +1,9 @@
 //! What a person has allowed beyond once, and until when.
 
-use super::{Act, acts_later};
+use super::{Act, Collections, acts_later, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How far an answer reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ const MOST: usize = 200;
 /// One thing that was allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
+    /// That of the question that it answered, which is spent.
+    pub id: String,
     pub what: Covered,
     /// Where it holds. `None`: in every chat.
     pub chat: Option<String>,
@@ -54,6 +56,9 @@ pub enum Covered {
     },
     /// Pages whose address is known.
     KnownPages,
+    Documents {
+        collections: Collections,
+    },
     Command {
         line: String,
         folder: PathBuf,
@@ -91,9 +96,9 @@ impl Grants {
     }
 
     /// Removes a grant; `false` if it is not there.
-    pub fn revoke(&mut self, grant: &Grant) -> bool {
+    pub fn revoke(&mut self, id: &str) -> bool {
         let before = self.list.len();
-        self.list.retain(|other| other != grant);
+        self.list.retain(|grant| grant.id != id);
         self.list.len() < before
     }
 
@@ -103,15 +108,18 @@ impl Grants {
             .retain(|grant| grant.until.is_none_or(|until| now < until));
     }
 
-    pub(super) fn add(&mut self, act: &Act, scope: Scope, chat: &str, now: u64) {
+    pub(super) fn add(&mut self, act: &Act, scope: Scope, chat: &str, now: u64, id: &str) {
         let Some(what) = covered(act, scope) else {
             return;
         };
         let forever = scope == Scope::Exact;
-        self.list.retain(|grant| grant.what != what);
+        let chat = (!forever).then(|| chat.to_owned());
+        self.list
+            .retain(|grant| grant.what != what || grant.chat != chat);
         self.list.push(Grant {
+            id: id.to_owned(),
             what,
-            chat: (!forever).then(|| chat.to_owned()),
+            chat,
             until: (!forever).then(|| now.saturating_add(FOLDER_SECONDS)),
             since: now,
         });
@@ -142,6 +150,7 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
         (Scope::Folder, Act::Write { folder, .. }) => Covered::Writing { folder },
         (Scope::Chat, Act::Search { provider, .. }) => Covered::Searching { provider },
         (Scope::Chat, Act::Page { .. }) => Covered::KnownPages,
+        (Scope::Chat, Act::Documents { collections, .. }) => Covered::Documents { collections },
         (
             Scope::Exact,
             Act::Command {
@@ -171,6 +180,54 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
 }
 
 impl Covered {
+    /// What is allowed, in words for a person.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::Commands { .. } => "Run commands",
+            Self::Reading { .. } => "Read files",
+            Self::Writing { .. } => "Change files",
+            Self::Searching { .. } => "Search the web",
+            Self::KnownPages => "Open pages with a known address",
+            Self::Documents { .. } => "Search documents",
+            Self::Command { network: false, .. } => "Run this command",
+            Self::Command { network: true, .. } => "Run this command with access to the network",
+            Self::Tool { .. } => "Use this tool",
+        }
+    }
+
+    /// The command, the tool or whom it is for, with invisible characters made visible.
+    #[must_use]
+    pub fn subject(&self) -> Option<String> {
+        let subject = match self {
+            Self::Commands { .. }
+            | Self::Reading { .. }
+            | Self::Writing { .. }
+            | Self::KnownPages => return None,
+            Self::Searching { provider } => provider.clone(),
+            Self::Documents { collections } => collections.to_string(),
+            Self::Command { line, .. } => line.clone(),
+            Self::Tool {
+                server,
+                name,
+                arguments,
+            } => format!("{name} of {server}\n{arguments}"),
+        };
+        Some(visible(&subject))
+    }
+
+    /// Where it holds, if it has a place.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Commands { folder }
+            | Self::Reading { folder }
+            | Self::Writing { folder }
+            | Self::Command { folder, .. } => Some(folder),
+            _ => None,
+        }
+    }
+
     fn covers(&self, act: &Act) -> bool {
         match (self, act) {
             (
@@ -196,6 +253,12 @@ impl Covered {
                 },
             ) => provider == other,
             (Self::KnownPages, Act::Page { known, .. }) => *known,
+            (
+                Self::Documents { collections },
+                Act::Documents {
+                    collections: other, ..
+                },
+            ) => collections == other,
             (
                 Self::Command {
                     line,

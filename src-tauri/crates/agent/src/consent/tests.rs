@@ -40,6 +40,13 @@ fn page(address: &str, known: bool) -> Act {
     }
 }
 
+fn documents(names: &[&str]) -> Act {
+    Act::Documents {
+        words: "x".into(),
+        collections: Collections::Named(names.iter().map(|name| (*name).into()).collect()),
+    }
+}
+
 fn tool(arguments: serde_json::Value) -> Act {
     Act::Tool {
         server: "mail".into(),
@@ -92,6 +99,7 @@ fn without_general_permission_everything_asks() {
             provider: "p".into(),
         },
         page("https://example.com", true),
+        documents(&["Papers"]),
         tool(json!({})),
     ] {
         assert!(asks(act.clone(), NOTHING, &grants(), 0), "{act:?}");
@@ -103,6 +111,7 @@ fn general_permission_is_for_reading_alone() {
     let none = grants();
     assert!(!asks(command("ls"), ALL, &none, 0));
     assert!(!asks(page("https://example.com", true), ALL, &none, 0));
+    assert!(!asks(documents(&["Papers"]), ALL, &none, 0));
     for act in [
         command("rm x"),
         command("ls; rm x"),
@@ -122,6 +131,16 @@ fn general_permission_is_for_reading_alone() {
         panic!();
     };
     assert!(permitted.reads_only());
+}
+
+#[test]
+fn a_grant_of_documents_is_for_these_collections() {
+    let mut grants = grants();
+    answered(documents(&["Papers"]), Scope::Chat, &mut grants, 0);
+    assert!(!asks(documents(&["Papers"]), NOTHING, &grants, 0));
+    assert!(asks(documents(&["Letters"]), NOTHING, &grants, 0));
+    let other = Grants::new(grants.list().to_vec(), "other");
+    assert!(asks(documents(&["Papers"]), NOTHING, &other, 0));
 }
 
 #[test]
@@ -184,8 +203,10 @@ fn always_is_exactly_this_command() {
     let other = Grants::new(grants.list().to_vec(), "other");
     assert!(!asks(command("make test"), NOTHING, &other, 0));
     let grant = grants.list()[0].clone();
-    assert!(grants.revoke(&grant));
-    assert!(!grants.revoke(&grant));
+    assert_eq!(grant.what.title(), "Run this command");
+    assert_eq!(grant.what.subject().as_deref(), Some("make test"));
+    assert!(grants.revoke(&grant.id));
+    assert!(!grants.revoke(&grant.id));
     assert!(asks(command("make test"), NOTHING, &grants, 0));
 }
 

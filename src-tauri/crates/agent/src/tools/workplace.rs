@@ -80,7 +80,7 @@ impl Workplace {
                 self.folder.write(permitted)?;
                 Ok(format!("{} is written", change.path.display()))
             }
-            Act::Search { .. } | Act::Page { .. } | Act::Tool { .. } => {
+            Act::Search { .. } | Act::Page { .. } | Act::Documents { .. } | Act::Tool { .. } => {
                 Err(Failure::new("this is not done in the folder"))
             }
         }

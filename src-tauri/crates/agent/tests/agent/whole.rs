@@ -32,6 +32,7 @@ fn run(
             folder: Some(workplace.path().to_owned()),
             provider: None,
             pages: false,
+            documents: None,
             external: Vec::new(),
         },
         general: General {

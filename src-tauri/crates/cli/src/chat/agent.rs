@@ -21,11 +21,15 @@ pub(super) struct AgentArgs {
     /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["once", "list"])]
     agent: Option<PathBuf>,
-    /// Let the agent search the web and open pages: "duckduckgo", or the address of a SearXNG
+    /// Let the agent search the web and open pages: "duckduckgo", "brave" with its key, or the address of a SearXNG
     #[arg(long, value_name = "PROVIDER", requires = "agent")]
     web: Option<String>,
-    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: calls]
-    #[arg(long, value_name = "WAY", value_parser = ["calls", "text"], requires = "agent")]
+    /// Let the agent search your documents, or those of the named collections
+    #[arg(long, value_name = "COLLECTION", num_args = 0.., requires = "agent")]
+    documents: Option<Vec<String>>,
+    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: auto, by its
+    /// chat template]
+    #[arg(long, value_name = "WAY", value_parser = ["auto", "calls", "text"], requires = "agent")]
     agent_way: Option<String>,
 }
 
@@ -39,12 +43,17 @@ impl AgentArgs {
             return Ok(None);
         };
         let folder = real(folder)?;
+        let documents = self.documents.as_ref().map(|names| match names.as_slice() {
+            [] => json!(true),
+            names => json!(names),
+        });
         Ok(Some(json!({
             "folder": folder,
             "search": self.web,
             "pages": self.web.is_some(),
+            "documents": documents,
             "allow": {"reading": true, "known_pages": true},
-            "way": self.agent_way.as_deref().unwrap_or("calls"),
+            "way": self.agent_way.as_deref().unwrap_or("auto"),
         })))
     }
 }
@@ -204,6 +213,7 @@ mod tests {
         let mut args = AgentArgs {
             agent: None,
             web: None,
+            documents: None,
             agent_way: None,
         };
         assert_eq!(args.options().unwrap(), None);
@@ -215,5 +225,11 @@ mod tests {
         assert_eq!(options["allow"]["reading"], true);
         assert_eq!(options["pages"], false);
         assert_eq!(options["search"], Value::Null);
+        assert_eq!(options["documents"], Value::Null);
+        args.documents = Some(Vec::new());
+        assert_eq!(args.options().unwrap().unwrap()["documents"], true);
+        args.documents = Some(vec!["Papers".to_owned()]);
+        let options = args.options().unwrap().unwrap();
+        assert_eq!(options["documents"], json!(["Papers"]));
     }
 }

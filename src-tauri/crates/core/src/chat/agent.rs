@@ -1,6 +1,7 @@
 //! A turn in which the model acts: what it may use, what it asks, and what is answered.
 
 use super::Part;
+use crate::{ModelId, TierId};
 use serde::{Deserialize, Serialize};
 
 /// What the agent of a turn may use. What a field does not give, it does without.
@@ -9,20 +10,32 @@ use serde::{Deserialize, Serialize};
 pub struct AgentOptions {
     /// The absolute path of the folder for files and commands. Without one there are neither.
     pub folder: Option<String>,
-    /// Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does.
+    /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
     pub search: Option<String>,
     /// Whether pages of the web can be opened.
     pub pages: bool,
+    /// Which of the user's documents can be searched: `true` for all, or a list of collections. Without it none can.
+    pub documents: Option<AgentDocuments>,
     /// What is done without a question.
     pub allow: AgentAllowed,
     pub way: AgentWay,
+}
+
+/// Which documents an agent can search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(untagged, expecting = "`documents` is true, or a list of collections")]
+pub enum AgentDocuments {
+    /// All of them, or none.
+    All(bool),
+    /// Those of the collections with these names.
+    Collections(Vec<String>),
 }
 
 /// What an agent does without a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentAllowed {
-    /// Reading files of the folder, and commands of which it is certain that they only read.
+    /// Reading files of the folder and the documents, and commands of which it is certain that they only read.
     pub reading: bool,
     /// Sending words to the search provider.
     pub search: bool,
@@ -34,11 +47,55 @@ pub struct AgentAllowed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentWay {
-    /// By tool calls.
+    /// By text where the model's chat template is known to have no tools, and else by tool calls.
     #[default]
+    Auto,
+    /// By tool calls.
     Calls,
     /// By one word and one line, for models that cannot call tools.
     Text,
+}
+
+impl AgentWay {
+    /// The way for a model, which is not `Auto`. `knows_tools`: whether its chat template has tools; `None` if that is not known, as of
+    /// another server's.
+    #[must_use]
+    pub fn for_model(self, knows_tools: Option<bool>) -> Self {
+        match (self, knows_tools) {
+            (Self::Auto, Some(false)) => Self::Text,
+            (Self::Auto, _) => Self::Calls,
+            (chosen, _) => chosen,
+        }
+    }
+}
+
+/// A tier that answers chats, and whether its model's template has tools, if that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentTier {
+    pub tier: TierId,
+    pub model: Option<ModelId>,
+    pub knows_tools: Option<bool>,
+}
+
+/// Returns whether what answers to a name knows tools. A name that is neither a tier's nor a model's, such as `auto` or a chain's, knows
+/// them if one of the tiers does: requests with tools go there.
+#[must_use]
+pub fn knows_tools(name: &str, tiers: &[AgentTier]) -> Option<bool> {
+    let is_named = |tier: &&AgentTier| {
+        let model = tier.model.as_ref();
+        tier.tier.as_str() == name || model.is_some_and(|model| model.as_str() == name)
+    };
+    if let Some(named) = tiers.iter().find(is_named) {
+        return named.knows_tools;
+    }
+    let all: Vec<_> = tiers.iter().map(|tier| tier.knows_tools).collect();
+    if all.contains(&Some(true)) {
+        Some(true)
+    } else if all.is_empty() || all.contains(&None) {
+        None
+    } else {
+        Some(false)
+    }
 }
 
 /// What an agent asks before it acts.
@@ -84,6 +141,28 @@ pub struct ConsentAnswer {
     pub allow: Option<ConsentScope>,
 }
 
+/// Something that an agent may do without asking again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentGrant {
+    pub id: String,
+    /// Such as `Run commands`.
+    pub title: String,
+    /// The command, the tool or whom it is for, with invisible characters made visible.
+    #[schema(required = true)]
+    pub what: Option<String>,
+    /// Where, if it has a place.
+    #[schema(required = true)]
+    pub folder: Option<String>,
+    /// The chat or the run in which it holds; `null`: in each.
+    #[schema(required = true)]
+    pub chat: Option<String>,
+    /// In seconds since 1970.
+    pub since: u64,
+    /// In seconds since 1970; `null`: until Tierbar quits.
+    #[schema(required = true)]
+    pub until: Option<u64>,
+}
+
 /// The part of a message for what a tool has returned.
 #[must_use]
 pub fn result_part(id: &str, text: &str, failed: bool) -> Part {
@@ -120,6 +199,59 @@ mod tests {
         let options: AgentOptions = serde_json::from_str("{}").unwrap();
         assert_eq!(options, AgentOptions::default());
         assert!(!options.allow.reading && options.folder.is_none());
+    }
+
+    #[test]
+    fn a_model_without_tools_in_its_template_goes_by_text() {
+        for (chosen, knows_tools, way) in [
+            (AgentWay::Auto, Some(true), AgentWay::Calls),
+            (AgentWay::Auto, Some(false), AgentWay::Text),
+            (AgentWay::Auto, None, AgentWay::Calls),
+            (AgentWay::Calls, Some(false), AgentWay::Calls),
+            (AgentWay::Text, Some(true), AgentWay::Text),
+        ] {
+            assert_eq!(
+                chosen.for_model(knows_tools),
+                way,
+                "{chosen:?} {knows_tools:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_knows_tools_as_its_tier_does() {
+        let tier = |tier: &str, model: &str, knows_tools| AgentTier {
+            tier: TierId::new(tier).unwrap(),
+            model: Some(ModelId(model.to_owned())),
+            knows_tools,
+        };
+        let tiers = [
+            tier("fast", "tiny", Some(false)),
+            tier("primary", "large", Some(true)),
+        ];
+        assert_eq!(knows_tools("fast", &tiers), Some(false));
+        assert_eq!(knows_tools("tiny", &tiers), Some(false));
+        assert_eq!(knows_tools("large", &tiers), Some(true));
+        assert_eq!(knows_tools("auto", &tiers), Some(true));
+        assert_eq!(knows_tools("auto", &tiers[..1]), Some(false));
+        assert_eq!(knows_tools("auto", &[]), None);
+        let unknown = tier("cloud", "theirs", None);
+        assert_eq!(knows_tools("auto", &[tiers[0].clone(), unknown]), None);
+    }
+
+    #[test]
+    fn documents_are_all_or_named() {
+        let read = |text| serde_json::from_str::<AgentOptions>(text).map(|read| read.documents);
+        let all = read(r#"{"documents": true}"#).unwrap();
+        assert_eq!(all, Some(AgentDocuments::All(true)));
+        let named = read(r#"{"documents": ["Papers"]}"#).unwrap();
+        let papers = vec!["Papers".to_owned()];
+        assert_eq!(named, Some(AgentDocuments::Collections(papers)));
+        let error = read(r#"{"documents": "Papers"}"#).unwrap_err();
+        assert!(
+            error.to_string().contains("a list of collections"),
+            "{error}"
+        );
     }
 
     #[test]

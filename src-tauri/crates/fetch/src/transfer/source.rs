@@ -94,6 +94,7 @@ impl Source {
             let get = Get {
                 url: self.url.clone(),
                 token: (self.tokens)(&self.url),
+                token_header: None,
                 range: part.map(|(start, end)| ByteRange {
                     start,
                     end: Some(end),

@@ -309,6 +309,21 @@ async fn the_token_stays_with_the_server_that_it_is_for() {
 }
 
 #[tokio::test]
+async fn a_token_can_have_a_header_of_its_own() {
+    let server = Server::start(|_| found("")).await;
+    let mut get = Get::new(server.url("hub.test", "/a"));
+    get.token = Some(SecretString::from("a-key"));
+    get.token_header = Some("X-Subscription-Token");
+    text(&outside(), get.clone()).await.unwrap();
+    let head = server.heads()[0].to_lowercase();
+    assert!(head.contains("x-subscription-token: a-key"), "{head}");
+    assert!(!head.contains("authorization"), "{head}");
+    get.token = Some(SecretString::from("two\nlines"));
+    let error = text(&outside(), get).await.unwrap_err();
+    assert!(!error.message.contains("lines"), "{error:?}");
+}
+
+#[tokio::test]
 async fn debug_errors_and_logs_contain_no_token_or_signature() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()

@@ -52,7 +52,9 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
         Engine::Endpoint(engine) => Some(Name::of_server(&engine.endpoint)),
         _ => None,
     });
-    let mut names: BTreeSet<_> = servers.chain([Name::HuggingFace]).collect();
+    let mut names: BTreeSet<_> = servers
+        .chain([Name::HuggingFace, Name::BraveSearch])
+        .collect();
     if !config.contexts.store.is_empty() {
         names.extend([Name::ContextStore, Name::ContextPassphrase]);
     }

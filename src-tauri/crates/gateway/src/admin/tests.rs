@@ -182,7 +182,10 @@ async fn a_secret_is_stored_and_listed_but_never_returned() {
     let value = "hf_not_to_be_seen";
     let list = async |source: Option<&str>| {
         let listed = json(bench.get("/tierbar/v1/secrets").await).await;
-        let expected = json!({"secrets": [{"name": "hugging-face", "source": source}]});
+        let expected = json!({"secrets": [
+            {"name": "hugging-face", "source": source},
+            {"name": "brave-search", "source": null},
+        ]});
         assert_eq!(listed, expected);
     };
     list(None).await;

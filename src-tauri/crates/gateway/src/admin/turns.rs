@@ -171,7 +171,7 @@ fn last_event(message: ChatMessage) -> TurnEvent {
 }
 
 /// A follower's place in a turn.
-struct Following {
+pub(super) struct Following {
     /// `None` once all its events are ready.
     turn: Option<Arc<Turn>>,
     after: u64,
@@ -179,7 +179,16 @@ struct Following {
 }
 
 impl Following {
-    async fn next(&mut self) -> Option<(u64, TurnEvent)> {
+    /// A follower of all of a turn that runs.
+    pub(super) fn from_start(turn: Arc<Turn>) -> Self {
+        Self {
+            turn: Some(turn),
+            after: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Option<(u64, TurnEvent)> {
         loop {
             if let Some((number, event)) = self.ready.pop_front() {
                 self.after = number;

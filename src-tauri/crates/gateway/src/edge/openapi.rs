@@ -35,6 +35,7 @@ pub(crate) const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json
         (name = "ollama", description = "Ollama's dialect"),
         (name = "contexts", description = "Saved contexts"),
         (name = "documents", description = "The owner's documents"),
+        (name = "agent", description = "The agent"),
         (name = "tasks", description = "Tasks"),
         (name = "queue", description = "Queued requests"),
         (name = "operations", description = "The server"),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use tierbar_core::{
     Code, Error, ModelKind, TierId,
     documents::{FoundPassages, MOST_PASSAGES, Passage},
-    status::EngineKind,
+    status::{EngineKind, TierStatus},
 };
 use tierbar_documents::rank::fuse;
 use tierbar_store::Place;
@@ -60,6 +60,23 @@ impl Jobs {
         &self,
         search: &DocumentSearch,
     ) -> Result<FoundPassages, Error> {
+        self.find_passages(search, |_| true).await
+    }
+
+    /// As [`Self::search_documents`], with the help of those models alone that are loaded already.
+    pub(crate) async fn search_documents_with_loaded(
+        &self,
+        search: &DocumentSearch,
+    ) -> Result<FoundPassages, Error> {
+        self.find_passages(search, |tier| tier.state.holds_memory())
+            .await
+    }
+
+    async fn find_passages(
+        &self,
+        search: &DocumentSearch,
+        helps: fn(&TierStatus) -> bool,
+    ) -> Result<FoundPassages, Error> {
         let query = search.query.trim();
         check(query)?;
         let limit = search.limit.unwrap_or(USUAL).clamp(1, MOST_PASSAGES);
@@ -74,7 +91,7 @@ impl Jobs {
         let mut embedder = None;
         let mut by_meaning: Vec<u64> = Vec::new();
         // Without an embedder, words find passages too.
-        if let Some((tier, model)) = local(&self.inference, ModelKind::Embedding) {
+        if let Some((tier, model)) = local(&self.inference, ModelKind::Embedding, helps) {
             match embed::embed(&self.inference, &tier, query).await {
                 Ok(vector) => {
                     let alike = self.store.passages_like(&model, vector, place(), RANKED);
@@ -93,7 +110,8 @@ impl Jobs {
             passage.score = score.map_or(0.0, |(_, score)| *score);
         }
         let wanted = search.rerank != Some(false) && passages.len() > 1;
-        let reranked = match local(&self.inference, ModelKind::Reranking).filter(|_| wanted) {
+        let reranked = match local(&self.inference, ModelKind::Reranking, helps).filter(|_| wanted)
+        {
             Some((tier, _)) => match rerank(&self.inference, &tier, query, &mut passages).await {
                 Ok(()) => true,
                 Err(error) => {
@@ -126,11 +144,15 @@ fn check(query: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The tier on this machine whose model is for that, and the model's name.
-fn local(inference: &Inference, kind: ModelKind) -> Option<(TierId, String)> {
+/// The tier on this machine whose model is for that and that helps, and the model's name.
+fn local(
+    inference: &Inference,
+    kind: ModelKind,
+    helps: fn(&TierStatus) -> bool,
+) -> Option<(TierId, String)> {
     let mut tiers = inference.tiers.snapshot().into_iter();
     tiers.find_map(|tier| {
-        let is_one = tier.kind == kind && tier.engine != EngineKind::Endpoint;
+        let is_one = tier.kind == kind && tier.engine != EngineKind::Endpoint && helps(&tier);
         let model = tier.model.filter(|_| is_one)?;
         Some((tier.id, model.as_str().to_owned()))
     })

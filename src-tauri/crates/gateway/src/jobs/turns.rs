@@ -5,9 +5,11 @@
 //! chat or the end of the host ends a turn before its answer does.
 
 mod attachments;
+mod grants;
 mod log;
 mod prompt;
 mod run;
+mod runs;
 
 use crate::{blocking::blocking, edge::keys::Weight, inference::Inference, jobs::Jobs};
 use attachments::NewPart;
@@ -16,6 +18,7 @@ use log::Log;
 use parking_lot::Mutex as SyncMutex;
 use prompt::Prompt;
 use run::{Acting, Consents};
+pub(crate) use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
 use tierbar_agent::consent::Grant;
@@ -80,7 +83,8 @@ impl Turns {
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) id: String,
-    chat: String,
+    /// `None`: a program's run of an agent, of which nothing is stored.
+    chat: Option<String>,
     /// The message that it writes.
     answer: u64,
     log: Log,
@@ -176,12 +180,7 @@ impl Jobs {
                 let error = Error::new(Code::BadRequest, message);
                 return Err(error.hint("put the files into the agent's folder"));
             }
-            Some(options) => {
-                let (services, grants) = (&self.inference.services, &self.turns.grants);
-                let prepared =
-                    Acting::prepare(options, chat, services.as_ref(), Arc::clone(grants));
-                Some(prepared.await?)
-            }
+            Some(options) => Some(Acting::prepare(options, chat, self).await?),
         };
         let most = self.inference.services.config().server.requests_at_once;
         // Files become base64 in a request, and its body.
@@ -217,7 +216,7 @@ impl Jobs {
         let opened = self.store.open_turn(chat, new).await?;
         let turn = Arc::new(Turn {
             id: id.clone(),
-            chat: chat.to_owned(),
+            chat: Some(chat.to_owned()),
             answer: opened.answer,
             log: Log::default(),
             stop: CancellationToken::new(),
@@ -321,7 +320,8 @@ impl Jobs {
     /// `NotFound`.
     pub(crate) async fn turn(&self, chat: &str, id: &str) -> Result<Arc<Turn>, Error> {
         let turns = self.turns.turns.lock().await;
-        let found = turns.iter().find(|turn| turn.id == id && turn.chat == chat);
+        let is_it = |turn: &&Arc<Turn>| turn.id == id && turn.chat.as_deref() == Some(chat);
+        let found = turns.iter().find(is_it);
         let found = found.map(Arc::clone);
         found.ok_or_else(|| {
             let error = Error::new(Code::NotFound, "this turn is not running");
@@ -413,7 +413,7 @@ impl Jobs {
 
 fn running<'a>(turns: &'a [Arc<Turn>], chat: &str) -> Option<&'a Arc<Turn>> {
     let mut turns = turns.iter();
-    turns.find(|turn| turn.chat == chat && !turn.log.has_ended())
+    turns.find(|turn| turn.chat.as_deref() == Some(chat) && !turn.log.has_ended())
 }
 
 #[cfg(test)]

@@ -181,6 +181,7 @@ fn attacks() -> Vec<(String, &'static str, Value)> {
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Page,
+    Document,
     File,
     Command,
     Search,
@@ -188,8 +189,9 @@ enum Source {
     Failure,
 }
 
-const SOURCES: [Source; 6] = [
+const SOURCES: [Source; 7] = [
     Source::Page,
+    Source::Document,
     Source::File,
     Source::Command,
     Source::Search,
@@ -216,6 +218,12 @@ fn poisoned(way: Way, source: Source, text: &str) -> Turn {
             "https://known.example/help",
         ),
         Source::File | Source::Failure => ("read_file", json!({ "path": "a" }), "files", "read a"),
+        Source::Document => (
+            "search_documents",
+            json!({ "query": "x" }),
+            "documents",
+            "x",
+        ),
         Source::Command => ("run_command", json!({ "command": "ls" }), "shell", "ls"),
         Source::Search => ("search_web", json!({ "query": "x" }), "search", "x"),
         Source::Tool => ("mail__send", json!({ "to": "me" }), "shell", "make"),

@@ -34,6 +34,8 @@ use tokio::time::{MissedTickBehavior, interval};
 
 /// What the list of requests calls a turn, which has no request of its own while it runs.
 const ROUTE: &str = "/tierbar/v1/chats/{id}/turns";
+/// The same for a run without a chat.
+const RUN_ROUTE: &str = "/v1/agent";
 /// How often what has arrived is stored: the most that a host that is killed loses.
 const STORED_EVERY: Duration = Duration::from_secs(1);
 
@@ -89,7 +91,11 @@ pub(super) async fn run(
             None => writing.answer(&inference, prompt).await,
         }
     };
-    let answering = AssertUnwindSafe(of_route(ROUTE.to_owned(), answering));
+    let route = match turn.chat {
+        Some(_) => ROUTE,
+        None => RUN_ROUTE,
+    };
+    let answering = AssertUnwindSafe(of_route(route.to_owned(), answering));
     let ending = answering.catch_unwind().await;
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
     // Before the last event, so that who reads it can ask again at once.

@@ -1,5 +1,7 @@
 //! A turn in which the model acts. `tierbar_agent::agent` decides what is next; here it gets its model, its tools and its person.
 
+mod shelf;
+
 use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, shutting_down};
 use crate::{
     blocking::blocking,
@@ -8,16 +10,15 @@ use crate::{
         caller::Caller,
         request::Request,
     },
-    services::{SandboxPlace, Services},
+    jobs::{Jobs, turns::grants::now},
+    services::SandboxPlace,
 };
 use futures_util::StreamExt;
 use parking_lot::Mutex;
+use secrecy::SecretString;
 use serde_json::{Value, json};
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
-};
+use shelf::Shelf;
+use std::{path::PathBuf, sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::{
         Agent, Ask, Bounds, Finish as End, Found, Input, Misplaced, Moment, Output, Reply, Task,
@@ -33,15 +34,17 @@ use tierbar_agent::{
     },
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, ModelKind,
     chat::{
         Finish, Part, TurnEvent,
         agent::{
-            AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope, result_part,
+            AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope,
+            knows_tools, result_part,
         },
     },
 };
 use tierbar_fetch::{Get, Url, Web, WebOptions};
+use tierbar_secrets::{Name, Secrets};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{MissedTickBehavior, interval},
@@ -61,21 +64,25 @@ pub(in crate::jobs::turns) struct Acting {
     chat: String,
     place: Option<Arc<Workplace>>,
     provider: Option<Provider>,
+    /// The provider's key, if it needs one.
+    key: Option<SecretString>,
     web: Option<Web>,
+    shelf: Option<Shelf>,
     /// What was allowed beyond once, in all chats.
     grants: Arc<Mutex<Vec<Grant>>>,
+    /// Whether a person can be asked.
+    is_attended: bool,
 }
 
 impl Acting {
     /// Opens what the options name.
     ///
     /// # Errors
-    /// `BadRequest` for a folder or a provider that cannot be used; `Internal` if there is no sandbox.
+    /// `BadRequest` for a folder, a provider or a collection that cannot be used; `Internal` if there is no sandbox.
     pub(in crate::jobs::turns) async fn prepare(
         options: AgentOptions,
         chat: &str,
-        services: &dyn Services,
-        grants: Arc<Mutex<Vec<Grant>>>,
+        jobs: &Arc<Jobs>,
     ) -> Result<Self, Error> {
         let place = match &options.folder {
             Some(folder) => {
@@ -83,7 +90,7 @@ impl Acting {
                     launcher,
                     protected,
                     own_ports,
-                } = services.sandbox()?;
+                } = jobs.inference.services.sandbox()?;
                 let terms = Terms {
                     limits: Limits::default(),
                     protected,
@@ -99,32 +106,52 @@ impl Acting {
             None => None,
         };
         let provider = options.search.as_deref().map(provider).transpose()?;
+        let key = match provider {
+            Some(Provider::Brave) => Some(brave_key(&jobs.inference.secrets).await?),
+            _ => None,
+        };
         let web = (provider.is_some() || options.pages)
             .then(|| Web::new(WebOptions::default()))
             .transpose()?;
+        let shelf = match &options.documents {
+            Some(documents) => Shelf::open(documents, jobs).await?,
+            None => None,
+        };
         Ok(Self {
             chat: chat.to_owned(),
             place,
             provider,
+            key,
             web,
-            grants,
+            shelf,
+            grants: Arc::clone(&jobs.turns.grants),
+            is_attended: true,
             options,
         })
     }
 
-    fn task(&self, question: String) -> Task {
+    /// Nobody can be asked: what would ask is refused.
+    pub(in crate::jobs::turns) fn unattended(self) -> Self {
+        Self {
+            is_attended: false,
+            ..self
+        }
+    }
+
+    fn task(&self, question: String, way: AgentWay) -> Task {
         let allow = self.options.allow;
         Task {
             question,
             chat: self.chat.clone(),
-            way: match self.options.way {
-                AgentWay::Calls => Way::Calls,
+            way: match way {
+                AgentWay::Auto | AgentWay::Calls => Way::Calls,
                 AgentWay::Text => Way::Text { grammar: true },
             },
             surroundings: Surroundings {
                 folder: self.place.as_ref().map(|place| place.path().to_owned()),
                 provider: self.provider.as_ref().map(Provider::name),
                 pages: self.options.pages,
+                documents: self.shelf.as_ref().map(|shelf| shelf.collections().clone()),
                 external: Vec::new(),
             },
             general: General {
@@ -137,22 +164,17 @@ impl Acting {
         }
     }
 
-    /// Keeps what was allowed, for later turns.
-    fn keep(&self, grants: &Grants) {
-        let mut kept = self.grants.lock();
-        for grant in grants.list() {
-            if !kept.contains(grant) {
-                kept.push(grant.clone());
-            }
-        }
-    }
-
     async fn search(&self, words: &str) -> Result<Found, String> {
         let (Some(web), Some(provider)) = (&self.web, &self.provider) else {
             return Err("there is no search provider".to_owned());
         };
         let request = provider.request(words).map_err(|failure| failure.0)?;
-        let answer = web.get(Get::new(request.url)).await;
+        let mut get = Get::new(request.url);
+        if request.key_header.is_some() {
+            get.token.clone_from(&self.key);
+            get.token_header = request.key_header;
+        }
+        let answer = web.get(get).await;
         let answer = answer.map_err(|error| error.message)?;
         let bytes = answer.bytes(PAGE_BYTES).await;
         let bytes = bytes.map_err(|error| error.message)?;
@@ -217,15 +239,33 @@ fn page_text(page: &Page) -> String {
 }
 
 fn provider(name: &str) -> Result<Provider, Error> {
-    if name == "duckduckgo" {
-        return Ok(Provider::DuckDuckGo);
+    match name {
+        "duckduckgo" => return Ok(Provider::DuckDuckGo),
+        "brave" => return Ok(Provider::Brave),
+        _ => {}
     }
     let url = Url::parse(name).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
     url.map(Provider::SearXng).ok_or_else(|| {
         let message = format!("\"{name}\" is no search provider");
         Error::new(Code::BadRequest, message)
-            .hint("write \"duckduckgo\", or the address of a SearXNG")
+            .hint("write \"duckduckgo\", \"brave\", or the address of a SearXNG")
+    })
+}
+
+/// The key of Brave's search.
+///
+/// # Errors
+/// `BadRequest` if there is none; `Storage` if the secrets cannot be read.
+async fn brave_key(secrets: &Secrets) -> Result<SecretString, Error> {
+    let secrets = secrets.clone();
+    let key = blocking("the key of Brave's search", move || {
+        secrets.get(&Name::BraveSearch)
+    });
+    key.await?.ok_or_else(|| {
+        let message = "Brave's search needs a key, and none is saved";
+        Error::new(Code::BadRequest, message)
+            .hint("save it in Settings, or with: tierbar secret set brave-search")
     })
 }
 
@@ -318,6 +358,7 @@ fn described(act: &Act) -> (&'static str, Value) {
         ),
         Act::Search { words, .. } => ("search_web", json!({"query": words})),
         Act::Page { address, .. } => ("read_page", json!({"url": address})),
+        Act::Documents { words, .. } => ("search_documents", json!({"query": words})),
         Act::Tool {
             server,
             name,
@@ -332,18 +373,26 @@ fn described(act: &Act) -> (&'static str, Value) {
 /// The agent with the random texts of each step.
 struct Stepping {
     agent: Agent,
+    grants: Arc<Mutex<Vec<Grant>>>,
 }
 
 impl Stepping {
     fn step(&mut self, input: Input) -> Result<Output, Misplaced> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let (nonce, id) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4());
         let moment = Moment {
-            now: now.map_or(0, |now| now.as_secs()),
+            now: now(),
             nonce: &nonce,
             id: &id.to_string(),
         };
-        self.agent.step(input, moment)
+        // Held for the whole step, so that what is revoked neither counts in it nor comes back with it.
+        let mut kept = self.grants.lock();
+        self.agent.set_grants(kept.clone());
+        let stepped = self.agent.step(input, moment);
+        let grants = self.agent.grants().list();
+        if grants != kept.as_slice() {
+            *kept = grants.to_vec();
+        }
+        stepped
     }
 }
 
@@ -356,8 +405,16 @@ impl Writing {
         acting: Acting,
     ) -> Ending {
         let (earlier, question) = prompt.before_question();
+        let way = match acting.options.way {
+            AgentWay::Auto => {
+                let known = tools_known_by(inference, &prompt.model).await;
+                AgentWay::Auto.for_model(known)
+            }
+            chosen => chosen,
+        };
         let mut stepping = Stepping {
-            agent: Agent::new(acting.task(question)),
+            agent: Agent::new(acting.task(question, way)),
+            grants: Arc::clone(&acting.grants),
         };
         // What has answered first goes on: one turn never loads a second model.
         let mut model = prompt.model.clone();
@@ -379,10 +436,23 @@ impl Writing {
                     reply.map(Input::Reply)
                 }
                 Output::Prepare(wanted) => prepared(&acting, wanted).await,
+                Output::Consent(question) if !acting.is_attended => {
+                    let refusal = Answer {
+                        id: question.id.clone(),
+                        allow: None,
+                    };
+                    let question = shown(question);
+                    self.turn.log.push(TurnEvent::Consent { question });
+                    self.turn.log.push(TurnEvent::ConsentAnswered {
+                        id: refusal.id.clone(),
+                        allow: None,
+                    });
+                    next = stepping.step(Input::Answer(refusal));
+                    continue;
+                }
                 Output::Consent(question) => {
                     match self.consent(inference, question, &mut stepping).await {
                         Ok(output) => {
-                            acting.keep(stepping.agent.grants());
                             next = Ok(output);
                             continue;
                         }
@@ -609,6 +679,24 @@ impl Writing {
     }
 }
 
+/// Whether what answers to this name has tools in its chat template, if that is known.
+async fn tools_known_by(inference: &Inference, name: &str) -> Option<bool> {
+    let listed = inference.models.list().await;
+    let models = listed.map(|listed| listed.models).unwrap_or_default();
+    let tiers = inference.tiers.snapshot().into_iter();
+    let chats = tiers.filter(|tier| tier.kind == ModelKind::Chat && tier.model.is_some());
+    let tiers = chats.map(|tier| {
+        let model = models.iter().find(|model| model.tiers.contains(&tier.id));
+        let account = model.and_then(|model| model.account.as_ref());
+        AgentTier {
+            knows_tools: account.map(|account| account.tools),
+            tier: tier.id,
+            model: tier.model,
+        }
+    });
+    knows_tools(name, &tiers.collect::<Vec<_>>())
+}
+
 async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {
     let Some(place) = acting.place.clone() else {
         return Ok(Input::Prepared(Err("this chat has no folder".to_owned())));
@@ -636,6 +724,17 @@ async fn done(acting: &Acting, permitted: Permitted, stop: Stop) -> Result<Found
         }
         Act::Search { words, .. } => acting.search(&words).await,
         Act::Page { address, .. } => acting.page(address.url()).await,
+        Act::Documents { words, .. } => {
+            let shelf = acting.shelf.as_ref();
+            let text = shelf
+                .ok_or("no documents can be searched")?
+                .find(&words)
+                .await?;
+            Ok(Found {
+                text,
+                addresses: Vec::new(),
+            })
+        }
         Act::Tool { .. } => Err("tools of other programs cannot be used yet".to_owned()),
     }
 }
@@ -680,8 +779,9 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_duckduckgo_or_an_address() {
+    fn a_provider_has_a_name_or_an_address() {
         assert_eq!(provider("duckduckgo").unwrap(), Provider::DuckDuckGo);
+        assert_eq!(provider("brave").unwrap(), Provider::Brave);
         let own = provider("http://127.0.0.1:8080").unwrap();
         assert!(matches!(own, Provider::SearXng(_)));
         for wrong in ["", "google", "file:///etc"] {

@@ -139,6 +139,10 @@ async fn an_agent_has_no_folder_with_the_token() {
         json!({"folder": "/"}),
         json!({"folder": "/no/such/folder"}),
         json!({"search": "google"}),
+        // Without a key.
+        json!({"search": "brave"}),
+        json!({"documents": ["Nowhere"]}),
+        json!({"documents": "Papers"}),
         json!({"everything": true}),
     ] {
         let path = format!("{}/turns", stage.path());
@@ -147,4 +151,175 @@ async fn an_agent_has_no_folder_with_the_token() {
         assert_eq!(status, 400, "{agent}");
     }
     assert_eq!(stage.chat().await["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn a_model_whose_template_has_no_tools_chooses_a_word() {
+    let mut stage = Stage::new().await;
+    let model = json!({
+        "id": "small", "path": "/models/small.gguf", "size_bytes": 1, "keeper": "tierbar", "error": null, "reference": null,
+        "sha256": null, "tiers": ["fast"], "fit": null,
+        "account": {
+            "architecture": "llama", "name": "Small", "quant": "Q4_1", "file_bytes": 1, "parts": 1, "dense_bytes": 1,
+            "embedding_bytes": 1, "per_layer_embedding_bytes": 0, "expert_bytes": 0, "parameters": 1, "tied_output": true,
+            "layers": 1, "heads": 1, "kv_heads": 1, "experts": 0, "experts_used": 0, "embedding": 1, "vocabulary": 1,
+            "context_train": 2048, "chat_template": true, "thinking": false, "tools": false,
+            "kv": {"full_elements_per_token": 1, "sliding_elements_per_cell": 0, "window": 0, "state_bytes": 0},
+        },
+    });
+    stage
+        .bench
+        .asked
+        .keep(vec![serde_json::from_value(model).unwrap()]);
+    let turn = stage
+        .begin(json!({"text": "Q", "agent": {"documents": true}}))
+        .await;
+    let mut events = stage.follow(&turn, 0).await;
+    let first = stage.requests.recv().await.unwrap();
+    assert_eq!(first["grammar"], r#"root ::= "documents" | "chat""#);
+    assert_eq!(first["tools"], Value::Null);
+    stage.say("chat");
+    stage.finish();
+    stage.requests.recv().await.unwrap();
+    stage.say("Hello.");
+    stage.finish();
+    let last = event(&mut events, "finished").await;
+    assert_eq!(last["message"]["parts"][0]["text"], "Hello.");
+}
+
+#[tokio::test]
+async fn documents_are_searched_where_reading_is_allowed() {
+    let mut stage = Stage::new().await;
+    let agent = json!({"documents": true, "allow": {"reading": true}});
+    let turn = stage.begin(json!({"text": "Q", "agent": agent})).await;
+    let mut events = stage.follow(&turn, 0).await;
+    let first = stage.requests.recv().await.unwrap();
+    assert_eq!(first["tools"][0]["function"]["name"], "search_documents");
+    stage.call("search_documents", &json!({"query": "tower"}));
+    let result = event(&mut events, "tool_result").await;
+    assert_eq!(result["text"], "no passage has anything to do with it");
+    stage.requests.recv().await.unwrap();
+    stage.say("There is none.");
+    stage.finish();
+    event(&mut events, "finished").await;
+}
+
+impl Stage {
+    /// A program's streamed run that may use a folder, and its id.
+    async fn run(&self, folder: &Path) -> (String, Follower) {
+        let body = json!({"input": "Q", "folder": folder, "stream": true});
+        let answer = self.bench.ask("POST", "/v1/agent", body.to_string()).await;
+        assert_eq!(answer.status(), 200);
+        let mut follower = Follower {
+            body: answer.into_body(),
+            read: String::new(),
+        };
+        let begun = event(&mut follower, "begun").await;
+        (begun["run"].as_str().unwrap().to_owned(), follower)
+    }
+
+    async fn answer_run(&self, run: &str, body: &Value) -> u16 {
+        let path = format!("/v1/agent/{run}/consent");
+        let answer = self.bench.ask("POST", &path, body.to_string()).await;
+        answer.status().as_u16()
+    }
+}
+
+#[tokio::test]
+async fn a_program_runs_an_agent_and_answers_its_question() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (run, mut events) = stage.run(folder.path()).await;
+    stage.requests.recv().await.unwrap();
+    stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
+    let question = event(&mut events, "consent").await["question"].clone();
+    let allow = json!({"id": question["id"], "allow": "once"});
+    assert_eq!(stage.answer_run("another", &allow).await, 404);
+    assert_eq!(stage.answer_run(&run, &allow).await, 204);
+    let result = event(&mut events, "tool_result").await;
+    assert_eq!(result["failed"], false, "{result}");
+    assert!(folder.path().join("a").exists());
+    stage.requests.recv().await.unwrap();
+    stage.say("Done.");
+    stage.finish();
+    let last = event(&mut events, "finished").await;
+    assert_eq!(last["message"]["finish"], "stop");
+    // Nothing of it is in a chat.
+    assert_eq!(stage.chat().await["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn a_run_ends_with_its_client() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (run, mut events) = stage.run(folder.path()).await;
+    stage.requests.recv().await.unwrap();
+    stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
+    event(&mut events, "consent").await;
+    drop(events);
+    // As long as the run is there, it is another question's answer.
+    let other = json!({"id": "another", "allow": null});
+    let gone = async {
+        while stage.answer_run(&run, &other).await != 404 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let gone = tokio::time::timeout(std::time::Duration::from_secs(30), gone).await;
+    assert!(gone.is_ok(), "the run goes on without its client");
+    assert!(!folder.path().join("a").exists());
+}
+
+#[tokio::test]
+async fn what_is_allowed_is_listed_and_revoked_for_turns_that_run() {
+    let mut stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    let (turn, mut events) = stage.act(folder.path(), false).await;
+    stage.requests.recv().await.unwrap();
+    let path = "/tierbar/v1/agent/grants";
+    let write = |name: &str| json!({"path": name, "content": "x\n"});
+    stage.call("write_file", &write("a"));
+    let question = event(&mut events, "consent").await["question"].clone();
+    let allow = json!({"id": question["id"], "allow": "folder"});
+    assert_eq!(stage.answer(&turn, allow).await, 204);
+    event(&mut events, "tool_result").await;
+    stage.requests.recv().await.unwrap();
+    stage.call("write_file", &write("b"));
+    // Without a question.
+    event(&mut events, "tool_result").await;
+    stage.requests.recv().await.unwrap();
+    let listed = json(stage.bench.get(path).await).await["grants"].clone();
+    assert_eq!(
+        (&listed[0]["title"], &listed[0]["chat"]),
+        (&json!("Change files"), &json!(stage.chat))
+    );
+    let one = format!("{path}/{}", listed[0]["id"].as_str().unwrap());
+    assert_eq!(stage.bench.ask("DELETE", &one, "").await.status(), 204);
+    assert_eq!(stage.bench.ask("DELETE", &one, "").await.status(), 404);
+    stage.call("write_file", &write("c"));
+    let question = event(&mut events, "consent").await["question"].clone();
+    let refuse = json!({"id": question["id"], "allow": null});
+    assert_eq!(stage.answer(&turn, refuse).await, 204);
+    let none = json(stage.bench.ask("DELETE", path, "").await).await;
+    assert_eq!(none["revoked"], 0);
+    stage.requests.recv().await.unwrap();
+    stage.say("Done.");
+    stage.finish();
+    event(&mut events, "finished").await;
+    assert!(!folder.path().join("c").exists());
+}
+
+#[tokio::test]
+async fn a_whole_run_refuses_what_would_ask() {
+    let stage = Stage::new().await;
+    let folder = TempDir::new().unwrap();
+    stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
+    stage.say("That was not allowed.");
+    stage.finish();
+    let body = json!({"input": [{"role": "user", "content": "Q"}], "folder": folder.path()});
+    let answer = stage.bench.ask("POST", "/v1/agent", body.to_string()).await;
+    assert_eq!(answer.status(), 200);
+    let answer = json(answer).await;
+    assert_eq!(answer["text"], "That was not allowed.");
+    assert_eq!(answer["refused"][0]["title"], "Create this file?");
+    assert!(!folder.path().join("a").exists());
 }

@@ -1,0 +1,152 @@
+//! The agent for programs: a run without a chat. See [`crate::jobs::turns`].
+
+use crate::{
+    admin::{Admin, turns::Following},
+    http::{body, error::Failure, path::Id, schema::Errors},
+    jobs::turns::{AgentAnswer, AgentRequest, AgentRunEvent},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::StatusCode,
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::{StreamExt, stream};
+use serde::Serialize;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tierbar_core::chat::agent::{AgentGrant, ConsentAnswer};
+use utoipa::ToSchema;
+
+/// Often enough for proxies, and for a dead connection to be noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Has an agent do something, without a chat. A client that leaves ends the run.
+#[utoipa::path(
+    post,
+    path = "/v1/agent",
+    tag = "agent",
+    operation_id = "runAgent",
+    security(("token" = [])),
+    request_body = AgentRequest,
+    responses(
+        (
+            status = 200,
+            description = "The answer, whole or as events: the data of the first is an `AgentRunEvent`, of each other a `TurnEvent`",
+            content((AgentAnswer = "application/json"), (AgentRunEvent = "text/event-stream")),
+        ),
+        Errors,
+    ),
+)]
+pub(crate) async fn run(State(admin): State<Arc<Admin>>, body: Body) -> Result<Response, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let request: AgentRequest = body::object_of(&bytes)?;
+    // The run keeps what is in it for longer than it is read.
+    let memory = bytes.len() + body::memory_of(&bytes, false)?;
+    drop(bytes);
+    let is_streamed = request.stream;
+    let run = admin.jobs.begin_run(request, memory).await?;
+    if !is_streamed {
+        return Ok(Json(run.answer().await?).into_response());
+    }
+    let begun = event(&run.begun()).id("0");
+    let begun = stream::once(async move { Ok::<_, Infallible>(begun) });
+    // The run is dropped, and so ended, with the stream.
+    let following = (Following::from_start(run.turn()), run);
+    let events = stream::unfold(following, |(mut following, run)| async move {
+        let (number, next) = following.next().await?;
+        let event = event(&next).id(number.to_string());
+        Some((Ok::<_, Infallible>(event), (following, run)))
+    });
+    let closing = admin.inference.closing.clone().cancelled_owned();
+    let events = begun.chain(events).take_until(closing);
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok(Sse::new(events).keep_alive(keep_alive).into_response())
+}
+
+fn event(data: &impl Serialize) -> Event {
+    Event::default().data(serde_json::to_string(data).unwrap_or_default())
+}
+
+/// Answers what the agent of a streamed run asks before it acts. Nothing but this allows an act.
+#[utoipa::path(
+    post,
+    path = "/v1/agent/{run}/consent",
+    tag = "agent",
+    operation_id = "answerRunConsent",
+    security(("token" = [])),
+    params(("run" = String, Path, description = "The id of a run")),
+    request_body = ConsentAnswer,
+    responses((status = 204, description = "The agent goes on"), Errors),
+)]
+pub(crate) async fn consent(
+    State(admin): State<Arc<Admin>>,
+    Id(run): Id,
+    body: Body,
+) -> Result<StatusCode, Failure> {
+    let answer: ConsentAnswer = body::object(body).await?;
+    admin.jobs.answer_run(&run, answer).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What agents may do without asking again.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AgentGrants {
+    /// The newest first.
+    grants: Vec<AgentGrant>,
+}
+
+/// What was revoked.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RevokedGrants {
+    revoked: usize,
+}
+
+/// Lists what agents may do without asking again.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/agent/grants",
+    tag = "owner",
+    operation_id = "agentGrants",
+    security(("token" = [])),
+    responses((status = 200, description = "What is allowed", body = AgentGrants), Errors),
+)]
+pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Json<AgentGrants> {
+    let grants = admin.jobs.agent_grants();
+    Json(AgentGrants { grants })
+}
+
+/// Revokes all that agents may do without asking again.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/agent/grants",
+    tag = "owner",
+    operation_id = "revokeAgentGrants",
+    security(("token" = [])),
+    responses((status = 200, description = "How much was revoked", body = RevokedGrants), Errors),
+)]
+pub(crate) async fn revoke_all(State(admin): State<Arc<Admin>>) -> Json<RevokedGrants> {
+    let revoked = admin.jobs.revoke_agent_grants();
+    Json(RevokedGrants { revoked })
+}
+
+/// Revokes one thing that agents may do without asking again. A turn that runs asks before it does it again.
+#[utoipa::path(
+    delete,
+    path = "/tierbar/v1/agent/grants/{id}",
+    tag = "owner",
+    operation_id = "revokeAgentGrant",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The id of a grant")),
+    responses((status = 204, description = "It is revoked"), Errors),
+)]
+pub(crate) async fn revoke(
+    State(admin): State<Arc<Admin>>,
+    Id(id): Id,
+) -> Result<StatusCode, Failure> {
+    admin.jobs.revoke_agent_grant(&id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
