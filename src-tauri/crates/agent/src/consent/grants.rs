@@ -2,7 +2,6 @@
 
 use super::{Act, acts_later};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::PathBuf;
 
 /// How far an answer reaches.
@@ -59,10 +58,11 @@ pub enum Covered {
         folder: PathBuf,
         network: bool,
     },
+    /// A tool with any arguments, as long as its server describes it as it did.
     Tool {
         server: String,
         name: String,
-        arguments: Value,
+        definition: String,
     },
 }
 
@@ -155,16 +155,17 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
             network,
         },
         (
-            Scope::Exact,
+            Scope::Chat,
             Act::Tool {
                 server,
                 name,
-                arguments,
+                definition,
+                ..
             },
         ) => Covered::Tool {
             server,
             name,
-            arguments,
+            definition,
         },
         _ => return None,
     })
@@ -212,14 +213,15 @@ impl Covered {
                 Self::Tool {
                     server,
                     name,
-                    arguments,
+                    definition,
                 },
                 Act::Tool {
                     server: other_server,
                     name: other_name,
-                    arguments: other_arguments,
+                    definition: other_definition,
+                    ..
                 },
-            ) => server == other_server && name == other_name && arguments == other_arguments,
+            ) => server == other_server && name == other_name && definition == other_definition,
             _ => false,
         }
     }
