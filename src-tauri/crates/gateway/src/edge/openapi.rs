@@ -37,6 +37,7 @@ pub(crate) const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json
         (name = "documents", description = "The owner's documents"),
         (name = "tasks", description = "Tasks"),
         (name = "queue", description = "Queued requests"),
+        (name = "tools", description = "Tierbar as an MCP server"),
         (name = "operations", description = "The server"),
         (name = "owner", description = "The owner's API, which needs the token"),
     ),
