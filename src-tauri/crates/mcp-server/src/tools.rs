@@ -362,7 +362,11 @@ async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, E
     let mut text = String::new();
     let mut collections = Vec::new();
     for name in names {
-        let of_it = || sources.iter().filter(|source| source.collection == name);
+        let of_it = || {
+            sources
+                .iter()
+                .filter(move |source| source.collection == name)
+        };
         let sum = |count: fn(&DocumentSource) -> u64| of_it().map(count).sum::<u64>();
         let paths: Vec<_> = of_it().map(|source| source.path.as_str()).collect();
         let (documents, waiting) = (sum(|source| source.indexed), sum(|source| source.waiting));

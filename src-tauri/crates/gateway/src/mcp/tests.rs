@@ -70,7 +70,7 @@ async fn documents_are_the_owners() {
     let token = format!("Bearer {}", bench.token.as_str());
     let found = call(
         &bench,
-        &[("authorization", &token)],
+        &[("authorization", token.as_str())],
         "search_documents",
         question(),
     )
@@ -103,7 +103,7 @@ async fn a_server_that_requires_keys_requires_them_here_too() {
     let token = format!("Bearer {}", bench.token.as_str());
     let listed = send(
         &bench,
-        &[("authorization", &token)],
+        &[("authorization", token.as_str())],
         "tools/list",
         value!({}),
     )
