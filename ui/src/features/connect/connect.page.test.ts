@@ -124,6 +124,7 @@ it('shows the settings of an app that is found first, to copy', async () => {
   expect(within(settings).getByText('In ~/.claude/settings.json')).toBeTruthy();
   expect(settings.textContent).toContain('tierbar connect claude-code --write');
   expect(screen.getByText('http://127.0.0.1:11435/v1')).toBeTruthy();
+  expect(screen.getByText('http://127.0.0.1:11435/mcp')).toBeTruthy();
 });
 
 it('shows another app when it is chosen', async () => {

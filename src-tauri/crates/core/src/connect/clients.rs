@@ -144,13 +144,16 @@ In ~/.config/raycast/ai/providers.yaml, under providers:
             text: r#"
 {
   "mcpServers": {
-    "tierbar": { "command": {program}, "args": {arguments} }
+    "tierbar": {
+      "command": {program},
+      "args": {arguments}
+    }
   }
 }"#,
         }],
         notes: &[
             "Quit Claude Desktop and open it again, so that it reads the file.",
-            "What a tool returns, such as passages of your documents, becomes part of the chat that Claude's servers answer.",
+            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
         ],
     },
     Client {
@@ -423,7 +426,10 @@ models:
     }
   },
   "context_servers": {
-    "tierbar": { "command": {program}, "args": {arguments} }
+    "tierbar": {
+      "command": {program},
+      "args": {arguments}
+    }
   }
 }"#,
         }],
@@ -451,12 +457,15 @@ models:
             text: r#"
 {
   "mcpServers": {
-    "tierbar": { "command": {program}, "args": {arguments} }
+    "tierbar": {
+      "command": {program},
+      "args": {arguments}
+    }
   }
 }"#,
         }],
         notes: &[
-            "What a tool returns, such as passages of your documents, becomes part of the chat that Cursor's servers answer.",
+            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
         ],
     },
     Client {
@@ -482,13 +491,17 @@ models:
             text: r#"
 {
   "servers": {
-    "tierbar": { "type": "stdio", "command": {program}, "args": {arguments} }
+    "tierbar": {
+      "type": "stdio",
+      "command": {program},
+      "args": {arguments}
+    }
   }
 }"#,
         }],
         notes: &[
             "VS Code asks whether you trust Tierbar when a chat first uses it.",
-            "What a tool returns, such as passages of your documents, becomes part of the chat that the chosen model's servers answer.",
+            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
         ],
     },
     Client {
