@@ -149,3 +149,45 @@ impl<A: Api> ServerHandler for Server<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::serve_client;
+
+    /// An API that never answers. `begun` tells of a request, and `dropped` of its end.
+    struct Endless {
+        begun: CancellationToken,
+        dropped: CancellationToken,
+    }
+
+    impl Api for Endless {
+        async fn send(&self, _: &str, _: Option<&Value>) -> Result<Value, Error> {
+            let _drop = self.dropped.clone().drop_guard();
+            self.begun.cancel();
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_its_client_gives_up_ends_its_request() {
+        let (begun, dropped) = (CancellationToken::new(), CancellationToken::new());
+        let api = Endless {
+            begun: begun.clone(),
+            dropped: dropped.clone(),
+        };
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let serving = tokio::spawn(async move {
+            let serving = Server::new(api).serve(ours).await.unwrap();
+            serving.waiting().await.unwrap();
+        });
+        let client = serve_client((), theirs).await.unwrap();
+        tokio::select! {
+            answer = client.call_tool(CallToolRequestParams::new("list_models")) => panic!("{answer:?}"),
+            () = begun.cancelled() => {}
+        }
+        dropped.cancelled().await;
+        client.cancel().await.unwrap();
+        serving.await.unwrap();
+    }
+}
