@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::{fmt::Write, sync::Arc};
 use tierbar_core::{
     Code, Error,
-    documents::{DocumentSource, Documents, FoundPassages, MOST_PASSAGES},
+    documents::{FoundPassages, MOST_PASSAGES},
 };
 
 /// What a tool has found out.
@@ -350,9 +350,22 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
 }
 
 async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
+    #[derive(Deserialize)]
+    struct Documents {
+        sources: Vec<Source>,
+    }
+    #[derive(Deserialize)]
+    struct Source {
+        path: String,
+        collection: String,
+        indexed: u64,
+        waiting: u64,
+        failed: u64,
+        passages: u64,
+    }
     let Nothing {} = read_arguments(arguments)?;
     let documents = api.send("/tierbar/v1/documents", None).await?;
-    let Documents { sources, .. } = read_answer(documents)?;
+    let Documents { sources } = read_answer(documents)?;
     let mut names: Vec<&str> = Vec::new();
     for source in &sources {
         if !names.contains(&source.collection.as_str()) {
@@ -367,7 +380,7 @@ async fn collections<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, E
                 .iter()
                 .filter(move |source| source.collection == name)
         };
-        let sum = |count: fn(&DocumentSource) -> u64| of_it().map(count).sum::<u64>();
+        let sum = |count: fn(&Source) -> u64| of_it().map(count).sum::<u64>();
         let paths: Vec<_> = of_it().map(|source| source.path.as_str()).collect();
         let (documents, waiting) = (sum(|source| source.indexed), sum(|source| source.waiting));
         let (failed, passages) = (sum(|source| source.failed), sum(|source| source.passages));
