@@ -244,6 +244,7 @@ fn each_path_of_the_api_is_in_its_document() {
             "/health",
             "/metrics",
             "/openapi.json",
+            "/mcp",
         ];
         for start in starts {
             for (at, _) in code.match_indices(&format!("\"{start}")) {
@@ -400,7 +401,7 @@ const GATEWAY_STOREYS: [&[&str]; 8] = [
     &["dialects"],
     &["edge"],
     &["jobs"],
-    &["sockets"],
+    &["mcp", "sockets"],
     &["admin"],
 ];
 

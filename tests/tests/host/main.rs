@@ -22,6 +22,7 @@ mod guard;
 mod hub;
 mod journal;
 mod library;
+mod mcp;
 mod measures;
 mod media;
 mod memory;

@@ -260,6 +260,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answers a message of an MCP client, over streamable HTTP without sessions. The tools for documents need the token. */
+        post: operations["mcp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/metrics": {
         parameters: {
             query?: never;
@@ -3189,6 +3206,8 @@ export interface components {
             embedder: components["schemas"]["TierId"] | null;
             /** @description Whether inference needs an API key. */
             key_required: boolean;
+            /** @description The command that serves MCP over stdin and stdout on the server's machine, the program first. */
+            mcp_command: string[];
             /** @description The tiers that have a model, in reading order. */
             tiers: components["schemas"]["ClientTier"][];
             /** @description The base address, such as `http://127.0.0.1:11435`. */
@@ -3200,8 +3219,8 @@ export interface components {
             /** @description Whether it is installed on this machine; `null` if nothing would show that. */
             found: boolean | null;
             id: string;
-            /** @description The suggested `model`: a tier. */
-            model: string;
+            /** @description The suggested `model`: a tier. `null` for a client that uses Tierbar's tools alone. */
+            model: string | null;
             name: string;
             needs: components["schemas"]["Needs"];
             notes: string[];
@@ -8159,6 +8178,40 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Health"];
                 };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    mcp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description A message of JSON-RPC 2.0, as the Model Context Protocol has it */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The answer */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
+                };
+            };
+            /** @description A notification has been read */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

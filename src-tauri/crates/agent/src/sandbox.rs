@@ -3,7 +3,7 @@
 //! The host starts `tierbar-sandbox`, the launcher, and writes the [`Request`] to it. The launcher starts itself once more, and this
 //! second stage restricts itself and becomes the command: it has one thread, so nothing has to be done between a fork and an exec.
 //! The launcher keeps time, counts processes, memory and output, and ends the command with all that it has started, also when its
-//! host is gone. On Linux, Landlock, seccomp and resource limits enforce the policy; on macOS, Seatbelt and resource limits.
+//! host is gone. A [`Request::server`] speaks with its host by stdin and stdout meanwhile. On Linux, Landlock, seccomp and resource limits enforce the policy; on macOS, Seatbelt and resource limits.
 //! Where nothing can, no command runs.
 
 mod environment;
@@ -37,6 +37,13 @@ pub struct Request {
     /// The folder that it starts in, which the policy allows to read.
     pub folder: PathBuf,
     pub policy: Policy,
+    /// Variables of the launcher's environment that it sees as they are, besides those that every command sees.
+    #[serde(default)]
+    pub variables: Vec<String>,
+    /// Whether it speaks with the host: what follows the request on the launcher's stdin is its stdin, its stdout is the launcher's, and
+    /// the report comes on the launcher's stderr.
+    #[serde(default)]
+    pub speaks: bool,
 }
 
 impl Request {
@@ -48,7 +55,43 @@ impl Request {
             arguments,
             folder,
             policy,
+            variables: Vec::new(),
+            speaks: false,
         }
+    }
+
+    /// A program that serves its host until its stdin ends.
+    #[must_use]
+    pub fn server(
+        arguments: Vec<String>,
+        folder: PathBuf,
+        policy: Policy,
+        variables: Vec<String>,
+    ) -> Self {
+        Self {
+            arguments,
+            folder,
+            policy,
+            variables,
+            speaks: true,
+        }
+    }
+
+    /// What the launcher is to read, once it is certain that it may.
+    ///
+    /// # Errors
+    /// [`NotRun`], if the command is too long, the policy is refused, or nothing enforces it here.
+    pub fn line(&self) -> Result<String, NotRun> {
+        let bytes = self.arguments.iter().map(String::len).sum();
+        if bytes > COMMAND_BYTES {
+            return Err(NotRun::TooLong(bytes));
+        }
+        self.policy.check(&self.folder)?;
+        enforcement()?;
+        let line = serde_json::to_string(self);
+        let mut line = line.map_err(|error| NotRun::Launcher(error.to_string()))?;
+        line.push('\n');
+        Ok(line)
     }
 }
 
@@ -154,15 +197,8 @@ pub fn enforcement() -> Result<String, NotRun> {
 /// # Errors
 /// [`NotRun`], if the command did not start. A command that fails, or that is ended, is no error.
 pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<Finished, NotRun> {
-    let bytes = request.arguments.iter().map(String::len).sum();
-    if bytes > COMMAND_BYTES {
-        return Err(NotRun::TooLong(bytes));
-    }
-    request.policy.check(&request.folder)?;
-    enforcement()?;
     let failed = |error: io::Error| NotRun::Launcher(error.to_string());
-    let mut line = serde_json::to_string(request).map_err(|error| failed(error.into()))?;
-    line.push('\n');
+    let line = request.line()?;
     let mut child = Command::new(launcher)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -181,10 +217,23 @@ pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<Finished, 
     stop.state().stdin = None;
     let status = child.wait().map_err(failed)?;
     sent.map_err(failed)?;
-    match serde_json::from_str(&text) {
+    match report(&text) {
+        Err(NotRun::Launcher(_)) if text.is_empty() => {
+            Err(NotRun::Launcher(format!("it ended with {status}")))
+        }
+        report => report,
+    }
+}
+
+/// Reads what the launcher has reported.
+///
+/// # Errors
+/// [`NotRun`], if the command did not start, or if this is no report.
+pub fn report(text: &str) -> Result<Finished, NotRun> {
+    match serde_json::from_str(text) {
         Ok(Report::Finished(finished)) => Ok(finished),
         Ok(Report::Unenforceable(why)) => Err(NotRun::Unenforceable(why)),
         Ok(Report::Failed(why)) => Err(NotRun::Launcher(why)),
-        Err(_) => Err(NotRun::Launcher(format!("it ended with {status}"))),
+        Err(_) => Err(NotRun::Launcher("it has left no report".to_owned())),
     }
 }

@@ -57,6 +57,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     if args.undo {
         return undo::run(home, client, &args).await;
     }
+    if args.tier.is_some() && !client.uses_models() {
+        let message = format!("{} uses Tierbar's tools and no tier", client.name);
+        return Err(Error::new(Code::BadRequest, message).hint("leave out --tier"));
+    }
     let server = server(home.as_ref()).await?;
     let known = match &args.tier {
         Some(name) => names::check(home.as_ref(), &server, client, name).await,
@@ -176,10 +180,11 @@ fn text(client: &Client, settings: &ClientSettings) -> String {
 
 /// Returns what to enter where.
 fn by_hand(settings: &ClientSettings) -> String {
-    let mut text = format!(
-        "{}: {}, with {} ({}).\n",
-        settings.name, settings.about, settings.model, settings.reason
-    );
+    let (name, about, reason) = (&settings.name, &settings.about, &settings.reason);
+    let mut text = match &settings.model {
+        Some(model) => format!("{name}: {about}, with {model} ({reason}).\n"),
+        None => format!("{name}: {about}.\n"),
+    };
     for warning in &settings.warnings {
         text += &format!("Warning: {warning}.\n");
     }

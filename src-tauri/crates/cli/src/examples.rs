@@ -117,6 +117,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("models refresh", &["tierbar models refresh"]),
     ("models search", &["tierbar models search qwen3 coder"]),
+    ("mcp", &["tierbar mcp"]),
     ("documents", &["tierbar documents"]),
     (
         "documents add",

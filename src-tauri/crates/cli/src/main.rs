@@ -22,6 +22,7 @@ mod grades;
 mod key;
 mod link;
 mod log;
+mod mcp;
 mod measure;
 mod models;
 mod origins;
@@ -89,6 +90,8 @@ enum Command {
     Secret(secret::Args),
     /// Show an app's settings for Tierbar, or write them into its configuration
     Connect(connect::Args),
+    /// Serve documents, summaries, triage and models to an MCP client over stdin and stdout
+    Mcp,
     /// List, allow and refuse web pages that call the API
     Origins(origins::Args),
     /// List, create and revoke API keys
@@ -188,6 +191,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Queue(args) => queue::run(home, args).await,
         Command::Secret(args) => secret::run(home, args).await,
         Command::Connect(args) => connect::run(home, args).await,
+        Command::Mcp => mcp::run(home).await,
         Command::Origins(args) => origins::run(home, args).await,
         Command::Key(args) => key::run(home, args).await,
         Command::Link(args) => link::run(home, &args).await,
@@ -248,8 +252,8 @@ mod tests {
 
     #[test]
     fn every_command_prints_json() {
-        // They write for a person, a shell or `man`.
-        let others = ["completions", "config edit", "man"];
+        // They write for a person, a shell, `man` or an MCP client.
+        let others = ["completions", "config edit", "man", "mcp"];
         each_command(&mut |name, command| {
             let has_json = command.get_arguments().any(|arg| arg.get_id() == "json");
             assert_ne!(has_json, others.contains(&name), "{name}");

@@ -8,6 +8,7 @@ pub use clients::{CLIENTS, find};
 use crate::TierId;
 use choose::choose;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// What stands for an API key where none is needed: many clients refuse an empty one.
 pub const NO_KEY: &str = "unused";
@@ -28,6 +29,16 @@ pub struct Client {
     pub settings: &'static [Setting],
     /// What its user should know, one sentence or a few each.
     pub notes: &'static [&'static str],
+}
+
+impl Client {
+    /// Returns whether it uses Tierbar's models. One that does not only uses its tools, over MCP.
+    #[must_use]
+    pub fn uses_models(&self) -> bool {
+        let addresses = ["{base}", "{v1}", "{model}"];
+        let mut settings = self.settings.iter();
+        settings.any(|setting| addresses.iter().any(|name| setting.text.contains(name)))
+    }
 }
 
 /// What a client needs of a tier.
@@ -52,7 +63,8 @@ pub enum Trace {
 pub struct Setting {
     pub when: When,
     pub place: Place,
-    /// With `{base}`, `{v1}`, `{key}`, `{model}`, `{context}`, `{answer}`, `{tools}` and `{embedder}` in the place of values.
+    /// With `{base}`, `{v1}`, `{key}`, `{model}`, `{context}`, `{answer}`, `{tools}` and `{embedder}` in the place of values; for the
+    /// command that serves MCP, `{program}` and `{arguments}` as JSON, or `{command}` for a shell.
     pub text: &'static str,
 }
 
@@ -107,6 +119,8 @@ pub struct ClientServer {
     /// The tier for embeddings, if it has a model.
     #[schema(required = true)]
     pub embedder: Option<TierId>,
+    /// The command that serves MCP over stdin and stdout on the server's machine, the program first.
+    pub mcp_command: Vec<String>,
 }
 
 /// A tier that answers chats.
@@ -133,8 +147,9 @@ pub struct ClientSettings {
     /// Whether it is installed on this machine; `null` if nothing would show that.
     #[schema(required = true)]
     pub found: Option<bool>,
-    /// The suggested `model`: a tier.
-    pub model: String,
+    /// The suggested `model`: a tier. `null` for a client that uses Tierbar's tools alone.
+    #[schema(required = true)]
+    pub model: Option<String>,
     /// Why this one, in a sentence.
     pub reason: String,
     /// What will not work with it, each with what to do.
@@ -180,6 +195,9 @@ pub fn render(
     });
     let base = server.url.trim_end_matches('/');
     let embedder = server.embedder.as_ref().map_or("", TierId::as_str);
+    let program = server.mcp_command.first().map_or("tierbar", String::as_str);
+    let arguments = server.mcp_command.get(1..).unwrap_or_default();
+    let command: Vec<_> = server.mcp_command.iter().map(|part| quoted(part)).collect();
     let fill = |text: &str| {
         text.replace("{base}", base)
             .replace("{v1}", &format!("{base}/v1"))
@@ -189,6 +207,9 @@ pub fn render(
             .replace("{answer}", &choice.answer_tokens.to_string())
             .replace("{tools}", if choice.tools { "true" } else { "false" })
             .replace("{embedder}", embedder)
+            .replace("{program}", &json!(program).to_string())
+            .replace("{arguments}", &json!(arguments).to_string())
+            .replace("{command}", &command.join(" "))
     };
     let holds = |when: When| match when {
         When::Always => true,
@@ -221,13 +242,14 @@ pub fn render(
         }
     };
     let mut notes: Vec<_> = client.notes.iter().map(|note| fill(note)).collect();
-    if key == SOME_KEY {
+    let uses_models = client.uses_models();
+    if key == SOME_KEY && uses_models {
         notes.push(format!(
             "This server needs an API key. Create one with `tierbar key add {}` and enter it for {SOME_KEY}.",
             client.id
         ));
     }
-    if base.starts_with("https://") {
+    if base.starts_with("https://") && uses_models {
         notes.push(
             "The client must trust this server's certificate, `certificate.pem` in Tierbar's data folder, such as with SSL_CERT_FILE."
                 .to_owned(),
@@ -239,9 +261,15 @@ pub fn render(
         about: client.about.to_owned(),
         needs: client.needs,
         found: None,
-        model: choice.model.clone(),
-        reason: choice.reason.clone(),
-        warnings: choice.warnings.clone(),
+        model: uses_models.then(|| choice.model.clone()),
+        reason: match uses_models {
+            true => choice.reason.clone(),
+            false => format!("{} uses Tierbar's tools and no model of it", client.name),
+        },
+        warnings: match uses_models {
+            true => choice.warnings.clone(),
+            false => Vec::new(),
+        },
         settings: joined(settings.map(snippet)),
         notes,
     }
@@ -276,13 +304,18 @@ pub fn usual(paths: &'static [&'static str]) -> &'static str {
 fn exports(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:[]".contains(&byte);
-        match value.bytes().all(is_plain) {
-            true => format!("export {name}={value}"),
-            false => format!("export {name}='{}'", value.replace('\'', r"'\''")),
-        }
+        format!("export {name}={}", quoted(value))
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:[]".contains(&byte);
+    match word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
 }
 
 /// Returns the table of the clients for the documents: each with its one command.

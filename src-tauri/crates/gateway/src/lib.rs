@@ -8,6 +8,7 @@
 //! | this file | puts the routes together |
 //! | `admin` | the owner's API |
 //! | `sockets` | the Responses API over a WebSocket |
+//! | `mcp` | Tierbar as an MCP server, whose tools are requests of the API |
 //! | `jobs` | turns of chats; answers from documents; tasks with an answer of a fixed form; the queue of requests that are answered later |
 //! | `edge` | who may call: origins, API keys, the token; request ids; the page's files |
 //! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
@@ -21,6 +22,7 @@ mod edge;
 mod http;
 mod inference;
 mod jobs;
+mod mcp;
 mod metrics;
 mod services;
 mod sockets;
@@ -63,6 +65,7 @@ use http::{
     schema::Errors,
 };
 use jobs::Jobs;
+use mcp::Mcp;
 use serde_json::{Value, json};
 use sockets::Sockets;
 use std::{net::SocketAddr, sync::Arc};
@@ -153,24 +156,26 @@ impl Gateway {
             closing: inference.closing.clone(),
         });
         let sockets = sockets::routes().with_state(sockets).layer(admit);
+        let admin_api = admin::routes()
+            .with_state(Arc::clone(&admin))
+            .layer(charge())
+            .layer(token());
+        let tools = Arc::new(Mcp {
+            requests: around(Router::from(answers.clone().merge(admin_api.clone()))),
+            closing: inference.closing.clone(),
+        });
+        let identify = middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::identify);
+        let tools = mcp::routes().with_state(tools).layer(identify);
         let owners = dialects::ollama::owners_routes().with_state(inference);
         let (router, api) = described_router::<edge::openapi::Description, _>()
             .routes(routes!(health))
             .routes(routes!(edge::openapi::document))
             .merge(answers)
             .merge(sockets)
+            .merge(tools)
             .merge(owners.layer(charge()).layer(token()))
-            .merge(
-                admin::file_routes()
-                    .with_state(Arc::clone(&admin))
-                    .layer(token()),
-            )
-            .merge(
-                admin::routes()
-                    .with_state(admin)
-                    .layer(charge())
-                    .layer(token()),
-            )
+            .merge(admin::file_routes().with_state(admin).layer(token()))
+            .merge(admin_api)
             .split_for_parts();
         let router = router
             .fallback(edge::ui::asset)

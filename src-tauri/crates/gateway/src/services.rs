@@ -85,6 +85,9 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// The ids of the known clients that are installed on this machine.
     fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>>;
 
+    /// The command with which other programs start Tierbar as an MCP server, the program first.
+    fn mcp_command(&self) -> BoxFuture<'_, Vec<String>>;
+
     /// What an agent's commands run with.
     ///
     /// # Errors

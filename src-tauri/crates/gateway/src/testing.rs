@@ -271,6 +271,9 @@ impl Services for Home {
     fn found_clients(&self) -> BoxFuture<'_, Vec<&'static str>> {
         Box::pin(async { vec!["codex"] })
     }
+    fn mcp_command(&self) -> BoxFuture<'_, Vec<String>> {
+        Box::pin(async { vec!["/bin/tierbar".to_owned(), "mcp".to_owned()] })
+    }
     fn sandbox(&self) -> Result<SandboxPlace, Error> {
         Ok(SandboxPlace {
             launcher: self.folder.path().join("tierbar-sandbox"),

@@ -4,9 +4,10 @@ use crate::{
     address,
     config::parse,
     folder::{Folder, data_folder, set},
+    platform,
 };
 use std::{
-    fs, io,
+    env, fs, io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -27,9 +28,9 @@ const MORE_FOLDERS: [&str; 5] = [
 /// Returns the ids of the clients that are installed here. Blocking.
 #[must_use]
 pub fn found() -> Vec<&'static str> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
     let more = MORE_FOLDERS.iter().filter_map(|folder| expand(folder));
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(more).collect();
+    let folders: Vec<PathBuf> = env::split_paths(&path).chain(more).collect();
     let is_there = |trace: &Trace| match trace {
         Trace::Program(name) => folders.iter().any(|folder| is_program(&folder.join(name))),
         Trace::Path(path) => expand(path).is_some_and(|path| path.exists()),
@@ -56,6 +57,28 @@ pub fn expand(path: &str) -> Option<PathBuf> {
     } else {
         base.join(rest)
     })
+}
+
+/// Returns the command with which other programs start Tierbar as an MCP server: this installation's `tierbar`, since an app started from
+/// the Dock does not search the shell's folders, and the data folder, unless it is the usual one. Blocking.
+#[must_use]
+pub fn mcp_command(home: &Path) -> Vec<String> {
+    let beside = |program: &Path| {
+        let program = program.with_file_name("tierbar");
+        is_program(&program).then_some(program)
+    };
+    let running = env::current_exe().ok();
+    // A link may be beside nothing of ours.
+    let program = running
+        .and_then(|program| beside(&program).or_else(|| beside(&program.canonicalize().ok()?)));
+    let program = program.unwrap_or_else(|| PathBuf::from("tierbar"));
+    let mut command = vec![program.display().to_string()];
+    let usual = platform::data_folder(&set("HOME").unwrap_or_default());
+    if home != usual {
+        command.extend(["--home".to_owned(), home.display().to_string()]);
+    }
+    command.push("mcp".to_owned());
+    command
 }
 
 /// Returns the server that would run with the configuration of a data folder (the default one if `None`). Of its models, nothing
@@ -93,6 +116,7 @@ pub fn configured(home: Option<&Path>) -> Result<ClientServer, Error> {
         key_required: config.server.require_keys || !address.ip().is_loopback(),
         tiers: chat.collect(),
         embedder: embedder.cloned(),
+        mcp_command: mcp_command(folder.home()),
     })
 }
 
@@ -126,6 +150,8 @@ mod tests {
             [("fast", None), ("heavy", Some(32_768))]
         );
         assert_eq!(server.embedder.unwrap().as_str(), "embedder");
+        let home_argument = ["--home", home.path().to_str().unwrap(), "mcp"];
+        assert_eq!(server.mcp_command[1..], home_argument);
         fs::write(home.path().join("config.toml"), "listen = 7").unwrap();
         assert_eq!(
             configured(Some(home.path())).unwrap_err().code,

@@ -17,7 +17,7 @@ use tracing_subscriber::{
 };
 
 /// The default filter, without messages that report only normal operation.
-const USUAL: &str = "info,rusqlite_migration=warn";
+const USUAL: &str = "info,rmcp=warn,rusqlite_migration=warn";
 /// The number of files kept: a week.
 const KEPT: usize = 7;
 

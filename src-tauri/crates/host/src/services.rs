@@ -111,6 +111,15 @@ impl Services for Admin {
         })
     }
 
+    fn mcp_command(&self) -> BoxFuture<'_, Vec<String>> {
+        let home = self.config_path().parent().unwrap_or(Path::new("/"));
+        let home = home.to_owned();
+        Box::pin(async move {
+            let command = tokio::task::spawn_blocking(move || clients::mcp_command(&home)).await;
+            command.unwrap_or_default()
+        })
+    }
+
     fn pause(&self, length: Option<Duration>) -> Arc<Status> {
         self.memory_guard.pause(length);
         self.board.now()

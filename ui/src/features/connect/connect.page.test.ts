@@ -39,6 +39,21 @@ const CURL: ClientSettings = {
   settings: [{ kind: 'terminal', place: 'a terminal', text: 'curl http://host', form: null }],
   notes: [],
 };
+const DESKTOP: ClientSettings = {
+  ...CURL,
+  id: 'claude-desktop',
+  name: 'Claude Desktop',
+  model: null,
+  reason: "Claude Desktop uses Tierbar's tools and no model of it",
+  settings: [
+    {
+      kind: 'file',
+      place: '~/Library/Application Support/Claude/claude_desktop_config.json',
+      text: '{"mcpServers": {}}',
+      form: 'json',
+    },
+  ],
+};
 const REFUSED = { origin: 'http://localhost:3000', since_ms: 7 };
 
 let network: Network;
@@ -56,8 +71,14 @@ function answer({ method, path, body }: Sent): Response | null {
       { id: 'heavy', context_tokens: 12288, tools: true },
       { id: 'primary', context_tokens: 8192, tools: null },
     ];
-    const server = { url: 'http://127.0.0.1:11435', key_required: false, tiers, embedder: null };
-    return Response.json({ server, clients: [CURL, CLAUDE] });
+    const server = {
+      url: 'http://127.0.0.1:11435',
+      key_required: false,
+      tiers,
+      embedder: null,
+      mcp_command: ['/opt/tierbar', 'mcp'],
+    };
+    return Response.json({ server, clients: [CURL, CLAUDE, DESKTOP] });
   }
   if (!path.startsWith('/tierbar/v1/origins')) return null;
   if (refuse && method === 'POST') return refusal(403, 'forbidden', 'sign in again');
@@ -103,6 +124,7 @@ it('shows the settings of an app that is found first, to copy', async () => {
   expect(within(settings).getByText('In ~/.claude/settings.json')).toBeTruthy();
   expect(settings.textContent).toContain('tierbar connect claude-code --write');
   expect(screen.getByText('http://127.0.0.1:11435/v1')).toBeTruthy();
+  expect(screen.getByText('http://127.0.0.1:11435/mcp')).toBeTruthy();
 });
 
 it('shows another app when it is chosen', async () => {
@@ -113,6 +135,18 @@ it('shows another app when it is chosen', async () => {
   expect(screen.getByText('In a terminal')).toBeTruthy();
   expect(screen.queryByTestId('connect-warning')).toBeNull();
   expect(screen.getByTestId('connect-settings').textContent).not.toContain('--write');
+});
+
+it('says what an app can do that uses the tools alone', async () => {
+  await open();
+  const app = await screen.findByTestId('connect-app');
+  await fireEvent.change(app, { target: { value: 'claude-desktop' } });
+  await screen.findByText('{"mcpServers": {}}');
+  const settings = screen.getByTestId('connect-settings');
+  expect(settings.textContent).toContain('Claude Desktop uses Tierbar’s tools: it can search your documents');
+  expect(settings.textContent).not.toContain('as its model');
+  expect(screen.queryByTestId('connect-warning')).toBeNull();
+  expect(settings.textContent).toContain('tierbar connect claude-desktop --write');
 });
 
 it('lets a refused page in with one click', async () => {

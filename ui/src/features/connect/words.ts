@@ -45,6 +45,7 @@ function needs(client: ClientSettings): string {
 
 /** Says what the suggested tier lacks, and what to do: `ClientSettings.warnings` in the page's language. */
 export function warningsFor(client: ClientSettings, tier: ClientTier | undefined): string[] {
+  if (client.model === null) return [];
   if (!tier) return ['No tier has a model yet. Choose one in Models.'];
   const { tools, context } = client.needs;
   const [app, name, held] = [nameOf(client), displayName(tier.id), tier.context_tokens];

@@ -30,6 +30,7 @@ impl Turn {
                     name: "send".into(),
                     description: "Sends a mail".into(),
                     parameters: json!({ "type": "object" }),
+                    definition: "1".into(),
                 }],
             },
             general,

@@ -46,6 +46,8 @@ pub enum Act {
     Tool {
         server: String,
         name: String,
+        /// Stands for the description and the parameters that the server has given: another text once it has changed them.
+        definition: String,
         arguments: Value,
     },
 }
@@ -245,6 +247,7 @@ impl Act {
                 server,
                 name,
                 arguments,
+                ..
             } => {
                 let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
                 let what = format!("{name} of {server}\n{arguments}");
@@ -280,7 +283,7 @@ impl Act {
             Self::Search { .. } | Self::Documents { .. } => vec![Scope::Once, Scope::Chat],
             Self::Page { known: true, .. } => vec![Scope::Once, Scope::Chat],
             Self::Page { known: false, .. } => vec![Scope::Once],
-            Self::Tool { .. } => vec![Scope::Once, Scope::Exact],
+            Self::Tool { .. } => vec![Scope::Once, Scope::Chat],
         }
     }
 }

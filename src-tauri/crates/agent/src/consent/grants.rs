@@ -64,10 +64,11 @@ pub enum Covered {
         folder: PathBuf,
         network: bool,
     },
+    /// A tool with any arguments, as long as its server describes it as it did.
     Tool {
         server: String,
         name: String,
-        arguments: Value,
+        definition: String,
     },
 }
 
@@ -164,16 +165,17 @@ fn covered(act: &Act, scope: Scope) -> Option<Covered> {
             network,
         },
         (
-            Scope::Exact,
+            Scope::Chat,
             Act::Tool {
                 server,
                 name,
-                arguments,
+                definition,
+                ..
             },
         ) => Covered::Tool {
             server,
             name,
-            arguments,
+            definition,
         },
         _ => return None,
     })
@@ -275,14 +277,15 @@ impl Covered {
                 Self::Tool {
                     server,
                     name,
-                    arguments,
+                    definition,
                 },
                 Act::Tool {
                     server: other_server,
                     name: other_name,
-                    arguments: other_arguments,
+                    definition: other_definition,
+                    ..
                 },
-            ) => server == other_server && name == other_name && arguments == other_arguments,
+            ) => server == other_server && name == other_name && definition == other_definition,
             _ => false,
         }
     }

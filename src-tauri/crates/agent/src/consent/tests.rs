@@ -51,6 +51,7 @@ fn tool(arguments: serde_json::Value) -> Act {
     Act::Tool {
         server: "mail".into(),
         name: "send".into(),
+        definition: "as it was".into(),
         arguments,
     }
 }
@@ -211,12 +212,41 @@ fn always_is_exactly_this_command() {
 }
 
 #[test]
-fn a_tool_is_allowed_with_these_arguments() {
+fn a_tool_is_allowed_for_a_chat_as_it_is_described() {
     let mut grants = grants();
     let to = |to: &str| tool(json!({ "to": to }));
-    answered(to("me"), Scope::Exact, &mut grants, 0);
-    assert!(!asks(to("me"), NOTHING, &grants, 0));
-    assert!(asks(to("you"), NOTHING, &grants, 0));
+    answered(to("me"), Scope::Chat, &mut grants, 0);
+    assert!(!asks(to("you"), NOTHING, &grants, 0));
+    let other = Grants::new(grants.list().to_vec(), "other");
+    assert!(asks(to("you"), NOTHING, &other, 0));
+    for (server, name, definition) in [
+        ("mail", "send", "changed"),
+        ("mail", "delete", "as it was"),
+        ("other", "send", "as it was"),
+    ] {
+        let act = Act::Tool {
+            server: server.into(),
+            name: name.into(),
+            definition: definition.into(),
+            arguments: json!({ "to": "me" }),
+        };
+        assert!(asks(act, ALL, &grants, 0), "{server} {name} {definition}");
+    }
+}
+
+#[test]
+fn a_tool_is_asked_about_with_all_that_it_gets() {
+    let act = tool(json!({ "to": "me\u{202e}" }));
+    let Decision::Ask(pending) = decided(act, ALL, &grants(), 0) else {
+        panic!();
+    };
+    let question = pending.question();
+    assert_eq!(question.title, "Use this tool?");
+    assert_eq!(
+        question.what,
+        "send of mail\n{\n  \"to\": \"me⟨U+202E⟩\"\n}"
+    );
+    assert_eq!(question.scopes, [Scope::Once, Scope::Chat]);
 }
 
 #[test]

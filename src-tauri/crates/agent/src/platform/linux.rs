@@ -10,8 +10,9 @@ pub(crate) use modes::serve;
 pub(crate) use tree::{memory_bytes, processes};
 
 use super::{set_limit, set_limits};
-use crate::sandbox::{Network, Policy};
+use crate::sandbox::{Network, Request};
 use rustix::{
+    net::{Shutdown, shutdown},
     process::{
         Resource, Signal, getpid, set_child_subreaper, set_parent_process_death_signal, setsid,
     },
@@ -75,12 +76,10 @@ pub(crate) fn enforcement() -> Result<String, String> {
     Ok(format!("Landlock {version} and seccomp"))
 }
 
-/// Restricts this process for good, and returns the command to become. Stdin is the way to the launcher, until it is nothing.
-pub(crate) fn restrict(
-    policy: &Policy,
-    home: &Path,
-    arguments: &[String],
-) -> Result<Vec<String>, String> {
+/// Restricts this process for good, and returns the command to become. Stdin is the way to the launcher, until it is nothing, or what
+/// the launcher passes on to a command that speaks with the host.
+pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, String> {
+    let policy = &request.policy;
     let version = files::version();
     if policy.network != Network::None && version < WITH_PORTS {
         return Err("commands can have the network from Linux 6.7 on".to_owned());
@@ -107,8 +106,13 @@ pub(crate) fn restrict(
     let listener = filter::install(rules)?;
     let stdin = rustix::stdio::stdin();
     modes::hand_over(&listener, stdin)?;
-    rustix::stdio::dup2_stdin(&nothing).map_err(|error| failed("no stdin", error))?;
-    Ok(arguments.to_vec())
+    if request.speaks {
+        // It reads from the launcher and says nothing to it.
+        shutdown(stdin, Shutdown::Write).map_err(|error| failed("no stdin", error))?;
+    } else {
+        rustix::stdio::dup2_stdin(&nothing).map_err(|error| failed("no stdin", error))?;
+    }
+    Ok(request.arguments.clone())
 }
 
 /// Has the command inherit no file but the standard streams.

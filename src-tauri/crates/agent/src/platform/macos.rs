@@ -1,7 +1,7 @@
 //! macOS: Seatbelt, by the system's own `sandbox-exec`, and resource limits.
 
 use super::{Process, set_limits};
-use crate::sandbox::{Places, Policy, profile};
+use crate::sandbox::{Places, Policy, Request, profile};
 use rustix::{
     process::{Pid, getpid, getuid, setsid},
     stdio::dup2_stdin,
@@ -77,13 +77,13 @@ pub(crate) fn enforcement() -> Result<String, String> {
 }
 
 /// Limits this process, and returns the command to become, which restricts itself.
-pub(crate) fn restrict(
-    policy: &Policy,
-    home: &Path,
-    arguments: &[String],
-) -> Result<Vec<String>, String> {
-    let nothing = File::open("/dev/null").map_err(|error| error.to_string())?;
-    dup2_stdin(&nothing).map_err(|error| format!("no stdin: {error}"))?;
+pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, String> {
+    let policy = &request.policy;
+    // What speaks with the host reads what the launcher passes on.
+    if !request.speaks {
+        let nothing = File::open("/dev/null").map_err(|error| error.to_string())?;
+        dup2_stdin(&nothing).map_err(|error| format!("no stdin: {error}"))?;
+    }
     setsid().map_err(|error| format!("no session of its own: {error}"))?;
     set_limits(&policy.limits, all().len() as u64)?;
     // Seatbelt sees paths without symbolic links, such as /private/tmp.
@@ -103,7 +103,7 @@ pub(crate) fn restrict(
         command.extend(["-D".to_owned(), parameter]);
     }
     command.extend(["-p".to_owned(), profile.text]);
-    command.extend_from_slice(arguments);
+    command.extend_from_slice(&request.arguments);
     Ok(command)
 }
 

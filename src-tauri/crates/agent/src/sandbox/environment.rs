@@ -9,19 +9,23 @@ use std::{
 const KEPT: [&str; 4] = ["LANG", "LANGUAGE", "TERM", "TZ"];
 
 /// Returns the environment of a command: what is kept of ours, and what is its own. `home` is a folder for it alone. Of `PATH`, the
-/// folders stay that lie in what the command can read.
+/// folders stay that lie in what the command can read. `named`: variables that it sees as well.
 pub fn kept_environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     home: &Path,
     readable: &[PathBuf],
+    named: &[String],
 ) -> Vec<(OsString, OsString)> {
     let mut kept: Vec<(OsString, OsString)> = Vec::new();
     for (name, value) in ours {
         let Some(text) = name.to_str() else { continue };
-        if KEPT.contains(&text) || text.starts_with("LC_") {
-            kept.push((name, value));
-        } else if text == "PATH" {
+        if text == "PATH" {
             kept.push((name, readable_path(&value, readable)));
+        } else if KEPT.contains(&text)
+            || text.starts_with("LC_")
+            || named.iter().any(|named| named == text)
+        {
+            kept.push((name, value));
         }
     }
     if !kept.iter().any(|(name, _)| name == "PATH") {
@@ -71,7 +75,8 @@ mod tests {
         ];
         let ours = ours.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let usr = Path::new("/usr/bin").canonicalize().unwrap();
-        let kept = kept_environment(ours, Path::new("/private"), &[usr]);
+        let named = ["HF_TOKEN".to_owned()];
+        let kept = kept_environment(ours, Path::new("/private"), &[usr], &named);
         let names: Vec<_> = kept
             .iter()
             .map(|(name, _)| name.to_str().unwrap())
@@ -82,6 +87,8 @@ mod tests {
                 "PATH",
                 "LANG",
                 "LC_ALL",
+                // It was named.
+                "HF_TOKEN",
                 "HOME",
                 "TMPDIR",
                 "PAGER",
@@ -90,12 +97,12 @@ mod tests {
             ]
         );
         assert_eq!(kept[0].1, "/usr/bin");
-        assert_eq!(kept[3].1, "/private");
+        assert_eq!(kept[4].1, "/private");
     }
 
     #[test]
     fn a_command_has_a_path_without_ours() {
-        let kept = kept_environment([], Path::new("/private"), &[]);
+        let kept = kept_environment([], Path::new("/private"), &[], &[]);
         assert_eq!(kept[0], ("PATH".into(), "/usr/bin:/bin".into()));
     }
 }

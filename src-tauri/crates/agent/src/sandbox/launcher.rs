@@ -1,6 +1,7 @@
 //! The program `tierbar-sandbox`. Without arguments it is the launcher: it reads a [`Request`] from stdin, runs it, and writes a
-//! report to stdout. When stdin closes before that, the command is ended. With [`INSIDE`] it is the second stage, which restricts
-//! itself and becomes the command.
+//! report to stdout. When stdin closes before that, the command is ended. Of a command that speaks with the host, stdin and stdout are
+//! passed on, the report goes to stderr, and a moment is left for it to end by itself. With [`INSIDE`] it is the second stage, which
+//! restricts itself and becomes the command.
 
 use super::{End, Finished, Report, Request, environment::kept_environment, output::Collector};
 use crate::platform;
@@ -13,6 +14,7 @@ use std::{
     env,
     ffi::OsString,
     io::{self, BufRead, Read, Write},
+    net::Shutdown,
     os::{
         fd::OwnedFd,
         unix::{
@@ -37,6 +39,8 @@ const INSIDE: &str = "--inside";
 const LOOK: Duration = Duration::from_millis(50);
 /// A killed process is gone by then, or hangs in the kernel.
 const KILLED: Duration = Duration::from_secs(5);
+/// How long a command that speaks with the host may go on after its stdin has ended.
+const GRACE: Duration = Duration::from_secs(2);
 /// How many readings in a row without a process mean that none is left.
 const EMPTY_READINGS: u32 = 2;
 /// The exit codes of shells.
@@ -58,15 +62,20 @@ pub fn main() -> ExitCode {
     match arguments.as_slice() {
         [first, launcher, inside] if first == INSIDE => become_command(launcher, inside),
         [] => {
-            let report = match launch() {
+            let mut speaks = false;
+            let report = match launch(&mut speaks) {
                 Ok(report) => report,
                 Err(error) => Report::Failed(error.to_string()),
             };
             let text = serde_json::to_string(&report).unwrap_or_default();
-            let mut stdout = io::stdout();
-            let written = stdout
+            let mut place: Box<dyn Write> = if speaks {
+                Box::new(io::stderr())
+            } else {
+                Box::new(io::stdout())
+            };
+            let written = place
                 .write_all(text.as_bytes())
-                .and_then(|()| stdout.flush());
+                .and_then(|()| place.flush());
             ExitCode::from(u8::from(written.is_err()))
         }
         _ => {
@@ -95,10 +104,10 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
         .chain(policy.write.iter().cloned())
         .filter_map(|path| path.canonicalize().ok())
         .collect();
-    let environment = kept_environment(env::vars_os(), &home, &readable);
+    let environment = kept_environment(env::vars_os(), &home, &readable, &request.variables);
     let restricted = env::set_current_dir(&request.folder)
         .map_err(|error| error.to_string())
-        .and_then(|()| platform::restrict(policy, &home, &request.arguments));
+        .and_then(|()| platform::restrict(&request, &home));
     let arguments = match restricted {
         Ok(arguments) => arguments,
         Err(why) => {
@@ -124,17 +133,20 @@ fn become_command(launcher: &OsString, inside: &OsString) -> ExitCode {
 
 enum Event {
     HostGone,
+    /// The host has nothing more to say to the command.
+    InputEnded,
     /// The command itself has ended.
     Ended(WaitStatus),
     /// A stream is at its end.
     Read,
 }
 
-/// Reads the request, runs it, and ends all that it has started.
-fn launch() -> io::Result<Report> {
+/// Reads the request, runs it, and ends all that it has started. Notes whether the command speaks with the host.
+fn launch(speaks: &mut bool) -> io::Result<Report> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let request: Request = serde_json::from_str(&line)?;
+    *speaks = request.speaks;
     if let Err(why) = platform::enforcement() {
         return Ok(Report::Unenforceable(why));
     }
@@ -164,6 +176,8 @@ struct Launched {
     written: Arc<AtomicU64>,
     ended: Option<WaitStatus>,
     streams_read: usize,
+    /// When a command whose stdin has ended is ended.
+    grace: Option<Instant>,
     /// All processes that were seen, for systems on which one can leave its tree.
     seen: BTreeSet<platform::Process>,
 }
@@ -174,9 +188,11 @@ impl Launched {
         let places = request.policy.write.iter().chain([&home]);
         let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
         let processes = request.policy.limits.processes;
+        let speaks = request.speaks;
         let inside = Inside { request, home };
-        // The way to the command, until it is one.
+        // The way to the command: until it is one, and beyond that if it speaks with the host.
         let (ours, theirs) = UnixStream::pair()?;
+        let to_command = speaks.then(|| ours.try_clone()).transpose()?;
         let text = serde_json::to_string(&inside)?;
         // Here, because it dies with the thread that started it.
         let mut child = Command::new(env::current_exe()?)
@@ -193,16 +209,26 @@ impl Launched {
         let written = Arc::new(AtomicU64::new(0));
         if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
             let readers: [Box<dyn Read + Send>; 2] = [Box::new(stdout), Box::new(stderr)];
-            for (reader, stream) in readers.into_iter().zip(&streams) {
+            for (at, (reader, stream)) in readers.into_iter().zip(&streams).enumerate() {
                 let (stream, written) = (Arc::clone(stream), Arc::clone(&written));
                 let sender = sender.clone();
-                thread::spawn(move || read(reader, &stream, &written, &sender));
+                let passed_on = speaks && at == 0;
+                thread::spawn(move || {
+                    if passed_on {
+                        pass_on(reader, &written, &sender);
+                    } else {
+                        read(reader, &stream, &written, &sender);
+                    }
+                });
             }
         }
         thread::spawn(move || platform::serve(&ours, &places, processes));
         thread::spawn({
             let sender = sender.clone();
-            move || watch_host(&sender)
+            move || match to_command {
+                None => watch_host(&sender),
+                Some(command) => pass_to(&command, &sender),
+            }
         });
         thread::spawn(move || reap(command, &sender));
         Ok(Self {
@@ -214,6 +240,7 @@ impl Launched {
             written,
             ended: None,
             streams_read: 0,
+            grace: None,
             seen: BTreeSet::new(),
         })
     }
@@ -252,6 +279,9 @@ impl Launched {
             if Instant::now() >= late {
                 return Some(End::TimeLimit);
             }
+            if self.grace.is_some_and(|grace| Instant::now() >= grace) {
+                return Some(End::Stopped);
+            }
             if self.written.load(Ordering::Relaxed) > limits.output_bytes {
                 return Some(End::OutputLimit);
             }
@@ -268,6 +298,7 @@ impl Launched {
     fn note(&mut self, event: &Event) {
         match event {
             Event::HostGone => {}
+            Event::InputEnded => self.grace = Some(Instant::now() + GRACE),
             Event::Ended(status) => self.ended = Some(*status),
             Event::Read => self.streams_read += 1,
         }
@@ -347,6 +378,49 @@ fn read(
         }
     }
     let _ = events.send(Event::Read);
+}
+
+/// Passes what the command says on to the host.
+fn pass_on(mut reader: Box<dyn Read + Send>, written: &AtomicU64, events: &Sender<Event>) {
+    let mut host = io::stdout();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                written.fetch_add(count as u64, Ordering::Relaxed);
+                let passed = host.write_all(&buffer[..count]).and_then(|()| host.flush());
+                // The host is gone, or does not listen any more.
+                if passed.is_err() {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    let _ = events.send(Event::Read);
+}
+
+/// Passes what the host says on to the command, to its end.
+fn pass_to(mut command: &UnixStream, events: &Sender<Event>) {
+    let mut host = io::stdin().lock();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match host.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => {
+                if command.write_all(&buffer[..count]).is_err() {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    // The command may have ended.
+    let _ = command.shutdown(Shutdown::Write);
+    let _ = events.send(Event::InputEnded);
 }
 
 fn watch_host(events: &Sender<Event>) {

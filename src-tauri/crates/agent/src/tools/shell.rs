@@ -50,6 +50,8 @@ pub fn request(permitted: &Permitted, terms: &Terms) -> Result<Request, Failure>
         arguments,
         folder: folder.clone(),
         policy,
+        variables: Vec::new(),
+        speaks: false,
     })
 }
 

@@ -2,14 +2,15 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::mpsc::channel,
     thread,
 };
 use tempfile::TempDir;
 use tierbar_agent::sandbox::{
-    End, Finished, Limits, NotRun, Policy, Request, Stop, enforcement, run,
+    End, Finished, Limits, NotRun, Policy, Request, Stop, enforcement, report, run,
 };
 
 /// A folder to work in, and one beside it that no command may see.
@@ -235,4 +236,46 @@ fn a_request_that_shows_the_token_is_refused() {
     let request = Request::shell(&long, place.work.clone(), place.policy.clone());
     let refused = run(launcher(), &request, &Stop::default());
     assert!(matches!(refused, Err(NotRun::TooLong(_))), "{refused:?}");
+}
+
+#[test]
+fn a_server_speaks_with_its_host_until_its_input_ends() {
+    let Some(place) = Place::new() else { return };
+    let line = r#"
+        echo "$NAMED and ${OTHER-nothing}"
+        while read word; do echo "got $word"; done
+        cat ../hidden/token
+        echo bye >&2
+        exit 3
+    "#;
+    let request = Request::server(
+        ["/bin/sh", "-c", line].map(str::to_owned).into(),
+        place.work.clone(),
+        place.policy.clone(),
+        vec!["NAMED".to_owned()],
+    );
+    let mut launcher = Command::new(launcher())
+        .envs([("NAMED", "seen"), ("OTHER", "secret")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = launcher.stdin.take().unwrap();
+    let mut stdout = BufReader::new(launcher.stdout.take().unwrap()).lines();
+    stdin.write_all(request.line().unwrap().as_bytes()).unwrap();
+    assert_eq!(stdout.next().unwrap().unwrap(), "seen and nothing");
+    for word in ["one", "two"] {
+        stdin.write_all(format!("{word}\n").as_bytes()).unwrap();
+        assert_eq!(stdout.next().unwrap().unwrap(), format!("got {word}"));
+    }
+    drop(stdin);
+    assert!(stdout.next().is_none());
+    let mut text = String::new();
+    let mut stderr = launcher.stderr.take().unwrap();
+    stderr.read_to_string(&mut text).unwrap();
+    launcher.wait().unwrap();
+    let finished = report(&text).unwrap();
+    assert_eq!(finished.end, End::Exited { code: 3 });
+    assert!(finished.stderr.text.contains("bye"), "{finished:?}");
 }

@@ -140,6 +140,7 @@ mod tests {
             key_required: false,
             tiers: Vec::new(),
             embedder: TierId::new(TierId::EMBEDDER).ok(),
+            mcp_command: Vec::new(),
         };
         let codex = find("codex").unwrap();
         let refused = check(Some(&home), &server, codex, "embedder").await;

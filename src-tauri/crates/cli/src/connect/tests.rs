@@ -20,7 +20,7 @@ fn the_documents_list_every_client() {
 #[test]
 fn an_unknown_client_is_met_with_a_near_one() {
     let hint = |id: &str| unknown(id).hint.unwrap();
-    assert!(hint("claude").contains("did you mean claude-code?"));
+    assert!(hint("claude").contains("did you mean claude-"));
     assert!(hint("LiteLLM").contains("did you mean litellm?"));
     assert!(hint("cluade-code").contains("did you mean claude-code?"));
     assert!(hint("emacs").contains("the settings of `openai`"));
@@ -125,6 +125,7 @@ fn the_environment_is_printed_alone() {
         key_required: false,
         tiers: Vec::new(),
         embedder: None,
+        mcp_command: Vec::new(),
     };
     let lines = environment(&render(client(), &server, None, None)).unwrap();
     assert!(

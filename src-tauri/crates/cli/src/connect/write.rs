@@ -69,7 +69,7 @@ pub(super) async fn run(
     let before = target.text.as_deref().unwrap_or_default();
     let preview = edit(shown)?;
     // Some clients keep the key elsewhere than in their file.
-    let needs_key = server.key_required;
+    let needs_key = server.key_required && client.uses_models();
     let is_key_in_file = shown.contains(SOME_KEY);
     if preview.text == before {
         let had_key = last.is_some_and(|last| last.key.is_some());
@@ -250,8 +250,10 @@ mod tests {
             key_required: true,
             tiers: Vec::new(),
             embedder: None,
+            mcp_command: Vec::new(),
         };
-        for client in CLIENTS.iter().filter(|client| has_file(client)) {
+        let takes_key = |client: &&Client| has_file(client) && client.uses_models();
+        for client in CLIENTS.iter().filter(takes_key) {
             let settings = render(client, &server, None, Some("tb-made"));
             let (_, text) = fragment(&settings).unwrap();
             let is_shown = text.contains("tb-made") || outside(&settings).contains("tb-made");

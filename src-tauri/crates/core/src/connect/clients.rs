@@ -122,6 +122,41 @@ In ~/.config/raycast/ai/providers.yaml, under providers:
         notes: &["Turn on custom providers in Raycast's AI settings first."],
     },
     Client {
+        id: "claude-desktop",
+        name: "Claude Desktop",
+        about: "chat app; uses Tierbar's tools",
+        needs: ANY,
+        traces: &[
+            Path("/Applications/Claude.app"),
+            Path("~/Applications/Claude.app"),
+            Program("claude-desktop"),
+        ],
+        settings: &[Setting {
+            when: Always,
+            place: File {
+                paths: &[
+                    "~/Library/Application Support/Claude/claude_desktop_config.json",
+                    "$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
+                    "~/.config/Claude/claude_desktop_config.json",
+                ],
+                form: Json,
+            },
+            text: r#"
+{
+  "mcpServers": {
+    "tierbar": {
+      "command": {program},
+      "args": {arguments}
+    }
+  }
+}"#,
+        }],
+        notes: &[
+            "Quit Claude Desktop and open it again, so that it reads the file.",
+            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
+        ],
+    },
+    Client {
         id: "claude-code",
         name: "Claude Code",
         about: "coding agent",
@@ -171,6 +206,7 @@ CLAUDE_CODE_MAX_OUTPUT_TOKENS={answer}",
             "Its small requests go to the same tier, since a 16 GB Mac holds one model at a time.",
             "With the tier's context, it summarizes a long conversation in time; change both numbers with it.",
             "Its first prompt has some 20,000 tokens; `claude --tools Bash,Read,Edit,Write` needs about 3,400.",
+            "To give it Tierbar's tools, such as the search of your documents: `claude mcp add --scope user tierbar -- {command}`",
         ],
     },
     Client {
@@ -222,7 +258,10 @@ env_key = "TIERBAR_API_KEY""#,
                 text: "TIERBAR_API_KEY={key}",
             },
         ],
-        notes: &["Its warning that there is no metadata for the model is harmless."],
+        notes: &[
+            "Its warning that there is no metadata for the model is harmless.",
+            "To give it Tierbar's tools, such as the search of your documents: `codex mcp add tierbar -- {command}`",
+        ],
     },
     Client {
         id: "opencode",
@@ -385,11 +424,84 @@ models:
         ]
       }
     }
+  },
+  "context_servers": {
+    "tierbar": {
+      "command": {program},
+      "args": {arguments}
+    }
   }
 }"#,
         }],
         notes: &[
+            "The second part gives Zed Tierbar's tools, such as the search of your documents.",
             "Zed keeps the key outside this file: enter {key} for Tierbar in its Agent settings, or start Zed with TIERBAR_API_KEY={key} in its environment.",
+        ],
+    },
+    Client {
+        id: "cursor",
+        name: "Cursor",
+        about: "editor; uses Tierbar's tools",
+        needs: ANY,
+        traces: &[
+            Path("/Applications/Cursor.app"),
+            Path("~/.cursor"),
+            Program("cursor"),
+        ],
+        settings: &[Setting {
+            when: Always,
+            place: File {
+                paths: &["~/.cursor/mcp.json"],
+                form: Json,
+            },
+            text: r#"
+{
+  "mcpServers": {
+    "tierbar": {
+      "command": {program},
+      "args": {arguments}
+    }
+  }
+}"#,
+        }],
+        notes: &[
+            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
+        ],
+    },
+    Client {
+        id: "vscode",
+        name: "VS Code",
+        about: "editor; uses Tierbar's tools",
+        needs: ANY,
+        traces: &[
+            Path("/Applications/Visual Studio Code.app"),
+            Path("~/.config/Code"),
+            Program("code"),
+        ],
+        settings: &[Setting {
+            when: Always,
+            place: File {
+                paths: &[
+                    "~/Library/Application Support/Code/User/mcp.json",
+                    "$XDG_CONFIG_HOME/Code/User/mcp.json",
+                    "~/.config/Code/User/mcp.json",
+                ],
+                form: Json,
+            },
+            text: r#"
+{
+  "servers": {
+    "tierbar": {
+      "type": "stdio",
+      "command": {program},
+      "args": {arguments}
+    }
+  }
+}"#,
+        }],
+        notes: &[
+            "VS Code asks whether you trust Tierbar when a chat first uses it.",
+            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
         ],
     },
     Client {

@@ -15,6 +15,7 @@ fn server(tiers: Vec<ClientTier>) -> ClientServer {
         key_required: false,
         tiers,
         embedder: None,
+        mcp_command: vec!["/opt/My Apps/tierbar".to_owned(), "mcp".to_owned()],
     }
 }
 
@@ -37,9 +38,20 @@ fn each_client_has_an_id_settings_and_known_placeholders() {
             let settings = render(client, &server, None, None);
             assert!(!settings.settings.is_empty(), "{}", client.id);
             let all: String = settings.settings.iter().map(|s| s.text.as_str()).collect();
-            assert!(all.contains("heavy") || all.contains("export "), "{all}");
+            let is_named = all.contains("heavy") || all.contains("export ");
+            assert!(is_named || !client.uses_models(), "{all}");
             for name in [
-                "base", "v1", "key", "model", "context", "answer", "tools", "embedder",
+                "base",
+                "v1",
+                "key",
+                "model",
+                "context",
+                "answer",
+                "tools",
+                "embedder",
+                "program",
+                "arguments",
+                "command",
             ] {
                 assert!(
                     !all.contains(&format!("{{{name}}}")),
@@ -49,7 +61,7 @@ fn each_client_has_an_id_settings_and_known_placeholders() {
             }
             // Who needs a key is told where to enter it.
             let keeps_none = ["raycast", "smart-connections", "zed"].contains(&client.id);
-            let expected = key_required && !keeps_none;
+            let expected = key_required && !keeps_none && client.uses_models();
             assert_eq!(all.contains(SOME_KEY), expected, "{}: {all}", client.id);
             assert!(!all.starts_with('\n') && !all.ends_with('\n'));
         }
@@ -73,7 +85,38 @@ fn the_files_to_write_are_what_they_claim_to_be() {
             }
         }
     }
-    assert_eq!(json, 3);
+    assert_eq!(json, 6);
+}
+
+#[test]
+fn a_client_of_tools_gets_the_command_and_no_model_or_key() {
+    let mut server = server(Vec::new());
+    server.key_required = true;
+    server.url = "https://mac-mini.local:11435".to_owned();
+    for id in ["claude-desktop", "cursor", "vscode"] {
+        let settings = settings(id, &server);
+        assert_eq!(
+            (&settings.model, settings.warnings.len()),
+            (&None, 0),
+            "{id}"
+        );
+        let written: serde_json::Value = serde_json::from_str(&settings.settings[0].text).unwrap();
+        let servers = written.as_object().unwrap().values().next().unwrap();
+        assert_eq!(
+            servers["tierbar"]["command"], "/opt/My Apps/tierbar",
+            "{id}"
+        );
+        assert_eq!(servers["tierbar"]["args"], json!(["mcp"]), "{id}");
+        let names_key = |note: &String| note.contains("API key") || note.contains("certificate");
+        assert!(!settings.notes.iter().any(names_key), "{id}");
+    }
+    let zed = settings("zed", &server);
+    let written: serde_json::Value = serde_json::from_str(&zed.settings[0].text).unwrap();
+    let program = &written["context_servers"]["tierbar"]["command"];
+    assert_eq!(program, "/opt/My Apps/tierbar");
+    let claude = settings("claude-code", &server);
+    let command = "-- '/opt/My Apps/tierbar' mcp`";
+    assert!(claude.notes.iter().any(|note| note.contains(command)));
 }
 
 #[test]
@@ -147,7 +190,7 @@ fn an_agent_gets_the_tier_that_has_what_it_needs() {
         ),
     ] {
         let chosen = settings("claude-code", &server(tiers));
-        assert_eq!(chosen.model, model);
+        assert_eq!(chosen.model.as_deref(), Some(model));
         assert!(chosen.reason.starts_with(reason), "{}", chosen.reason);
         let told = chosen.warnings.first().map(String::as_str);
         match warning {
@@ -158,10 +201,12 @@ fn an_agent_gets_the_tier_that_has_what_it_needs() {
     // A context that is too short is the worse of two.
     let tiers = vec![fast.clone(), tier("heavy", Some(32_768), Some(false))];
     let chosen = settings("claude-code", &server(tiers));
-    assert_eq!((chosen.model.as_str(), chosen.warnings.len()), ("heavy", 1));
+    let model = chosen.model.as_deref();
+    assert_eq!((model, chosen.warnings.len()), (Some("heavy"), 1));
     // A chat gets the middle tier, tools or not.
     let chat = settings("curl", &server(vec![fast, primary]));
-    assert_eq!((chat.model.as_str(), chat.warnings.len()), ("primary", 0));
+    let model = chat.model.as_deref();
+    assert_eq!((model, chat.warnings.len()), (Some("primary"), 0));
 }
 
 #[test]
@@ -173,7 +218,7 @@ fn a_named_tier_and_a_key_are_used() {
     server.key_required = true;
     let client = find("claude-code").unwrap();
     let named = render(client, &server, Some("fast"), Some("tb-abc"));
-    assert_eq!(named.model, "fast");
+    assert_eq!(named.model.as_deref(), Some("fast"));
     assert_eq!(named.reason, "you named fast");
     assert_eq!(named.warnings.len(), 1);
     assert!(
@@ -194,7 +239,7 @@ fn a_named_tier_and_a_key_are_used() {
             .iter()
             .any(|note| note.contains("certificate.pem"))
     );
-    assert_eq!(unknown.model, "auto");
+    assert_eq!(unknown.model.as_deref(), Some("auto"));
     assert!(
         unknown
             .notes

@@ -55,7 +55,10 @@ pub(crate) async fn list(
     // Tiers are listed all the same if the folder cannot be read.
     let listed = admin.models.list().await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();
-    let server = server(url, admin.edge.needs_key(), &status.tiers, &models);
+    let server = ClientServer {
+        mcp_command: admin.services.mcp_command().await,
+        ..server(url, admin.edge.needs_key(), &status.tiers, &models)
+    };
     let found = admin.services.found_clients().await;
     let clients = CLIENTS.iter().map(|client| ClientSettings {
         found: (!client.traces.is_empty()).then(|| found.contains(&client.id)),
@@ -93,6 +96,7 @@ fn server(
         embedder: of_kind(ModelKind::Embedding)
             .next()
             .map(|tier| tier.id.clone()),
+        mcp_command: Vec::new(),
     }
 }
 
@@ -125,6 +129,9 @@ mod tests {
         assert_eq!(of("codex")["found"], true);
         assert_eq!(of("aider")["found"], false);
         assert!(of("langchain")["found"].is_null());
+        let text = of("cursor")["settings"][0]["text"].as_str().unwrap();
+        assert!(text.contains(r#""command": "/bin/tierbar""#), "{text}");
+        assert!(of("cursor")["model"].is_null());
         let text = of("claude-code")["settings"][0]["text"].as_str().unwrap();
         assert!(
             text.contains("ANTHROPIC_BASE_URL=http://localhost\n"),

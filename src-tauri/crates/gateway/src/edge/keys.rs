@@ -6,7 +6,7 @@ mod admitted;
 mod key;
 mod secret;
 
-pub(crate) use admit::{Sender, admit, charge};
+pub(crate) use admit::{Sender, admit, charge, identify};
 pub(crate) use admitted::Admitted;
 
 use super::now_ms;

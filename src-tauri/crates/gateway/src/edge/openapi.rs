@@ -38,6 +38,7 @@ pub(crate) const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json
         (name = "agent", description = "The agent"),
         (name = "tasks", description = "Tasks"),
         (name = "queue", description = "Queued requests"),
+        (name = "tools", description = "Tierbar as an MCP server"),
         (name = "operations", description = "The server"),
         (name = "owner", description = "The owner's API, which needs the token"),
     ),

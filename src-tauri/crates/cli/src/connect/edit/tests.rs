@@ -221,6 +221,7 @@ fn every_clients_own_file_can_be_written() {
             key_required,
             tiers: Vec::new(),
             embedder: None,
+            mcp_command: Vec::new(),
         };
         let mut written = 0;
         for client in CLIENTS {
@@ -234,6 +235,6 @@ fn every_clients_own_file_can_be_written() {
                 }
             }
         }
-        assert_eq!(written, 7);
+        assert_eq!(written, 10);
     }
 }

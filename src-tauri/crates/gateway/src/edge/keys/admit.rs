@@ -107,8 +107,27 @@ pub(crate) async fn charge(
     request: Request<Body>,
     next: Next,
 ) -> Response {
+    charged(edge.keys.weigh(None).of_the_owner(), request, next).await
+}
+
+/// Passes requests of those who may use inference, and charges them for their memory. They take no place: each request that comes of
+/// one is admitted by itself.
+pub(crate) async fn identify(
+    State(edge): State<Arc<Edge>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    match who(&edge, request.headers()).await {
+        Ok((Sender::Owner, _)) => {
+            charged(edge.keys.weigh(None).of_the_owner(), request, next).await
+        }
+        Ok((_, key)) => charged(edge.keys.weigh(key), request, next).await,
+        Err(error) => Failure(error).into_response(),
+    }
+}
+
+async fn charged(mut weight: Weight, request: Request<Body>, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    let mut weight = edge.keys.weigh(None).of_the_owner();
     let read = read(body, &mut weight).await;
     let body = match read.and_then(|body| weight.grow_by_values(&body, false).map(|()| body)) {
         Ok(body) => body::whole(body),
