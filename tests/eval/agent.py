@@ -22,7 +22,7 @@ WORD_OF_TOOL = {
 # Nobody is asked: a turn ends with its first question.
 NOBODY = "http://127.0.0.1:9"
 # A task may take this long, and a model that talks instead of acting this many characters.
-TASK_SECONDS, TALK = 180, 600
+TASK_SECONDS, TALK = 120, 600
 SILENT_SECONDS = 300
 
 
@@ -186,20 +186,19 @@ def solved(host, most):
     for way, called in WAYS.items():
         for which, tasks in agent_tasks.SETS.items():
             outcomes = [attempt(host, task, way) for task in tasks[:most]]
-
-            def each(field):
-                return f"{sum(getattr(outcome, field) for outcome in outcomes) / len(outcomes):.1f}"
-
+            sums = {field: sum(getattr(outcome, field) for outcome in outcomes)
+                    for field in ("solved", "steps", "errors", "consents", "tokens", "late", "broken")}
+            means = [f"{sums[field] / len(outcomes):.1f}" for field in ("steps", "errors", "consents")]
             rows.append([
-                called, which + (", held out" if which == "test" else ""),
-                share(sum(outcome.solved for outcome in outcomes), len(outcomes)), each("steps"), each("errors"), each("consents"),
-                f"{sum(outcome.tokens for outcome in outcomes) / len(outcomes):.0f}", str(sum(outcome.late for outcome in outcomes)), str(sum(outcome.broken for outcome in outcomes)),
+                called, which + (", held out" if which == "test" else ""), share(sums["solved"], len(outcomes)), *means,
+                f"{sums['tokens'] / len(outcomes):.0f}", str(sums["late"]), str(sums["broken"]),
                 f"{median(outcome.seconds for outcome in outcomes):.1f} s"])
             # Which of the held-out ones fail, nobody looks at.
             if which == "dev":
                 by_task += [[called, task.name, "yes" if outcome.solved else "no", str(outcome.steps), str(outcome.consents)]
                             for task, outcome in zip(tasks, outcomes)]
-    head = ["way", "tasks", "solved", "steps", "steps that failed", "consents", "tokens generated", f"longer than {TASK_SECONDS} s", "broke off", "median time"]
+    head = ["way", "tasks", "solved", "steps", "steps that failed", "consents", "tokens generated", f"longer than {TASK_SECONDS} s",
+            "broke off", "median time"]
     return "\n".join([table(head, rows), "", "Steps, consents and tokens are means of one task.", "",
                       table(["way", "task, dev", "solved", "steps", "consents"], by_task)])
 
