@@ -49,15 +49,18 @@ class Turn:
 
     def allow(self, question):
         """Answers as a person does who looks at each: this act, once."""
-        answer = {"id": question["id"], "allow": "once"}
-        urllib.request.urlopen(self.asked("POST", f"{self.path}/consent", answer), timeout=SILENT_SECONDS).close()
+        self.send("POST", f"{self.path}/consent", {"id": question["id"], "allow": "once"})
 
     def stop(self):
+        self.send("DELETE", self.path)
+
+    def send(self, method, path, body=None):
         try:
-            urllib.request.urlopen(self.asked("DELETE", self.path), timeout=SILENT_SECONDS).close()
-        except urllib.error.HTTPError:
-            # It has ended meanwhile.
-            pass
+            urllib.request.urlopen(self.asked(method, path, body), timeout=SILENT_SECONDS).close()
+        except urllib.error.HTTPError as refused:
+            # The turn may have ended meanwhile.
+            if refused.code not in (404, 409):
+                raise
 
 
 def word_of_question(title):
