@@ -149,7 +149,8 @@ fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<
                 links.join("\n")
             )))
         }
-        Act::Tool { .. } => Ok(found(case.text.clone())),
+        // Another program's tool returns what it likes.
+        _ => Ok(found(case.text.clone())),
     }
 }
 
