@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod injection;
 mod platform;
 mod sandbox;
 mod whole;

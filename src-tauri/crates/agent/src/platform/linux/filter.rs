@@ -43,8 +43,6 @@ enum Refused {
     Served,
     /// Unless each of these arguments is as given.
     Unless(Vec<(u32, Is)>),
-    /// Done by the launcher unless this argument, of 64 bits, is zero.
-    ServedUnlessNull(u32),
     /// If this argument has one of these bits; otherwise the launcher decides.
     ServedWithout(u32, u32),
 }
@@ -84,8 +82,30 @@ const IPPROTO_UDP: u32 = 17;
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// All `CLONE_NEW…`: a new user namespace has all rights inside, and with them more of the kernel to attack.
 const NAMESPACES: u32 = 0x7E02_0080;
-/// `ioctl`s that type into a terminal.
-const TYPING: &[u32] = &[0x5412, 0x541C];
+/// `ioctl`s that type into a terminal, and those that change a file or a folder that is open for reading alone.
+const IOCTLS: &[u32] = &[
+    // TIOCSTI and TIOCLINUX.
+    0x5412,
+    0x541C,
+    // Attributes: FS_IOC_SETFLAGS, the same of 32 bits, FS_IOC_FSSETXATTR and FS_IOC_SETVERSION.
+    0x4008_6602,
+    0x4004_6602,
+    0x401C_5820,
+    0x4008_7602,
+    // FS_IOC_ENABLE_VERITY, after which nobody can write to the file.
+    0x4080_6685,
+    // Btrfs makes and removes folders by these: SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, their newer forms, SUBVOL_SETFLAGS.
+    0x5000_9401,
+    0x5000_940E,
+    0x5000_940F,
+    0x5000_9417,
+    0x5000_9418,
+    0x5000_943F,
+    0x4008_941A,
+];
+/// Kinds of Unix sockets whose two ends stay with each other: `SOCK_STREAM` and `SOCK_SEQPACKET`, with `SOCK_NONBLOCK` and
+/// `SOCK_CLOEXEC`. An end of a pair for datagrams could send to any Unix socket, such as the system log's.
+const PAIRS: &[u32] = &[1, 0x801, 0x8_0001, 0x8_0801, 5, 0x805, 0x8_0005, 0x8_0805];
 /// Operations of `fcntl` that have signals sent: `F_SETOWN`, `F_SETSIG`, `F_SETOWN_EX`.
 const SIGNALLING: &[u32] = &[8, 10, 15];
 
@@ -151,12 +171,14 @@ const NEVER: &[c_long] = &[
     // Files by handles, past their folders.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
-    // Owners and attributes: Landlock does not restrict them, and the path may be any.
+    // Owners and attributes: Landlock does not restrict them, the path may be any, and a file need not be open for writing.
     libc::SYS_fchownat,
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
     SETXATTRAT,
     REMOVEXATTRAT,
     FILE_SETATTR,
@@ -168,6 +190,13 @@ const NEVER: &[c_long] = &[
     libc::SYS_shmctl,
     libc::SYS_semget,
     libc::SYS_msgget,
+    // By its number, another program's can be used and removed without these.
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
 ];
@@ -218,8 +247,11 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     unless(libc::SYS_setpriority, &[(0, Is::OneOf(&[0])), (1, SELF)]);
     unless(libc::SYS_ioprio_set, &[(0, Is::OneOf(&[1])), (1, SELF)]);
     unless(libc::SYS_personality, &[(0, Is::OneOf(&[0, u32::MAX]))]);
-    unless(libc::SYS_socketpair, &[(0, Is::OneOf(&[1]))]);
-    unless(libc::SYS_ioctl, &[(1, Is::NoneOf(TYPING))]);
+    unless(
+        libc::SYS_socketpair,
+        &[(0, Is::OneOf(&[1])), (1, Is::OneOf(PAIRS))],
+    );
+    unless(libc::SYS_ioctl, &[(1, Is::NoneOf(IOCTLS))]);
     // `connect` is not needed for these.
     unless(libc::SYS_sendto, &[(3, Is::Without(MSG_FASTOPEN))]);
     unless(libc::SYS_sendmsg, &[(2, Is::Without(MSG_FASTOPEN))]);
@@ -237,9 +269,15 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
         calls.push((libc::SYS_fcntl, Refused::Unless(fcntl)));
         calls.extend(SIGNALS.map(|number| (number, Refused::Always)));
     }
-    // The times of an open file need no path.
-    calls.push((libc::SYS_utimensat, Refused::ServedUnlessNull(1)));
-    let modes = [Some(libc::SYS_fchmodat), Some(FCHMODAT2), CHMOD];
+    // Of an open file, too: a file that can only be read has an owner who can change it.
+    let modes = [
+        Some(libc::SYS_utimensat),
+        Some(libc::SYS_fchmodat),
+        Some(FCHMODAT2),
+        Some(libc::SYS_fchmod),
+        Some(libc::SYS_fchown),
+        CHMOD,
+    ];
     let modes = modes.into_iter().flatten();
     calls.extend(modes.map(|number| (number, Refused::Served)));
     calls.extend(BEGINNINGS.iter().map(|number| {
@@ -317,17 +355,6 @@ fn body(refused: &Refused) -> Vec<sock_filter> {
         Refused::Always => return vec![ret(error(libc::EPERM))],
         Refused::Unknown => return vec![ret(error(libc::ENOSYS))],
         Refused::Served => return vec![ret(libc::SECCOMP_RET_USER_NOTIF)],
-        Refused::ServedUnlessNull(argument) => {
-            let low = ARGUMENTS + 8 * argument;
-            return vec![
-                load(low),
-                jump(BPF_JEQ, 0, 0, 2),
-                load(low + 4),
-                jump(BPF_JEQ, 0, 1, 0),
-                ret(libc::SECCOMP_RET_USER_NOTIF),
-                ret(libc::SECCOMP_RET_ALLOW),
-            ];
-        }
         Refused::ServedWithout(argument, bits) => {
             return vec![
                 load(ARGUMENTS + 8 * argument),
@@ -457,7 +484,7 @@ mod tests {
             libc::SYS_openat,
             libc::SYS_execve,
             libc::SYS_mmap,
-            libc::SYS_fchmod,
+            libc::SYS_fsync,
             libc::SYS_kill,
             libc::SYS_pipe2,
             libc::SYS_wait4,
@@ -511,8 +538,13 @@ mod tests {
         assert!(!socket(CLOSED, inet, stream, high));
         let arguments = [high | 1, 0, 0];
         assert_ne!(call(OPEN, libc::SYS_socket, &arguments), ALLOWED);
-        assert_eq!(call(CLOSED, libc::SYS_socketpair, &[1]), ALLOWED);
-        assert_ne!(call(OPEN, libc::SYS_socketpair, &[2]), ALLOWED);
+        let pair = |domain, kind| call(OPEN, libc::SYS_socketpair, &[domain, kind]) == ALLOWED;
+        for kind in [1, 0x8_0001, 0x8_0805] {
+            assert!(pair(1, kind), "{kind:x}");
+        }
+        for (domain, kind) in [(2, 1), (1, 2), (1, 0x8_0002), (1, 0x802), (1, 3)] {
+            assert!(!pair(domain, kind), "{domain} {kind:x}");
+        }
         let fast = u64::from(MSG_FASTOPEN);
         assert_ne!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, fast]), ALLOWED);
         assert_eq!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, 0x4000]), ALLOWED);
@@ -532,14 +564,32 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_times_by_path_are_served() {
-        let utimensat = |path| call(CLOSED, libc::SYS_utimensat, &[3, path]);
-        let served = libc::SECCOMP_RET_USER_NOTIF;
-        assert_eq!(utimensat(0), ALLOWED);
-        assert_eq!(utimensat(0x7fff), served);
-        assert_eq!(utimensat(0x7fff_0000_0000), served);
-        for number in [libc::SYS_fchmodat, FCHMODAT2] {
-            assert_eq!(call(CLOSED, number, &[]), served, "{number}");
+    fn modes_owners_and_times_are_served() {
+        for number in [
+            libc::SYS_utimensat,
+            libc::SYS_fchmodat,
+            FCHMODAT2,
+            libc::SYS_fchmod,
+            libc::SYS_fchown,
+        ] {
+            let got = call(CLOSED, number, &[]);
+            assert_eq!(got, libc::SECCOMP_RET_USER_NOTIF, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_open_for_reading_is_not_changed() {
+        let ioctl = |request| call(CLOSED, libc::SYS_ioctl, &[3, request]);
+        for request in IOCTLS {
+            assert_eq!(
+                ioctl(u64::from(*request)),
+                error(libc::EPERM),
+                "{request:x}"
+            );
+        }
+        // FIONREAD, FICLONE and FS_IOC_GETFLAGS.
+        for request in [0x541B, 0x4004_9409, 0x8008_6601] {
+            assert_eq!(ioctl(request), ALLOWED, "{request:x}");
         }
     }
 

@@ -1,7 +1,7 @@
-//! Changes of modes and times by path, which Landlock does not restrict and many programs need: a linker makes its output executable,
-//! Git and `cp -p` set modes and times. The kernel hands these calls to the launcher, outside of the sandbox, which opens the
-//! path itself, looks where it has led, and changes that very file if the command may write there. The command's memory is read once,
-//! so nothing can be exchanged in between. It also hands over each new process and thread, which the launcher counts.
+//! Changes of modes and times, which Landlock does not restrict and many programs need: a linker makes its output executable, Git
+//! and `cp -p` set modes and times. The kernel hands these calls to the launcher, outside of the sandbox, which opens the path or the
+//! open file itself, looks where it has led, and changes that very file if the command may write there. The command's memory is read
+//! once, so nothing can be exchanged in between. It also hands over each new process and thread, which the launcher counts.
 
 use super::{filter::BEGINNINGS, room::Room};
 use libc::{seccomp_notif, seccomp_notif_resp};
@@ -149,6 +149,8 @@ fn answer(listener: &OwnedFd, id: u64, result: Result<Answer, Errno>) {
 enum Change {
     Mode(Mode),
     Times(Timestamps),
+    /// To a user and a group; all ones keep it.
+    Owner(u32, u32),
 }
 
 fn perform(
@@ -158,25 +160,39 @@ fn perform(
 ) -> Result<(), Errno> {
     let arguments = call.data.args;
     let number = i64::from(call.data.nr);
-    // The folder, the path, what is changed, and the flags.
+    // The folder, the path, what is changed, and the flags. An open file is a folder with an empty path.
     let (folder, path, changed, flags) = match number {
+        // Its address is null.
+        libc::SYS_utimensat if arguments[1] == 0 => {
+            (low(arguments[0]), None, arguments[2], libc::AT_EMPTY_PATH)
+        }
+        libc::SYS_fchmod | libc::SYS_fchown => {
+            (low(arguments[0]), None, arguments[1], libc::AT_EMPTY_PATH)
+        }
         super::filter::FCHMODAT2 | libc::SYS_utimensat => (
             low(arguments[0]),
-            arguments[1],
+            Some(arguments[1]),
             arguments[2],
             low(arguments[3]),
         ),
-        libc::SYS_fchmodat => (low(arguments[0]), arguments[1], arguments[2], 0),
+        libc::SYS_fchmodat => (low(arguments[0]), Some(arguments[1]), arguments[2], 0),
         number if Some(number) == super::filter::CHMOD => {
-            (libc::AT_FDCWD, arguments[0], arguments[1], 0)
+            (libc::AT_FDCWD, Some(arguments[0]), arguments[1], 0)
         }
         _ => return Err(Errno::NOSYS),
     };
     let pid = call.pid;
     let memory = File::open(format!("/proc/{pid}/mem")).map_err(|_| Errno::PERM)?;
-    let path = read_path(&memory, path)?;
+    let path = match path {
+        Some(address) => read_path(&memory, address)?,
+        // The working folder is no open file.
+        None if folder == libc::AT_FDCWD => return Err(Errno::FAULT),
+        None => PathBuf::new(),
+    };
     let change = if number == libc::SYS_utimensat {
         Change::Times(read_times(&memory, changed)?)
+    } else if number == libc::SYS_fchown {
+        Change::Owner(low(changed) as u32, low(arguments[2]) as u32)
     } else {
         // The right to be another user is never given.
         let mode = u32::try_from(changed & 0o7777).unwrap_or(0);
@@ -208,6 +224,16 @@ fn perform(
     match change {
         Change::Mode(mode) => chmod(&exactly, mode),
         Change::Times(times) => utimensat(rustix::fs::CWD, &exactly, &times, AtFlags::empty()),
+        // An owner is never changed. `cp -p` of root asks for the one that the file has.
+        Change::Owner(user, group) => {
+            let stat = rustix::fs::fstat(&target)?;
+            let stays = |wanted: u32, has: u32| wanted == u32::MAX || wanted == has;
+            if stays(user, stat.st_uid) && stays(group, stat.st_gid) {
+                Ok(())
+            } else {
+                Err(Errno::PERM)
+            }
+        }
     }
 }
 

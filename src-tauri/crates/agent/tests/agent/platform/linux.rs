@@ -6,9 +6,10 @@ use std::{
     net::{TcpListener, UdpSocket},
     os::{
         fd::AsRawFd,
+        linux::net::SocketAddrExt,
         unix::{
             fs::{MetadataExt, PermissionsExt, chown},
-            net::UnixListener,
+            net::{SocketAddr, UnixDatagram, UnixListener},
         },
     },
     path::Path,
@@ -136,9 +137,10 @@ fn modes_and_times_are_set_where_a_command_may_write() {
     let work = place.work.display();
     let lines = format!(
         r#"
-        : > a; : > deep/b; : > c; ln -s deep/b link; ln -s {hidden}/token out; ln -s /usr/bin/env system
+        : > a; : > deep/b; : > c; : > e; ln -s deep/b link; ln -s {hidden}/token out; ln -s /usr/bin/env system
         chmod 750 a && chmod 711 {work}/deep/../deep/b && (cd deep && chmod 700 ../c) && echo modes
         chmod 640 link && touch -d 2001-02-03T04:05:06Z a && cp -p a d && echo times
+        perl -e 'open(F, ">", "e"); chmod(0710, *F) && utime(981173106, 981173106, *F) && chown(-1, -1, *F) && print "open\n"'
         chmod 4755 a; chmod 755 out; chmod 755 system; touch -d 2001-01-01 out; chmod 755 none; chmod 700 {hidden}
         perl -e 'chmod 0755, "x" x 5000; chmod 0755, ""; utime 1, 1, "out"'
         "#,
@@ -146,18 +148,259 @@ fn modes_and_times_are_set_where_a_command_may_write() {
     );
     let before = fs::metadata(place.hidden.join("token")).unwrap();
     let finished = place.run(&lines);
-    assert_eq!(finished.stdout.text, "modes\ntimes\n", "{finished:?}");
+    let done = "modes\ntimes\nopen\n";
+    assert_eq!(finished.stdout.text, done, "{finished:?}");
     let mode = |name: &str| fs::metadata(place.work.join(name)).unwrap().mode() & 0o7777;
-    let modes = ["a", "deep/b", "c", "d"].map(mode);
-    assert_eq!(modes, [0o750, 0o640, 0o700, 0o750], "{finished:?}");
-    let copied = fs::metadata(place.work.join("d")).unwrap();
-    assert_eq!(copied.mtime(), 981_173_106);
+    let modes = ["a", "deep/b", "c", "d", "e"].map(mode);
+    assert_eq!(modes, [0o750, 0o640, 0o700, 0o750, 0o710], "{finished:?}");
+    for name in ["d", "e"] {
+        let changed = fs::metadata(place.work.join(name)).unwrap();
+        assert_eq!(changed.mtime(), 981_173_106, "{name}");
+    }
     let after = fs::metadata(place.hidden.join("token")).unwrap();
     assert_eq!(
         (before.mode(), before.mtime()),
         (after.mode(), after.mtime())
     );
     assert!(is_untouched(&place), "{finished:?}");
+}
+
+/// A file that is open for reading has an owner who can change its mode and more, and a command is the owner.
+#[test]
+fn what_can_only_be_read_is_not_changed() {
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    let shelf = place.work.parent().unwrap().join("shelf");
+    let book = shelf.join("book");
+    fs::create_dir(&shelf).unwrap();
+    fs::write(&book, "a book").unwrap();
+    fs::set_permissions(&book, fs::Permissions::from_mode(0o640)).unwrap();
+    place.policy.read.push(shelf.clone());
+    let before = fs::metadata(&book).unwrap();
+    let open = format!(
+        r#"do {{ open(F, "<", "{}") or die; fileno(F) }}"#,
+        book.display()
+    );
+    let folder = format!(
+        r#"do {{ sysopen(F, "{}", 0200000) or die; fileno(F) }}"#,
+        shelf.display()
+    );
+    let times = r#"pack("QQQQ", 1, 0, 1, 0)"#;
+    let calls = [
+        ("mode", libc::SYS_fchmod, format!("{open}, 0777")),
+        ("modes", libc::SYS_fchmod, format!("{folder}, 0777")),
+        ("owner", libc::SYS_fchown, format!("{open}, 1, 1")),
+        ("same", libc::SYS_fchown, format!("{open}, -1, -1")),
+        (
+            "time",
+            libc::SYS_utimensat,
+            format!("{open}, 0, {times}, 0"),
+        ),
+        (
+            "xattr",
+            libc::SYS_fsetxattr,
+            format!(r#"{open}, "user.x", "y", 1, 0"#),
+        ),
+        (
+            "no xattr",
+            libc::SYS_fremovexattr,
+            format!(r#"{open}, "user.x""#),
+        ),
+        // FS_IOC_SETFLAGS: append only.
+        (
+            "flags",
+            libc::SYS_ioctl,
+            format!(r#"{open}, 0x40086602, pack("Q", 0x20)"#),
+        ),
+        (
+            "verity",
+            libc::SYS_ioctl,
+            format!(r#"{open}, 0x40806685, "\0" x 128"#),
+        ),
+    ];
+    let lines: String = calls
+        .iter()
+        .map(|(name, number, arguments)| call(name, *number, arguments))
+        .collect();
+    let finished = place.run(&format!("cat {}; echo\n{lines}", book.display()));
+    let expected: String = calls
+        .iter()
+        .map(|(name, ..)| format!("{name} {}\n", libc::EPERM))
+        .collect();
+    assert_eq!(
+        finished.stdout.text,
+        format!("a book\n{expected}"),
+        "{finished:?}"
+    );
+    let after = fs::metadata(&book).unwrap();
+    assert_eq!(
+        (before.mode(), before.mtime(), before.uid(), before.ctime()),
+        (after.mode(), after.mtime(), after.uid(), after.ctime()),
+        "{finished:?}"
+    );
+}
+
+/// Each of these opens, makes, moves or links what is outside, and returns an error.
+#[test]
+fn no_call_on_files_leads_out() {
+    let Some(place) = Place::new() else { return };
+    let hidden = place.hidden.display();
+    fs::write(place.work.join("mine"), "mine").unwrap();
+    const READ: u32 = 0;
+    const CHANGE: u32 = 2;
+    const CREATE: u32 = 0o102;
+    const TEMPORARY: u32 = 0o20_200_002;
+    let mut calls = Vec::new();
+    let token = format!("{hidden}/token");
+    for (path, flags) in [
+        (token.as_str(), READ),
+        ("../hidden/token", READ),
+        ("/proc/self/root/etc/shadow", READ),
+        ("/proc/self/cwd/../hidden/token", READ),
+        ("/proc/1/mem", READ),
+        ("/proc/1/environ", READ),
+        ("/proc/kcore", READ),
+        ("/proc/kallsyms", READ),
+        ("/proc/net/tcp", READ),
+        ("/proc/self/maps", READ),
+        ("/etc/shadow", READ),
+        ("/etc/ssl/private", READ),
+        ("/run", READ),
+        ("/root", READ),
+        ("/home", READ),
+        ("/sys/kernel/debug", READ),
+        ("/sys/fs/cgroup/cgroup.procs", CHANGE),
+        ("/proc/sysrq-trigger", CHANGE),
+        ("/proc/sys/kernel/core_pattern", CHANGE),
+        ("/proc/sys/kernel/modprobe", CHANGE),
+        ("/proc/self/oom_score_adj", CHANGE),
+        ("/proc/self/uid_map", CHANGE),
+        ("/proc/self/mem", CHANGE),
+        ("/dev/mem", CHANGE),
+        ("/dev/kmsg", CHANGE),
+        ("/dev/tty", CHANGE),
+        ("/dev/ptmx", CHANGE),
+        ("/dev/fuse", CHANGE),
+        ("/dev/kvm", CHANGE),
+        ("/dev/net/tun", CHANGE),
+        ("/usr/bin/env", CHANGE),
+        ("/etc/passwd", CHANGE),
+        ("/tmp/tierbar-escape", CREATE),
+        ("/dev/shm/tierbar-escape", CREATE),
+        ("/run/tierbar-escape", CREATE),
+        ("/etc/tierbar-escape", CREATE),
+        ("/usr/bin/tierbar-escape", CREATE),
+        ("/tmp", TEMPORARY),
+        ("/dev/shm", TEMPORARY),
+        ("..", TEMPORARY),
+    ] {
+        let arguments = format!(r#"-100, "{path}", {flags}, 0600"#);
+        calls.push((format!("open {path} {flags}"), libc::SYS_openat, arguments));
+    }
+    // A folder can be named without a right to it, and nothing is opened from there.
+    let named = format!(
+        r#"syscall({}, -100, my $p = "{hidden}", 010200000)"#,
+        libc::SYS_openat
+    );
+    let how = r#"pack("QQQ", 0, 0, 0), 24"#;
+    for (name, number, arguments) in [
+        (
+            "from a folder",
+            libc::SYS_openat,
+            format!(r#"{named}, "token", 0, 0"#),
+        ),
+        (
+            "openat2",
+            libc::SYS_openat2,
+            format!(r#"-100, "{hidden}/token", {how}"#),
+        ),
+        (
+            "take",
+            libc::SYS_renameat2,
+            format!(r#"-100, "{hidden}/token", -100, "taken", 0"#),
+        ),
+        (
+            "give",
+            libc::SYS_renameat2,
+            format!(r#"-100, "mine", -100, "{hidden}/mine", 0"#),
+        ),
+        (
+            "exchange",
+            libc::SYS_renameat2,
+            format!(r#"-100, "{hidden}/token", -100, "mine", 2"#),
+        ),
+        (
+            "link",
+            libc::SYS_linkat,
+            format!(r#"-100, "{hidden}/token", -100, "linked", 0"#),
+        ),
+        (
+            "link out",
+            libc::SYS_linkat,
+            format!(r#"-100, "mine", -100, "{hidden}/linked", 0"#),
+        ),
+        (
+            "link system",
+            libc::SYS_linkat,
+            r#"-100, "/usr/bin/env", -100, "env", 0"#.to_owned(),
+        ),
+        (
+            "remove",
+            libc::SYS_unlinkat,
+            format!(r#"-100, "{hidden}/token", 0"#),
+        ),
+        (
+            "folder",
+            libc::SYS_mkdirat,
+            format!(r#"-100, "{hidden}/new", 0700"#),
+        ),
+        (
+            "symlink",
+            libc::SYS_symlinkat,
+            format!(r#""/etc", -100, "{hidden}/new""#),
+        ),
+        (
+            "fifo",
+            libc::SYS_mknodat,
+            format!(r#"-100, "{hidden}/new", 010600, 0"#),
+        ),
+        (
+            "socket",
+            libc::SYS_mknodat,
+            r#"-100, "socket", 0140600, 0"#.to_owned(),
+        ),
+        (
+            "device",
+            libc::SYS_mknodat,
+            r#"-100, "device", 020600, 259"#.to_owned(),
+        ),
+        ("cut", libc::SYS_truncate, format!(r#""{hidden}/token", 0"#)),
+        (
+            "run",
+            libc::SYS_execveat,
+            format!(r#"-100, "{hidden}/token", 0, 0, 0"#),
+        ),
+    ] {
+        calls.push((name.to_owned(), number, arguments));
+    }
+    let lines: String = calls
+        .iter()
+        .map(|(name, number, arguments)| call(name, *number, arguments))
+        .collect();
+    let finished = place.run(&lines);
+    let results: Vec<_> = finished.stdout.text.lines().collect();
+    assert_eq!(results.len(), calls.len(), "{finished:?}");
+    for (result, (name, ..)) in results.iter().zip(&calls) {
+        assert!(result.starts_with(name.as_str()), "{name}: {result}");
+        assert!(!result.ends_with(" 0"), "{result}: {finished:?}");
+    }
+    assert!(is_untouched(&place), "{finished:?}");
+    assert_eq!(fs::read(place.work.join("mine")).unwrap(), b"mine");
+    for folder in ["/tmp", "/dev/shm", "/run", "/etc", "/usr/bin"] {
+        let made = Path::new(folder).join("tierbar-escape");
+        assert!(!made.exists(), "{folder}");
+    }
 }
 
 #[test]
@@ -231,6 +474,10 @@ fn attack_sockets(place: &Place) {
     // Where the command may read and write, and where it may not.
     let inside = UnixListener::bind(place.work.join("host.sock")).unwrap();
     let outside = UnixListener::bind(place.hidden.join("host.sock")).unwrap();
+    let log = UnixDatagram::bind(place.hidden.join("log.sock")).unwrap();
+    let name = format!("tierbar-{port}");
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let nowhere = UnixListener::bind_addr(&address).unwrap();
     let hidden = place.hidden.display();
     let lines = format!(
         r#"
@@ -242,6 +489,11 @@ fn attack_sockets(place: &Place) {
             perl -e 'use Socket; socket(S, PF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un($ARGV[0])) and print "unix "' $path
             perl -e 'use Socket; socket(S, PF_UNIX, SOCK_DGRAM, 0); send(S, "x", 0, pack_sockaddr_un($ARGV[0])) and print "unix "' $path
         done
+        perl -e 'use Socket; socket(S, PF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un("\0{name}")) and print "abstract "'
+        perl -e 'use Socket; socketpair(A, B, PF_UNIX, SOCK_STREAM, 0); connect(A, pack_sockaddr_un("\0{name}")) and print "pair "'
+        perl -e 'use Socket; socketpair(A, B, PF_UNIX, SOCK_DGRAM, 0); send(A, "x", 0, pack_sockaddr_un("{hidden}/log.sock")) and print "pair "'
+        perl -e 'use Socket; socketpair(A, B, PF_UNIX, SOCK_DGRAM, 0); connect(A, pack_sockaddr_un("{hidden}/log.sock")) and print "pair "'
+        perl -e 'use Socket; socketpair(A, B, PF_UNIX, SOCK_STREAM, 0); send(A, "x", 0, pack_sockaddr_un("{hidden}/log.sock"))'
         perl -e 'use Socket; socket(S, PF_INET, SOCK_STREAM, 6); bind(S, pack_sockaddr_in(0, INADDR_ANY)) and listen(S, 1) and print "server "'
         perl -e 'socket(S, 16, 3, 0) and print "netlink "; socket(S, 40, 1, 0) and print "vsock "; socket(S, 17, 3, 0) and print "packet "'
         "#
@@ -250,11 +502,15 @@ fn attack_sockets(place: &Place) {
     assert_eq!(finished.stdout.text, "", "{finished:?}");
     tcp.set_nonblocking(true).unwrap();
     assert!(tcp.accept().is_err(), "{finished:?}");
-    for listener in [inside, outside] {
+    for listener in [inside, outside, nowhere] {
         listener.set_nonblocking(true).unwrap();
         assert!(listener.accept().is_err(), "{finished:?}");
     }
-    fs::remove_file(place.hidden.join("host.sock")).unwrap();
+    log.set_nonblocking(true).unwrap();
+    assert!(log.recv(&mut [0; 8]).is_err(), "{finished:?}");
+    for name in ["host.sock", "log.sock"] {
+        fs::remove_file(place.hidden.join(name)).unwrap();
+    }
 }
 
 #[test]
@@ -352,6 +608,79 @@ fn the_kernels_large_parts_are_closed() {
         ("module", libc::SYS_finit_module, "0, \"\", 0"),
         ("reboot", libc::SYS_reboot, "0, 0, 0, 0"),
         ("swap", libc::SYS_swapoff, "\"/none\""),
+        // Other processes, and their memory and files.
+        ("pidfd", libc::SYS_pidfd_getfd, "0, 0, 0"),
+        ("advise", libc::SYS_process_madvise, "0, 0, 0, 0, 0"),
+        ("release", libc::SYS_process_mrelease, "0, 0"),
+        ("compare", libc::SYS_kcmp, "1, 1, 0, 0, 0"),
+        ("move", libc::SYS_move_pages, "1, 0, 0, 0, 0, 0"),
+        ("migrate", libc::SYS_migrate_pages, "1, 0, 0, 0"),
+        // The newer calls for mounts.
+        ("umount", libc::SYS_umount2, "\".\", 2"),
+        ("tree", libc::SYS_open_tree, "-100, \".\", 1"),
+        (
+            "move_mount",
+            libc::SYS_move_mount,
+            "-100, \".\", -100, \".\", 0",
+        ),
+        ("fsopen", libc::SYS_fsopen, "\"tmpfs\", 0"),
+        ("fsmount", libc::SYS_fsmount, "0, 0, 0"),
+        ("fspick", libc::SYS_fspick, "-100, \".\", 0"),
+        ("setattr", libc::SYS_mount_setattr, "-100, \".\", 0, 0, 0"),
+        ("pivot", libc::SYS_pivot_root, "\".\", \".\""),
+        ("fanotify", libc::SYS_fanotify_init, "0, 0"),
+        (
+            "to handle",
+            libc::SYS_name_to_handle_at,
+            "-100, \".\", 0, 0, 0",
+        ),
+        // The system.
+        ("init", libc::SYS_init_module, "0, 0, \"\""),
+        ("delete", libc::SYS_delete_module, "\"none\", 0"),
+        ("kexec", libc::SYS_kexec_load, "0, 0, 0, 0"),
+        ("swapon", libc::SYS_swapon, "\"/none\", 0"),
+        ("acct", libc::SYS_acct, "\"/none\""),
+        ("quota", libc::SYS_quotactl, "0, 0, 0, 0"),
+        ("syslog", libc::SYS_syslog, "3, 0, 0"),
+        ("time", libc::SYS_settimeofday, "0, 0"),
+        ("clock", libc::SYS_clock_settime, "0, 0"),
+        ("name", libc::SYS_sethostname, "\"x\", 1"),
+        ("domain", libc::SYS_setdomainname, "\"x\", 1"),
+        ("hang up", libc::SYS_vhangup, ""),
+        // Queues, semaphores and memory of other programs, by their numbers.
+        ("queue", libc::SYS_msgget, "0, 0x380"),
+        ("send", libc::SYS_msgsnd, "99999, \"\\1\" x 16, 1, 0x800"),
+        (
+            "receive",
+            libc::SYS_msgrcv,
+            "99999, \"\\0\" x 64, 1, 0, 0x800",
+        ),
+        ("end queue", libc::SYS_msgctl, "99999, 0, 0"),
+        ("semaphore", libc::SYS_semget, "0, 1, 0x380"),
+        ("wait", libc::SYS_semop, "99999, \"\\0\" x 6, 1"),
+        (
+            "wait long",
+            libc::SYS_semtimedop,
+            "99999, \"\\0\" x 6, 1, 0",
+        ),
+        ("end semaphore", libc::SYS_semctl, "99999, 0, 0, 0"),
+        ("attach memory", libc::SYS_shmat, "99999, 0, 0"),
+        ("end memory", libc::SYS_shmctl, "99999, 0, 0"),
+        ("posix queue", libc::SYS_mq_open, "\"x\", 0102, 0600, 0"),
+        (
+            "request key",
+            libc::SYS_request_key,
+            "\"user\", \"x\", 0, 0",
+        ),
+        ("secret memory", libc::SYS_memfd_secret, "0"),
+        // Typing into a terminal: TIOCSTI, and TIOCLINUX.
+        ("type", libc::SYS_ioctl, "0, 0x5412, \"x\""),
+        ("paste", libc::SYS_ioctl, "0, 0x541C, \"x\""),
+        // READ_IMPLIES_EXEC.
+        ("personality", libc::SYS_personality, "0x0400000"),
+        ("pair", libc::SYS_socketpair, "2, 1, 0, \"\\0\" x 8"),
+        // Needs a capability.
+        ("groups", libc::SYS_setgroups, "0, 0"),
         // A new user namespace.
         ("clone", libc::SYS_clone, "0x10000011, 0, 0, 0, 0"),
     ];
@@ -366,6 +695,16 @@ fn the_kernels_large_parts_are_closed() {
         .map(|(name, ..)| format!("{name} {}", libc::EPERM))
         .collect();
     assert_eq!(refused, expected, "{finished:?}");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn another_numbering_of_calls_ends_the_process() {
+    let Some(place) = Place::new() else { return };
+    // `getpid` of x32.
+    let finished = place.run("perl -e 'syscall(0x40000000 + 39); print \"alive\"'; echo $?");
+    // SIGSYS.
+    assert_eq!(finished.stdout.text, "159\n", "{finished:?}");
 }
 
 #[test]
