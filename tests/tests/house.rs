@@ -514,6 +514,7 @@ const ADMIN: &[&str] = &[
     "setup",
     "status",
     "turns",
+    "vector_stores",
 ];
 const DIALECTS: [&str; 6] = [
     "respond",

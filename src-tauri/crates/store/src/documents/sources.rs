@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
-    documents::{DocumentFile, DocumentSource},
+    documents::{DocumentFile, DocumentSource, FileState},
 };
 
 /// The most files that are listed at a time.
@@ -37,7 +37,87 @@ pub struct WaitingFile {
     pub sha256: String,
 }
 
+/// What a collection has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collection {
+    pub name: String,
+    /// Files that are searched, that are still to be read, and that cannot be read.
+    pub indexed: u64,
+    pub waiting: u64,
+    pub failed: u64,
+    pub size_bytes: u64,
+}
+
+/// Which files of a collection, between two ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileRange {
+    pub above: Option<u64>,
+    pub below: Option<u64>,
+    pub state: Option<FileState>,
+    /// Whether the largest id is first.
+    pub descending: bool,
+    pub limit: u32,
+}
+
 impl Store {
+    /// Returns the collections by name. One that has no file or folder is not there.
+    pub async fn document_collections(&self) -> Result<Vec<Collection>, Error> {
+        self.call(|database| {
+            database.read(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT collection, count(CASE state WHEN 'indexed' THEN 1 END), count(CASE state WHEN 'waiting' THEN 1 END),
+                            count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0)
+                         FROM document_sources LEFT JOIN document_files ON document_files.source = document_sources.id
+                         GROUP BY collection ORDER BY collection",
+                    )?
+                    .query_map([], |row| {
+                        Ok(Collection {
+                            name: row.get(0)?,
+                            indexed: row.get(1)?,
+                            waiting: row.get(2)?,
+                            failed: row.get(3)?,
+                            size_bytes: row.get(4)?,
+                        })
+                    })?
+                    .collect()
+            })
+        })
+        .await
+    }
+
+    /// Returns files of a collection by id.
+    pub async fn collection_files(
+        &self,
+        collection: String,
+        range: FileRange,
+    ) -> Result<Vec<DocumentFile>, Error> {
+        self.call(move |database| {
+            let order = if range.descending { "DESC" } else { "ASC" };
+            database.read(|connection| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {COLUMNS} FROM document_files JOIN document_sources ON document_sources.id = source
+                         WHERE collection = ?1 AND (?2 IS NULL OR document_files.id > ?2)
+                             AND (?3 IS NULL OR document_files.id < ?3) AND (?4 IS NULL OR state = ?4)
+                         ORDER BY document_files.id {order} LIMIT ?5"
+                    ))?
+                    .query_map(
+                        params![
+                            collection,
+                            range.above,
+                            range.below,
+                            range.state.map(Word),
+                            range.limit
+                        ],
+                        file,
+                    )?
+                    .collect()
+            })
+        })
+        .await
+    }
+
     /// Returns what was added, by collection and path, with its figures.
     pub async fn document_sources(&self) -> Result<Vec<DocumentSource>, Error> {
         self.call(|database| database.read(list)).await
