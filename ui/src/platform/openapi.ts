@@ -3639,6 +3639,11 @@ export interface components {
             is_folder: boolean;
             /** @description It is not there now, such as on a disconnected disk. Its passages stay. */
             is_missing: boolean;
+            /**
+             * Format: int64
+             * @description Files that are searched but for a part, such as pages that are pictures; their `notice` says which.
+             */
+            partial: number;
             /** Format: int64 */
             passages: number;
             path: string;

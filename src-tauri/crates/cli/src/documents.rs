@@ -194,6 +194,9 @@ fn line(source: &DocumentSource) -> String {
     if source.failed > 0 {
         parts.push(format!("{} cannot be read", source.failed));
     }
+    if source.partial > 0 {
+        parts.push(format!("{} in part", source.partial));
+    }
     parts.push(count(source.passages, "passage"));
     if source.is_missing {
         parts.push("not there now".to_owned());
@@ -406,6 +409,7 @@ mod tests {
             indexed: 1,
             waiting: 0,
             failed: 0,
+            partial: 0,
             passages: 40,
             without_vectors: 0,
         };

@@ -39,6 +39,8 @@ pub struct DocumentSource {
     pub waiting: u64,
     /// Files that cannot be read; `GET /tierbar/v1/documents/{source}/files` says why.
     pub failed: u64,
+    /// Files that are searched but for a part, such as pages that are pictures; their `notice` says which.
+    pub partial: u64,
     pub passages: u64,
     /// Passages that are found by their words alone, because no embedder has read them.
     pub without_vectors: u64,

@@ -149,9 +149,11 @@ pub fn read(bytes: &[u8], name: &Path, take: &mut dyn FnMut(Block)) -> Result<Fa
     }
     if sink.full {
         let most = LONGEST_TEXT >> 20;
-        facts.notice = Some(format!(
-            "Only the first {most} MB of its text are searched."
-        ));
+        let sentence = format!("Only the first {most} MB of its text are searched.");
+        facts.notice = Some(match facts.notice {
+            Some(notice) => format!("{sentence} {notice}"),
+            None => sentence,
+        });
     }
     facts.title = facts
         .title

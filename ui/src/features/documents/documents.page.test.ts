@@ -23,6 +23,7 @@ const SOURCE: DocumentSource = {
   indexed: 12,
   waiting: 0,
   failed: 0,
+  partial: 0,
   passages: 1340,
   without_vectors: 0,
 };
@@ -76,7 +77,9 @@ beforeEach(() => {
         size_bytes: 9,
         notice: 'This PDF holds pictures of pages, no text.',
       };
-      return Response.json({ files: path.endsWith('after=0') ? [file] : [] });
+      const part = { ...file, id: 10, path: '/Users/me/Papers/part.pdf', state: 'indexed', passages: 4, pages: 10 };
+      const notice = '3 of 10 pages are pictures without text and are not searched: pages 2, 5–6.';
+      return Response.json({ files: path.endsWith('after=0') ? [file, { ...part, notice }] : [] });
     }
     if (path === '/tierbar/v1/documents/2' && method === 'DELETE') {
       documents = { ...documents, sources: [] };
@@ -164,14 +167,17 @@ it('adds what is typed or dropped, and removes it again', async () => {
 
 it('shows what is read, what cannot be, and pauses', async () => {
   documents = {
-    sources: [{ ...SOURCE, waiting: 4, failed: 1 }],
+    sources: [{ ...SOURCE, waiting: 4, failed: 1, partial: 2 }],
     indexing: { ...IDLE, state: 'indexing', waiting: 4, file: '/Users/me/Papers/a.pdf' },
   };
   await open();
   expect((await screen.findByTestId('indexing')).textContent).toBe('Reading “a.pdf”. Files left: 4.');
-  await fireEvent.click(screen.getByTestId('document-notices'));
+  const missing = screen.getByTestId('document-notices');
+  expect(missing.textContent).toBe('1 file can’t be read · 2 files are read in part');
+  await fireEvent.click(missing);
   await screen.findByText('This PDF holds pictures of pages, no text.');
   expect(screen.getByTestId('notices').textContent).toContain('scan.pdf');
+  await screen.findByText(/^3 of 10 pages are pictures/);
   await fireEvent.click(screen.getByTestId('indexing-pause'));
   await expect.poll(() => screen.getByTestId('indexing').textContent).toBe('Paused. Files left to read: 4.');
 });

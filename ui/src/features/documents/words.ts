@@ -19,9 +19,12 @@ export function describeSource(source: DocumentSource): string {
   return parts.join(' · ');
 }
 
-/** How many of its files cannot be read. */
-export function describeFailed({ failed }: DocumentSource): string {
-  return plural(failed, ['# file can’t be read', '# files can’t be read']);
+/** How many of its files cannot be read, or not as a whole; '' for none. */
+export function describeMissing({ failed, partial }: DocumentSource): string {
+  const parts: string[] = [];
+  if (failed > 0) parts.push(plural(failed, ['# file can’t be read', '# files can’t be read']));
+  if (partial > 0) parts.push(plural(partial, ['# file is read in part', '# files are read in part']));
+  return parts.join(' · ');
 }
 
 /** What the indexer does, in a sentence. */

@@ -45,6 +45,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
         sizes: Sizes::default(),
         seen: HashSet::new(),
         page: 0,
+        pictured: Vec::new(),
         sink,
         too_much: false,
     };
@@ -52,6 +53,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
         let inherited = Inherited::default();
         reading.pages(&pages, &inherited, 0, root.id_of("Pages"));
     }
+    let pictured = std::mem::take(&mut reading.pictured);
     let (pages, letters, unknown, pictures, too_much) = (
         reading.page,
         reading.reader.letters,
@@ -81,13 +83,54 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
             "This PDF does not say which letters its text is made of. Have its text recognized, and save it again.",
         ));
     }
+    let large = "Parts of this PDF are too large and are not searched.";
+    let notices: Vec<_> = too_much
+        .then(|| large.to_owned())
+        .into_iter()
+        .chain(without_text(&pictured, pages))
+        .collect();
     Ok(Facts {
         title,
         pages: Some(pages),
-        notice: too_much
-            .then(|| "Parts of this PDF are too large and are not searched.".to_owned()),
+        notice: (!notices.is_empty()).then(|| notices.join(" ")),
         ..Facts::default()
     })
+}
+
+/// Says which pages are pictures without text; `None` if there are none.
+fn without_text(pictured: &[u32], pages: u32) -> Option<String> {
+    // Ranges of pages, as far as somebody reads them.
+    const MOST_RANGES: usize = 8;
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &page in pictured {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == page => *last = page,
+            _ => ranges.push((page, page)),
+        }
+    }
+    let shown: Vec<String> = ranges
+        .iter()
+        .take(MOST_RANGES)
+        .map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}–{last}"),
+        })
+        .collect();
+    let more = if ranges.len() > MOST_RANGES {
+        " and others"
+    } else {
+        ""
+    };
+    let shown = shown.join(", ");
+    match pictured.len() {
+        0 => None,
+        1 => Some(format!(
+            "1 of {pages} pages is a picture without text and is not searched: page {shown}. Have its text recognized, and save the PDF again."
+        )),
+        count => Some(format!(
+            "{count} of {pages} pages are pictures without text and are not searched: pages {shown}{more}. Have their text recognized, and save the PDF again."
+        )),
+    }
 }
 
 /// What pages take over from the nodes above them.
@@ -104,6 +147,8 @@ struct Reading<'a, 'b, 'c> {
     /// Nodes of the tree, which is no circle.
     seen: HashSet<u32>,
     page: u32,
+    /// Pages with a picture and no letter.
+    pictured: Vec<u32>,
     sink: &'b mut Sink<'c>,
     too_much: bool,
 }
@@ -142,11 +187,15 @@ impl Reading<'_, '_, '_> {
     fn one_page(&mut self, page: &Rc<Dictionary>, inherited: &Inherited) {
         let contents = self.contents(page);
         let resources = inherited.resources.as_ref().and_then(Object::dictionary);
+        let (letters, pictures) = (self.reader.letters, self.reader.pictures);
         let spans = self.reader.page(
             &contents,
             resources.unwrap_or_default(),
             inherited.rotation.unwrap_or(0.0),
         );
+        if self.reader.letters == letters && self.reader.pictures > pictures {
+            self.pictured.push(self.page);
+        }
         self.too_much |= spans.too_many;
         for line in layout::paragraphs(&spans.spans, &mut self.sizes) {
             self.sink.push(Block {

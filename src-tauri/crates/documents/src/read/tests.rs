@@ -221,6 +221,45 @@ fn hostile_pdfs_are_refused_with_the_reason() {
 }
 
 #[test]
+fn pages_that_are_pictures_are_told() {
+    let picture = "BI /W 1 /H 1 ID x EI ";
+    let text = "BT /F1 10 Tf 72 700 Td (Some words.) Tj ET";
+    // A picture beside text is a figure, and an empty page is missing nothing.
+    let figure = format!("{picture}{text}");
+    let (blocks, facts) = all(
+        &pages(&[picture, text, picture, picture, &figure, ""]),
+        "a.pdf",
+    )
+    .unwrap();
+    assert_eq!(blocks.len(), 2);
+    assert_eq!(
+        facts.notice.as_deref(),
+        Some(
+            "3 of 6 pages are pictures without text and are not searched: pages 1, 3–4. Have their text recognized, and save the PDF again."
+        )
+    );
+    let (_, facts) = all(&pages(&[text, picture]), "a.pdf").unwrap();
+    let notice = facts.notice.unwrap();
+    assert!(
+        notice.starts_with("1 of 2 pages is a picture without text")
+            && notice.contains(": page 2."),
+        "{notice}"
+    );
+    let every_other: Vec<_> = (0..40)
+        .map(|page| if page % 2 == 0 { text } else { picture })
+        .collect();
+    let (_, facts) = all(&pages(&every_other), "a.pdf").unwrap();
+    assert!(
+        facts
+            .notice
+            .unwrap()
+            .contains("pages 2, 4, 6, 8, 10, 12, 14, 16 and others.")
+    );
+    let (_, facts) = all(&pages(&[&figure]), "a.pdf").unwrap();
+    assert_eq!(facts.notice, None);
+}
+
+#[test]
 fn five_thousand_pages_come_page_by_page() {
     let contents: Vec<_> = (1..=5000)
         .map(|page| format!("BT /F1 10 Tf 72 700 Td (This is page {page}.) Tj ET"))

@@ -146,6 +146,7 @@ mod tests {
             indexed: 0,
             waiting: 0,
             failed: 0,
+            partial: 0,
             passages: 0,
             without_vectors: 0,
         }

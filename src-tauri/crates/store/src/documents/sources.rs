@@ -153,6 +153,7 @@ impl Store {
                     indexed: 0,
                     waiting: 0,
                     failed: 0,
+                    partial: 0,
                     passages: 0,
                     without_vectors: 0,
                 }))
@@ -267,7 +268,9 @@ fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
                 (SELECT count(*) FROM document_passages JOIN document_files ON document_files.id = file
                  WHERE source = document_sources.id),
                 (SELECT count(*) FROM document_vectors JOIN document_files ON document_files.id = file
-                 WHERE source = document_sources.id)
+                 WHERE source = document_sources.id),
+                (SELECT count(*) FROM document_files
+                 WHERE source = document_sources.id AND state = 'indexed' AND notice IS NOT NULL)
              FROM document_sources ORDER BY collection COLLATE NOCASE, path",
         )?
         .query_map([], |row| {
@@ -281,6 +284,7 @@ fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
                 indexed: row.get(4)?,
                 waiting: row.get(5)?,
                 failed: row.get(6)?,
+                partial: row.get(9)?,
                 passages,
                 without_vectors: passages.saturating_sub(vectors),
             })
