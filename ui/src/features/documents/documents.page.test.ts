@@ -77,7 +77,14 @@ beforeEach(() => {
         size_bytes: 9,
         notice: 'This PDF holds pictures of pages, no text.',
       };
-      const part = { ...file, id: 10, path: '/Users/me/Papers/part.pdf', state: 'indexed', passages: 4, pages: 10 };
+      const part = {
+        ...file,
+        id: 10,
+        path: '/Users/me/Papers/part.pdf',
+        state: 'indexed',
+        passages: 4,
+        pages: 10,
+      };
       const notice = '3 of 10 pages are pictures without text and are not searched: pages 2, 5–6.';
       return Response.json({ files: path.endsWith('after=0') ? [file, { ...part, notice }] : [] });
     }
