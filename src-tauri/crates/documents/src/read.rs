@@ -18,6 +18,8 @@ use tierbar_core::documents::DocumentKind;
 
 /// The most bytes of text that are read of a document; what is behind them is left out, and reported.
 pub const LONGEST_TEXT: usize = 32 << 20;
+/// How Microsoft's compound files begin: old Office documents, and new ones within, if they are encrypted ([MS-CFB], [MS-OFFCRYPTO]).
+const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// A longer block is cut.
 const LONGEST_BLOCK: usize = 64 << 10;
 
@@ -123,6 +125,11 @@ pub fn read(bytes: &[u8], name: &Path, take: &mut dyn FnMut(Block)) -> Result<Fa
         return Err(Refusal::new("This file is empty."));
     }
     let Some(kind) = kind(bytes, name) else {
+        if bytes.starts_with(COMPOUND) {
+            return Err(Refusal::new(
+                "This Office document has a password, or is of a version before 2007. Save it as .docx or .pptx without a password to have it searched.",
+            ));
+        }
         return Err(Refusal::new(
             "This file is no document that Tierbar can read.",
         ));

@@ -193,6 +193,10 @@ fn hostile_pdfs_are_refused_with_the_reason() {
         "/Encrypt << /Filter /Standard >>",
     );
     assert!(refused(&encrypted).contains("encrypted"));
+    // Newer ones say so in a stream.
+    let newer = stream("/Type /XRef /Root 1 0 R /Encrypt 4 0 R", b"x");
+    let newer = pdf(&[catalog.clone(), newer], "");
+    assert!(refused(&newer).contains("encrypted"));
     assert!(refused(b"%PDF-1.4 and nothing").contains("no list of pages"));
     assert!(refused(&pdf(std::slice::from_ref(&catalog), "")).contains("no pages"));
     // Pages that are their own children, and a form that draws itself.
@@ -213,8 +217,17 @@ fn hostile_pdfs_are_refused_with_the_reason() {
         "",
     );
     assert!(refused(&scanned).contains("pictures of pages, no text"));
-    // Megabytes in kilobytes.
-    let bomb = stream("/Filter /FlateDecode", &zlib(&vec![b' '; 65 << 20]));
+    // Megabytes in kilobytes, packed once and twice, and as objects.
+    let spaces = zlib(&vec![b' '; 65 << 20]);
+    let twice = stream("/Filter [/FlateDecode /FlateDecode]", &zlib(&spaces));
+    let objects = stream("/Type /ObjStm /N 1 /First 9 /Filter /FlateDecode", &spaces);
+    for bomb in [twice, objects] {
+        let holds = |part: &str| {
+            refused(&pdf(&[catalog.clone(), page.clone(), bomb.clone()], "")).contains(part)
+        };
+        assert!(holds("unpacks to more"));
+    }
+    let bomb = stream("/Filter /FlateDecode", &spaces);
     assert!(refused(&pdf(&[catalog, page, bomb], "")).contains("unpacks to more"));
     let nested = "[".repeat(100_000);
     assert!(refused(format!("%PDF-1.4\n1 0 obj\n{nested}").as_bytes()).contains("damaged"));
@@ -334,6 +347,18 @@ fn hostile_archives_are_refused_with_the_reason() {
         .unwrap_err()
         .0;
     assert!(refused.contains("unpacks to more"), "{refused}");
+    let mut locked = archive(&[("word/document.xml", "<w:t>x</w:t>")]);
+    let directory = locked
+        .windows(4)
+        .position(|four| four == b"PK\x01\x02")
+        .unwrap();
+    locked[directory + 8] |= 1;
+    let refused = all(&locked, "a.docx").unwrap_err().0;
+    assert!(refused.contains("encrypted with a password"), "{refused}");
+    // What Word writes with a password is no archive.
+    let compound = [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(), &[0; 600]].concat();
+    let refused = all(&compound, "a.docx").unwrap_err().0;
+    assert!(refused.contains("has a password"), "{refused}");
     let mut cut = archive(&[("word/document.xml", "<w:t>x</w:t>")]);
     cut[50] ^= 0xff;
     cut[46] = 0xff;
