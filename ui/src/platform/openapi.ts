@@ -681,7 +681,8 @@ export interface paths {
         delete: operations["removeDocuments"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Has pages that are pictures read by a model, or no longer. Files with a notice are read again for it. */
+        patch: operations["changeDocuments"];
         trace?: never;
     };
     "/tierbar/v1/documents/{source}/files": {
@@ -3641,9 +3642,11 @@ export interface components {
             is_missing: boolean;
             /**
              * Format: int64
-             * @description Files that are searched but for a part, such as pages that are pictures; their `notice` says which.
+             * @description Files that are searched and have a `notice`, such as pages that are pictures.
              */
-            partial: number;
+            noticed: number;
+            /** @description Whether a model of this machine writes down the text of pages that are pictures. */
+            read_pictures: boolean;
             /** Format: int64 */
             passages: number;
             path: string;
@@ -3657,6 +3660,11 @@ export interface components {
              * @description Passages that are found by their words alone, because no embedder has read them.
              */
             without_vectors: number;
+        };
+        /** @description How a file or folder is to be read. */
+        DocumentSourceChange: {
+            /** @description Whether a model of this machine writes down the text of pages that are pictures, at most 40 of a document. It is loaded for that. */
+            read_pictures: boolean;
         };
         /** @description All documents. */
         Documents: {
@@ -7423,6 +7431,7 @@ export type DocumentKind = components['schemas']['DocumentKind'];
 export type DocumentQuestion = components['schemas']['DocumentQuestion'];
 export type DocumentSearch = components['schemas']['DocumentSearch'];
 export type DocumentSource = components['schemas']['DocumentSource'];
+export type DocumentSourceChange = components['schemas']['DocumentSourceChange'];
 export type Documents = components['schemas']['Documents'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
@@ -8921,6 +8930,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    changeDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a file or folder that was added */
+                source: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DocumentSourceChange"];
+            };
+        };
+        responses: {
+            /** @description The documents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Documents"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];

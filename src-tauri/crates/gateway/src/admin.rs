@@ -115,7 +115,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
             documents::add,
             documents::change
         ))
-        .routes(routes!(documents::remove))
+        .routes(routes!(documents::remove, documents::change_source))
         .routes(routes!(documents::files))
         .routes(routes!(documents::passage))
         .routes(routes!(documents::search))

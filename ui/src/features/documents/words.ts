@@ -19,11 +19,11 @@ export function describeSource(source: DocumentSource): string {
   return parts.join(' · ');
 }
 
-/** How many of its files cannot be read, or not as a whole; '' for none. */
-export function describeMissing({ failed, partial }: DocumentSource): string {
+/** How many of its files cannot be read, or have a note; '' for none. */
+export function describeNotices({ failed, noticed }: DocumentSource): string {
   const parts: string[] = [];
   if (failed > 0) parts.push(plural(failed, ['# file can’t be read', '# files can’t be read']));
-  if (partial > 0) parts.push(plural(partial, ['# file is read in part', '# files are read in part']));
+  if (noticed > 0) parts.push(plural(noticed, ['# file has a note', '# files have notes']));
   return parts.join(' · ');
 }
 

@@ -11,6 +11,7 @@ mod lexer;
 mod objects;
 
 use super::{Block, Facts, Refusal, Sink};
+use crate::pictured::unread;
 use content::Reader;
 use layout::Sizes;
 use objects::{Dictionary, File, Object};
@@ -46,7 +47,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
         seen: HashSet::new(),
         page: 0,
         pictured: Vec::new(),
-        sink,
+        sink: &mut *sink,
         too_much: false,
     };
     if let Some(pages) = file.get(&root, "Pages") {
@@ -64,17 +65,18 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
     if pages == 0 {
         return Err(Refusal::new("This PDF is damaged: it has no pages."));
     }
-    if too_much && letters == 0 {
+    if too_much && letters == 0 && sink.pictures == 0 {
         return Err(Refusal::new(
             "This PDF unpacks to more than a document can hold, and is not read.",
         ));
     }
-    if letters == 0 && pictures > 0 {
+    let taken = sink.pictures > 0;
+    if letters == 0 && pictures > 0 && !taken {
         return Err(Refusal::new(
             "This PDF holds pictures of pages, no text. Have its text recognized, and save it again.",
         ));
     }
-    if letters == 0 {
+    if letters == 0 && !taken {
         return Err(Refusal::new("This PDF holds no text."));
     }
     #[expect(clippy::cast_precision_loss, reason = "a share")]
@@ -87,50 +89,19 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
     let notices: Vec<_> = too_much
         .then(|| large.to_owned())
         .into_iter()
-        .chain(without_text(&pictured, pages))
+        .chain(unread(&pictured, pages).filter(|_| !sink.wants_pictures))
         .collect();
     Ok(Facts {
         title,
         pages: Some(pages),
         notice: (!notices.is_empty()).then(|| notices.join(" ")),
+        pictured: if sink.wants_pictures {
+            pictured
+        } else {
+            Vec::new()
+        },
         ..Facts::default()
     })
-}
-
-/// Says which pages are pictures without text; `None` if there are none.
-fn without_text(pictured: &[u32], pages: u32) -> Option<String> {
-    // Ranges of pages, as far as somebody reads them.
-    const MOST_RANGES: usize = 8;
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &page in pictured {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == page => *last = page,
-            _ => ranges.push((page, page)),
-        }
-    }
-    let shown: Vec<String> = ranges
-        .iter()
-        .take(MOST_RANGES)
-        .map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}–{last}"),
-        })
-        .collect();
-    let more = if ranges.len() > MOST_RANGES {
-        " and others"
-    } else {
-        ""
-    };
-    let shown = shown.join(", ");
-    match pictured.len() {
-        0 => None,
-        1 => Some(format!(
-            "1 of {pages} pages is a picture without text and is not searched: page {shown}. Have its text recognized, and save the PDF again."
-        )),
-        count => Some(format!(
-            "{count} of {pages} pages are pictures without text and are not searched: pages {shown}{more}. Have their text recognized, and save the PDF again."
-        )),
-    }
 }
 
 /// What pages take over from the nodes above them.
@@ -188,6 +159,7 @@ impl Reading<'_, '_, '_> {
         let contents = self.contents(page);
         let resources = inherited.resources.as_ref().and_then(Object::dictionary);
         let (letters, pictures) = (self.reader.letters, self.reader.pictures);
+        self.reader.picture = None;
         let spans = self.reader.page(
             &contents,
             resources.unwrap_or_default(),
@@ -195,6 +167,12 @@ impl Reading<'_, '_, '_> {
         );
         if self.reader.letters == letters && self.reader.pictures > pictures {
             self.pictured.push(self.page);
+            // Of several, none is the page.
+            let only = self.reader.picture.take();
+            let only = only.filter(|_| self.reader.pictures == pictures + 1);
+            if let Some(jpeg) = only.and_then(|picture| self.file.jpeg(&picture)) {
+                self.sink.picture(self.page, jpeg);
+            }
         }
         self.too_much |= spans.too_many;
         for line in layout::paragraphs(&spans.spans, &mut self.sizes) {

@@ -146,7 +146,8 @@ mod tests {
             indexed: 0,
             waiting: 0,
             failed: 0,
-            partial: 0,
+            noticed: 0,
+            read_pictures: false,
             passages: 0,
             without_vectors: 0,
         }

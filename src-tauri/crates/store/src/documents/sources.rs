@@ -35,6 +35,8 @@ pub struct WaitingFile {
     pub modified: i64,
     /// Of the bytes that its passages are from; empty until it has been read.
     pub sha256: String,
+    /// Whether a model writes down the text of pages that are pictures.
+    pub read_pictures: bool,
 }
 
 /// What a collection has.
@@ -153,7 +155,8 @@ impl Store {
                     indexed: 0,
                     waiting: 0,
                     failed: 0,
-                    partial: 0,
+                    noticed: 0,
+                    read_pictures: false,
                     passages: 0,
                     without_vectors: 0,
                 }))
@@ -171,11 +174,34 @@ impl Store {
                     .execute([id])
             })?;
             if removed == 0 {
-                let message = format!("there is no source {id} of documents");
-                return Err(Error::new(Code::NotFound, message)
-                    .hint("`tierbar documents list` shows the sources"));
+                return Err(no_source(id));
             }
             database.checkpoint()
+        })
+        .await
+    }
+
+    /// Sets whether a model writes down the text of a source's pages that are pictures. If so, its files with a notice are read again.
+    pub async fn set_read_pictures(&self, id: u64, read: bool) -> Result<(), Error> {
+        self.call(move |database| {
+            let found = database.write(|change| {
+                let found = change
+                    .prepare_cached("UPDATE document_sources SET read_pictures = ?2 WHERE id = ?1")?
+                    .execute(params![id, read])?;
+                if read {
+                    change
+                        .prepare_cached(
+                            "UPDATE document_files SET state = 'waiting', sha256 = ''
+                             WHERE source = ?1 AND notice IS NOT NULL",
+                        )?
+                        .execute([id])?;
+                }
+                Ok(found)
+            })?;
+            if found == 0 {
+                return Err(no_source(id));
+            }
+            Ok(())
         })
         .await
     }
@@ -193,8 +219,9 @@ impl Store {
             database.read(|connection| {
                 connection
                     .prepare_cached(
-                        "SELECT id, path, size, modified, sha256 FROM document_files WHERE state = 'waiting'
-                         ORDER BY id LIMIT 1",
+                        "SELECT document_files.id, document_files.path, size, modified, sha256, read_pictures
+                         FROM document_files JOIN document_sources ON document_sources.id = source
+                         WHERE state = 'waiting' ORDER BY document_files.id LIMIT 1",
                     )?
                     .query_row([], |row| {
                         Ok(WaitingFile {
@@ -203,6 +230,7 @@ impl Store {
                             size: row.get(2)?,
                             modified: row.get(3)?,
                             sha256: row.get(4)?,
+                            read_pictures: row.get(5)?,
                         })
                     })
                     .optional()
@@ -258,6 +286,11 @@ impl Store {
     }
 }
 
+fn no_source(id: u64) -> Error {
+    let message = format!("there is no source {id} of documents");
+    Error::new(Code::NotFound, message).hint("`tierbar documents list` shows the sources")
+}
+
 fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
     connection
         .prepare_cached(
@@ -270,7 +303,8 @@ fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
                 (SELECT count(*) FROM document_vectors JOIN document_files ON document_files.id = file
                  WHERE source = document_sources.id),
                 (SELECT count(*) FROM document_files
-                 WHERE source = document_sources.id AND state = 'indexed' AND notice IS NOT NULL)
+                 WHERE source = document_sources.id AND state = 'indexed' AND notice IS NOT NULL),
+                read_pictures
              FROM document_sources ORDER BY collection COLLATE NOCASE, path",
         )?
         .query_map([], |row| {
@@ -284,7 +318,8 @@ fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
                 indexed: row.get(4)?,
                 waiting: row.get(5)?,
                 failed: row.get(6)?,
-                partial: row.get(9)?,
+                noticed: row.get(9)?,
+                read_pictures: row.get(10)?,
                 passages,
                 without_vectors: passages.saturating_sub(vectors),
             })

@@ -344,3 +344,26 @@ async fn a_collection_has_its_files_by_id() {
     };
     assert_eq!(listed(between).await, ["/d/b"]);
 }
+
+#[tokio::test]
+async fn files_with_a_notice_are_read_again_for_their_pictures() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    let file = store.next_document().await.unwrap().unwrap();
+    assert!(!file.read_pictures);
+    let mut scanned = document(vec![passage("Some words.", None)]);
+    scanned.notice = Some("1 of 9 pages is a picture.".to_owned());
+    store.put_document(file, scanned).await.unwrap();
+    let listed = store.document_sources().await.unwrap();
+    assert_eq!((listed[0].noticed, listed[0].read_pictures), (1, false));
+    assert_eq!(store.next_document().await.unwrap(), None);
+    store.set_read_pictures(source, true).await.unwrap();
+    let again = store.next_document().await.unwrap().unwrap();
+    assert!(again.read_pictures && again.sha256.is_empty());
+    // Its passages stay until then.
+    assert_eq!(texts(&store, "words").await, ["Some words."]);
+    assert!(store.document_sources().await.unwrap()[0].read_pictures);
+    let none = store.set_read_pictures(99, true).await.unwrap_err();
+    assert_eq!(none.code, Code::NotFound);
+}

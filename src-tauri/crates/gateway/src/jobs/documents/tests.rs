@@ -3,7 +3,7 @@
 use crate::testing::{Bench, json};
 use axum::{Router, body::Bytes, http::StatusCode, response::IntoResponse, routing::post};
 use serde_json::{Value, json};
-use tierbar_core::documents::DocumentKind;
+use tierbar_core::{Modality, documents::DocumentKind};
 use tierbar_store::{NewDocument, NewPassage, SeenFile};
 
 /// A gateway whose store has one document of two passages.
@@ -338,4 +338,26 @@ async fn only_the_owner_searches_documents_in_a_response() {
     let elsewhere = json!({"tools": [{"type": "file_search", "vector_store_ids": ["vs_bm9uZQ"]}]});
     let missing = searched(&bench, elsewhere).await;
     assert_eq!(missing.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn pages_that_are_pictures_need_a_model_that_reads_images() {
+    let bench = bench().await;
+    let path = "/tierbar/v1/documents/1";
+    let on = r#"{"read_pictures": true}"#;
+    let refused = bench.ask("PATCH", path, on).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let said = json(refused).await.to_string();
+    assert!(said.contains("reads images"), "{said}");
+    bench.tiers(|tiers| {
+        tiers[0].input_modalities = vec![Modality::Text, Modality::Image];
+    });
+    bench.asked.take();
+    bench.ask("PATCH", path, on).await;
+    bench
+        .ask("PATCH", path, r#"{"read_pictures": false}"#)
+        .await;
+    let asked = bench.asked.take();
+    let wanted = |read: bool| format!("read pictures of source 1: {read}");
+    assert_eq!(asked, [wanted(true), wanted(false)]);
 }
