@@ -274,6 +274,9 @@ impl Indexer {
         let pages = facts.pages.unwrap_or_default();
         let left = facts.pictured.iter().filter(|page| !read.contains(*page));
         let left: Vec<u32> = left.copied().collect();
+        if blocks.is_empty() && left.is_empty() {
+            return Err(Refusal("The pictures in this PDF hold no text.".to_owned()));
+        }
         let notices = [
             facts.notice.take(),
             pictured::read_by(&by, &read, pages),
