@@ -515,6 +515,7 @@ const ADMIN: &[&str] = &[
     "setup",
     "status",
     "turns",
+    "vector_stores",
     "agent",
 ];
 const DIALECTS: [&str; 6] = [

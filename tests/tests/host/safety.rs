@@ -3,6 +3,7 @@
 mod command;
 mod lan;
 mod network;
+mod offline;
 mod prompts;
 mod slow;
 mod users;

@@ -733,7 +733,8 @@ export interface paths {
         delete: operations["removeDocuments"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Has pages that are pictures read by a model, or no longer. Files with a notice are read again for it. */
+        patch: operations["changeDocuments"];
         trace?: never;
     };
     "/tierbar/v1/documents/{source}/files": {
@@ -1823,6 +1824,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Uploads a file. Not supported: documents are files of this machine. */
+        post: operations["uploadFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/messages": {
         parameters: {
             query?: never;
@@ -2098,6 +2116,112 @@ export interface paths {
         put?: never;
         /** Classifies a message, and how urgent it is. */
         post: operations["triage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/vector_stores": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the collections of documents as vector stores. */
+        get: operations["vectorStores"];
+        put?: never;
+        /** Returns the vector store of a collection that has documents. A collection begins with its first file or folder. */
+        post: operations["createVectorStore"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/vector_stores/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a vector store. */
+        get: operations["vectorStore"];
+        put?: never;
+        /** Returns a vector store, of which nothing can be changed. */
+        post: operations["updateVectorStore"];
+        /** Forgets a collection's files and folders and their passages. They stay where they are. */
+        delete: operations["deleteVectorStore"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/vector_stores/{id}/file_batches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Adds files that were uploaded. Not supported: documents are files of this machine. */
+        post: operations["addVectorStoreFiles"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/vector_stores/{id}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the files of a vector store. */
+        get: operations["vectorStoreFiles"];
+        put?: never;
+        /** Adds a file that was uploaded. Not supported: documents are files of this machine. */
+        post: operations["addVectorStoreFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/vector_stores/{id}/files/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns a file of a vector store. */
+        get: operations["vectorStoreFile"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/vector_stores/{id}/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Searches a vector store by words and by meaning. */
+        post: operations["searchVectorStore"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3619,6 +3743,12 @@ export interface components {
                 [key: string]: components["schemas"]["Spent"];
             };
         };
+        /** @description What has become of a vector store. */
+        DeletedVectorStore: {
+            id: string;
+            object: string;
+            deleted: boolean;
+        };
         /** @description A diagnosis, and the same as text. */
         Diagnosed: components["schemas"]["Diagnosis"] & {
             /** @description To be pasted into a report. */
@@ -3774,6 +3904,13 @@ export interface components {
             is_folder: boolean;
             /** @description It is not there now, such as on a disconnected disk. Its passages stay. */
             is_missing: boolean;
+            /**
+             * Format: int64
+             * @description Files that are searched and have a `notice`, such as pages that are pictures.
+             */
+            noticed: number;
+            /** @description Whether a model of this machine writes down the text of pages that are pictures. */
+            read_pictures: boolean;
             /** Format: int64 */
             passages: number;
             path: string;
@@ -3787,6 +3924,11 @@ export interface components {
              * @description Passages that are found by their words alone, because no embedder has read them.
              */
             without_vectors: number;
+        };
+        /** @description How a file or folder is to be read. */
+        DocumentSourceChange: {
+            /** @description Whether a model of this machine writes down the text of pages that are pictures, at most 40 of a document. It is loaded for that. */
+            read_pictures: boolean;
         };
         /** @description All documents. */
         Documents: {
@@ -5011,6 +5153,11 @@ export interface components {
             /** @enum {string} */
             type: "stored";
         };
+        /** @description A vector store to be returned or named. Other fields of OpenAI's API are refused where they would change something. */
+        NewVectorStore: {
+            /** @description The name of a collection that has documents. */
+            name?: string | null;
+        };
         /** @description A text for the system's notifications. */
         Notification: {
             /** @description One sentence, as in the event log. */
@@ -5725,6 +5872,8 @@ export interface components {
          * @enum {string}
          */
         QuantLoss: "none" | "negligible" | "slight" | "noticeable" | "heavy";
+        /** @description A text, or up to 8. */
+        Queries: string | string[];
         /** @description The queue of requests to answer later. */
         QueueConfig: {
             /**
@@ -5985,7 +6134,7 @@ export interface components {
             model: string;
             /** @enum {string} */
             object: "response";
-            /** @description Items: `reasoning`, `message` and `function_call`. */
+            /** @description Items: `file_search_call`, `reasoning`, `message` and `function_call`. */
             output: Record<string, never>[];
             /** @enum {string} */
             status: "in_progress" | "completed" | "incomplete" | "failed";
@@ -6001,7 +6150,10 @@ export interface components {
         ResponseFields: {
             /** @description Refused if true. */
             background?: boolean | null;
-            /** @description `message.output_text.logprobs` for the log probabilities of the answer's tokens. */
+            /**
+             * @description `message.output_text.logprobs` for the log probabilities of the answer's tokens, `file_search_call.results` for the passages
+             *     that were found.
+             */
             include?: string[] | null;
             input?: components["schemas"]["ResponseInput"] | null;
             instructions?: components["schemas"]["ResponseInput"] | null;
@@ -6024,7 +6176,7 @@ export interface components {
             } | null;
             /** @description `auto`, `none`, `required`, a function, or `allowed_tools`. */
             tool_choice?: unknown;
-            /** @description Functions that the model may call. Other tools are left out. */
+            /** @description Functions that the model may call, and `file_search`. Other tools are left out. */
             tools?: Record<string, never>[] | null;
             /**
              * Format: int64
@@ -7264,6 +7416,111 @@ export interface components {
             /** Format: int64 */
             total_tokens: number;
         };
+        /** @description A collection of documents, in OpenAI's form. */
+        VectorStore: {
+            id: string;
+            object: string;
+            /** @description The collection's name. */
+            name: string;
+            /** @description `in_progress` while files are still to be read. */
+            status: string;
+            /**
+             * Format: int64
+             * @description Always 0: it is not recorded.
+             */
+            created_at: number;
+            file_counts: {
+                /** Format: int64 */
+                in_progress: number;
+                /** Format: int64 */
+                completed: number;
+                /** Format: int64 */
+                failed: number;
+                /** Format: int64 */
+                cancelled: number;
+                /** Format: int64 */
+                total: number;
+            };
+            /**
+             * Format: int64
+             * @description The files' sizes on disk.
+             */
+            usage_bytes: number;
+            /** @description Always empty. */
+            metadata: Record<string, never>;
+        };
+        /** @description A file of a vector store, in OpenAI's form. */
+        VectorStoreFile: {
+            id: string;
+            object: string;
+            vector_store_id: string;
+            /** @description `in_progress`, `completed` or `failed`. */
+            status: string;
+            /**
+             * Format: int64
+             * @description Always 0: it is not recorded.
+             */
+            created_at: number;
+            /**
+             * Format: int64
+             * @description Its size on disk.
+             */
+            usage_bytes: number;
+            last_error: null | {
+                code: string;
+                message: string;
+            };
+            /** @description Its path, and its title if it has one. */
+            attributes: Record<string, never>;
+        };
+        /** @description Files of a vector store. */
+        VectorStoreFiles: {
+            object: string;
+            data: components["schemas"]["VectorStoreFile"][];
+            first_id: string | null;
+            last_id: string | null;
+            has_more: boolean;
+        };
+        /** @description Vector stores. */
+        VectorStoreList: {
+            object: string;
+            data: components["schemas"]["VectorStore"][];
+            first_id: string | null;
+            last_id: string | null;
+            has_more: boolean;
+        };
+        VectorStoreResult: {
+            file_id: string;
+            filename: string;
+            /**
+             * Format: float
+             * @description How well it matches. Scores of one search can be compared, and no others.
+             */
+            score: number;
+            /** @description The passage's id, page, line and place. */
+            attributes: Record<string, never>;
+            content: {
+                type: string;
+                text: string;
+            }[];
+        };
+        /** @description The passages that match best. */
+        VectorStoreResults: {
+            object: string;
+            search_query: string[];
+            data: components["schemas"]["VectorStoreResult"][];
+            /** @description Always false: there is one page. */
+            has_more: boolean;
+            next_page: string | null;
+        };
+        /** @description What to search a vector store for. */
+        VectorStoreSearch: {
+            query: components["schemas"]["Queries"];
+            /** @description At most 50; 10 without it. */
+            max_num_results?: number | null;
+            /** @description `ranker`: `auto`, or `none` for a search without the reranking model. */
+            ranking_options?: Record<string, never> | null;
+        };
         /** @description The verdict on one model, for one machine and one context. All sizes in bytes. */
         Verdict: {
             /**
@@ -7469,6 +7726,7 @@ export type ContextsConfig = components['schemas']['ContextsConfig'];
 export type Costs = components['schemas']['Costs'];
 export type CostsConfig = components['schemas']['CostsConfig'];
 export type Day = components['schemas']['Day'];
+export type DeletedVectorStore = components['schemas']['DeletedVectorStore'];
 export type Diagnosed = components['schemas']['Diagnosed'];
 export type Diagnosis = components['schemas']['Diagnosis'];
 export type Dialect = components['schemas']['Dialect'];
@@ -7481,6 +7739,7 @@ export type DocumentKind = components['schemas']['DocumentKind'];
 export type DocumentQuestion = components['schemas']['DocumentQuestion'];
 export type DocumentSearch = components['schemas']['DocumentSearch'];
 export type DocumentSource = components['schemas']['DocumentSource'];
+export type DocumentSourceChange = components['schemas']['DocumentSourceChange'];
 export type Documents = components['schemas']['Documents'];
 export type Dollars = components['schemas']['Dollars'];
 export type DownloadChange = components['schemas']['DownloadChange'];
@@ -7587,6 +7846,7 @@ export type NewDocuments = components['schemas']['NewDocuments'];
 export type NewKey = components['schemas']['NewKey'];
 export type NewMessage = components['schemas']['NewMessage'];
 export type NewPart = components['schemas']['NewPart'];
+export type NewVectorStore = components['schemas']['NewVectorStore'];
 export type Notification = components['schemas']['Notification'];
 export type NotificationsConfig = components['schemas']['NotificationsConfig'];
 export type OfferedFile = components['schemas']['OfferedFile'];
@@ -7639,6 +7899,7 @@ export type PublishedScore = components['schemas']['PublishedScore'];
 export type PublishedSpeed = components['schemas']['PublishedSpeed'];
 export type Pull = components['schemas']['Pull'];
 export type QuantLoss = components['schemas']['QuantLoss'];
+export type Queries = components['schemas']['Queries'];
 export type QueueConfig = components['schemas']['QueueConfig'];
 export type QueuePage = components['schemas']['QueuePage'];
 export type QueuedJob = components['schemas']['QueuedJob'];
@@ -7738,6 +7999,13 @@ export type TurnEvent = components['schemas']['TurnEvent'];
 export type TurnRequest = components['schemas']['TurnRequest'];
 export type TurnStage = components['schemas']['TurnStage'];
 export type Usage = components['schemas']['Usage'];
+export type VectorStore = components['schemas']['VectorStore'];
+export type VectorStoreFile = components['schemas']['VectorStoreFile'];
+export type VectorStoreFiles = components['schemas']['VectorStoreFiles'];
+export type VectorStoreList = components['schemas']['VectorStoreList'];
+export type VectorStoreResult = components['schemas']['VectorStoreResult'];
+export type VectorStoreResults = components['schemas']['VectorStoreResults'];
+export type VectorStoreSearch = components['schemas']['VectorStoreSearch'];
 export type Verdict = components['schemas']['Verdict'];
 export type Verified = components['schemas']['Verified'];
 export type Watts = components['schemas']['Watts'];
@@ -9075,6 +9343,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    changeDocuments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of a file or folder that was added */
+                source: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DocumentSourceChange"];
+            };
+        };
+        responses: {
+            /** @description The documents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Documents"];
+                };
             };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];
@@ -11097,6 +11394,18 @@ export interface operations {
             "5XX": components["responses"]["Refusal"];
         };
     };
+    uploadFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            400: components["responses"]["Refusal"];
+        };
+    };
     message: {
         parameters: {
             query?: never;
@@ -11736,6 +12045,266 @@ export interface operations {
                 };
             };
             202: components["responses"]["Queued"];
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    vectorStores: {
+        parameters: {
+            query?: {
+                /** @description The id of the last one that is known. */
+                after?: string | null;
+                /** @description The id of the first one that is known. */
+                before?: string | null;
+                /** @description How many, at most 100; 20 without it. */
+                limit?: number | null;
+                /** @description `asc` or `desc`, which is the default. */
+                order?: string | null;
+                /** @description Of files, only those in this state: `in_progress`, `completed`, `failed` or `cancelled`. */
+                filter?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The vector stores */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VectorStoreList"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    createVectorStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewVectorStore"];
+            };
+        };
+        responses: {
+            /** @description The vector store */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VectorStore"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    vectorStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The vector store */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VectorStore"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    updateVectorStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewVectorStore"];
+            };
+        };
+        responses: {
+            /** @description The vector store */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VectorStore"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    deleteVectorStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedVectorStore"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    addVectorStoreFiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            400: components["responses"]["Refusal"];
+        };
+    };
+    vectorStoreFiles: {
+        parameters: {
+            query?: {
+                /** @description The id of the last one that is known. */
+                after?: string | null;
+                /** @description The id of the first one that is known. */
+                before?: string | null;
+                /** @description How many, at most 100; 20 without it. */
+                limit?: number | null;
+                /** @description `asc` or `desc`, which is the default. */
+                order?: string | null;
+                /** @description Of files, only those in this state: `in_progress`, `completed`, `failed` or `cancelled`. */
+                filter?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VectorStoreFiles"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    addVectorStoreFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            400: components["responses"]["Refusal"];
+        };
+    };
+    vectorStoreFile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+                /** @description A file's id */
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VectorStoreFile"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    searchVectorStore: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description A vector store's id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VectorStoreSearch"];
+            };
+        };
+        responses: {
+            /** @description The passages */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VectorStoreResults"];
+                };
+            };
             "4XX": components["responses"]["Refusal"];
             "5XX": components["responses"]["Refusal"];
         };

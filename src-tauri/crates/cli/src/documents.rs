@@ -82,6 +82,14 @@ enum Command {
         /// Source ID, as listed by `tierbar documents`
         id: u64,
     },
+    /// Have a model write down the text of pages that are pictures
+    Pictures {
+        /// Source ID, as listed by `tierbar documents`
+        id: u64,
+        /// Leave such pages out again; what has been read stays
+        #[arg(long)]
+        off: bool,
+    },
     /// Stop reading documents for now
     Pause,
     /// Go on reading documents
@@ -130,6 +138,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
             ask(&client, &question, as_json).await
         }
         Some(Command::Rm { id }) => remove(&client, id, as_json).await,
+        Some(Command::Pictures { id, off }) => pictures(&client, id, !off, as_json).await,
         Some(Command::Pause) => pause(&client, true, as_json).await,
         Some(Command::Resume) => pause(&client, false, as_json).await,
     };
@@ -193,6 +202,9 @@ fn line(source: &DocumentSource) -> String {
     }
     if source.failed > 0 {
         parts.push(format!("{} cannot be read", source.failed));
+    }
+    if source.noticed > 0 {
+        parts.push(format!("{} with a note", source.noticed));
     }
     parts.push(count(source.passages, "passage"));
     if source.is_missing {
@@ -380,6 +392,18 @@ async fn remove(client: &Client, id: u64, as_json: bool) -> Result<(), Error> {
     Ok(())
 }
 
+async fn pictures(client: &Client, id: u64, read: bool, as_json: bool) -> Result<(), Error> {
+    let path = admin(&["documents", &id.to_string()], &[]);
+    let status = client.patch(&path, &json!({"read_pictures": read})).await?;
+    let sentence = match read {
+        true => "A model writes down the text of pages that are pictures. That takes a while.",
+        false => "Pages that are pictures are left out.",
+    };
+    output::done(as_json, &status, sentence);
+    note_own(client, read);
+    Ok(())
+}
+
 async fn pause(client: &Client, paused: bool, as_json: bool) -> Result<(), Error> {
     let body = json!({"paused": paused});
     let status = client.patch("/tierbar/v1/documents", &body).await?;
@@ -406,6 +430,8 @@ mod tests {
             indexed: 1,
             waiting: 0,
             failed: 0,
+            noticed: 0,
+            read_pictures: false,
             passages: 40,
             without_vectors: 0,
         };

@@ -142,6 +142,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("documents rm", &["tierbar documents rm 1"]),
+    (
+        "documents pictures",
+        &[
+            "tierbar documents pictures 1",
+            "tierbar documents pictures 1 --off",
+        ],
+    ),
     ("documents pause", &["tierbar documents pause"]),
     ("documents resume", &["tierbar documents resume"]),
     ("downloads", &["tierbar downloads"]),

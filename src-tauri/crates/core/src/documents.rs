@@ -39,6 +39,10 @@ pub struct DocumentSource {
     pub waiting: u64,
     /// Files that cannot be read; `GET /tierbar/v1/documents/{source}/files` says why.
     pub failed: u64,
+    /// Files that are searched and have a `notice`, such as pages that are pictures.
+    pub noticed: u64,
+    /// Whether a model of this machine writes down the text of pages that are pictures.
+    pub read_pictures: bool,
     pub passages: u64,
     /// Passages that are found by their words alone, because no embedder has read them.
     pub without_vectors: u64,

@@ -1,6 +1,6 @@
 //! What `tierbar-extract` writes, and what its host makes of it.
 
-use crate::{Block, Facts, Refusal};
+use crate::{Block, Facts, Picture, Refusal};
 use serde::{Deserialize, Serialize};
 
 /// The largest file that is read, in bytes.
@@ -15,8 +15,18 @@ pub const LONGEST: u64 = 180;
 #[serde(rename_all = "snake_case")]
 pub enum Line {
     Block(Block),
+    Picture(Picture),
     End(Facts),
     Refused(Refusal),
+}
+
+/// What was read of a document.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extracted {
+    pub blocks: Vec<Block>,
+    /// Pages that are pictures, if they were asked for.
+    pub pictures: Vec<Picture>,
+    pub facts: Facts,
 }
 
 /// How the process ended, and what it wrote.
@@ -36,11 +46,11 @@ pub enum Ended {
 const SIGXCPU: [i32; 2] = [24, 9];
 const SIGABRT: i32 = 6;
 
-/// Returns a document's blocks and facts.
+/// Returns what was read of a document.
 ///
 /// # Errors
 /// Why there are none, in a sentence.
-pub fn outcome(output: &str, ended: Ended) -> Result<(Vec<Block>, Facts), Refusal> {
+pub fn outcome(output: &str, ended: Ended) -> Result<Extracted, Refusal> {
     let refuse = |sentence: &str| Err(Refusal(sentence.to_owned()));
     match ended {
         Ended::TooLong => {
@@ -63,11 +73,14 @@ pub fn outcome(output: &str, ended: Ended) -> Result<(Vec<Block>, Facts), Refusa
     }
     let damaged =
         "This file cannot be read: it is damaged, or made in a way that Tierbar does not know.";
-    let mut blocks = Vec::new();
+    let mut extracted = Extracted::default();
     for line in output.lines() {
         match serde_json::from_str(line) {
-            Ok(Line::Block(block)) => blocks.push(block),
-            Ok(Line::End(facts)) if ended == Ended::Well => return Ok((blocks, facts)),
+            Ok(Line::Block(block)) => extracted.blocks.push(block),
+            Ok(Line::Picture(picture)) => extracted.pictures.push(picture),
+            Ok(Line::End(facts)) if ended == Ended::Well => {
+                return Ok(Extracted { facts, ..extracted });
+            }
             Ok(Line::Refused(refusal)) => return Err(refusal),
             Ok(Line::End(_)) | Err(_) => return refuse(damaged),
         }
@@ -83,9 +96,10 @@ mod tests {
     fn only_whole_output_is_a_document() {
         let block = "{\"block\":{\"text\":\"Hello\",\"page\":2}}\n";
         let whole = format!("{block}{{\"end\":{{\"kind\":\"pdf\",\"pages\":2}}}}\n");
-        let (blocks, facts) = outcome(&whole, Ended::Well).unwrap();
-        assert_eq!(blocks[0].page, Some(2));
-        assert_eq!(facts.pages, Some(2));
+        let picture = "{\"picture\":{\"page\":1,\"jpeg\":\"/9g=\"}}\n";
+        let read = outcome(&format!("{picture}{whole}"), Ended::Well).unwrap();
+        assert_eq!(read.blocks[0].page, Some(2));
+        assert_eq!((read.facts.pages, read.pictures[0].page), (Some(2), 1));
         assert!(
             outcome(block, Ended::Well)
                 .unwrap_err()

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod chunks;
 pub mod extraction;
 mod kind;
+pub mod pictured;
 pub mod plan;
 mod platform;
 pub mod rank;
@@ -13,4 +14,4 @@ mod text;
 
 pub use kind::{is_readable, kind};
 pub use platform::{limit_this_process, memory::Counted};
-pub use read::{Block, Facts, LONGEST_TEXT, Refusal, read};
+pub use read::{Block, Facts, LONGEST_TEXT, MOST_PICTURES, Part, Picture, Refusal, read};

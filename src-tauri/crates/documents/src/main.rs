@@ -1,4 +1,4 @@
-//! `tierbar-extract NAME < FILE`: reads one document and writes its text as lines of JSON, with nothing else within its reach.
+//! `tierbar-extract NAME [--pictures] < FILE`: reads one document and writes its text as lines of JSON, with nothing else within its reach.
 //! What a line is says `tierbar_documents::extraction`.
 
 use std::{
@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 use tierbar_documents::{
-    Counted,
+    Counted, Part,
     extraction::{LARGEST_FILE, Line},
     limit_this_process, read,
 };
@@ -16,7 +16,9 @@ use tierbar_documents::{
 static MEMORY: Counted = Counted;
 
 fn main() -> ExitCode {
-    let name = std::env::args_os().nth(1).unwrap_or_default();
+    let mut arguments = std::env::args_os().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    let pictures = arguments.next().is_some_and(|word| word == "--pictures");
     if limit_this_process().is_err() {
         return ExitCode::from(2);
     }
@@ -38,8 +40,11 @@ fn main() -> ExitCode {
             && serde_json::to_writer(&mut output, line).is_ok()
             && output.write_all(b"\n").is_ok();
     };
-    let outcome = read(&bytes, Path::new(&name), &mut |block| {
-        write(&Line::Block(block))
+    let outcome = read(&bytes, Path::new(&name), pictures, &mut |part| {
+        write(&match part {
+            Part::Block(block) => Line::Block(block),
+            Part::Picture(picture) => Line::Picture(picture),
+        });
     });
     write(&match outcome {
         Ok(facts) => Line::End(facts),

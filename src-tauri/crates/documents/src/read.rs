@@ -12,12 +12,18 @@ mod pptx;
 pub(crate) mod zip;
 
 use crate::{kind::kind, text};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path};
 use tierbar_core::documents::DocumentKind;
 
 /// The most bytes of text that are read of a document; what is behind them is left out, and reported.
 pub const LONGEST_TEXT: usize = 32 << 20;
+/// Pages of one document that a model may read, and the most bytes of their pictures: reading one can take a minute.
+pub const MOST_PICTURES: usize = 40;
+const MOST_PICTURE_BYTES: usize = 24 << 20;
+/// How Microsoft's compound files begin: old Office documents, and new ones within, if they are encrypted ([MS-CFB], [MS-OFFCRYPTO]).
+const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 /// A longer block is cut.
 const LONGEST_BLOCK: usize = 64 << 10;
 
@@ -45,6 +51,21 @@ impl Block {
     }
 }
 
+/// A page that is a picture without text, for a model that reads images.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    pub page: u32,
+    /// In base64.
+    pub jpeg: String,
+}
+
+/// What is read of a document, as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    Block(Block),
+    Picture(Picture),
+}
+
 /// What is known of a document once it has been read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
@@ -57,6 +78,9 @@ pub struct Facts {
     /// What is missing, in a sentence.
     #[serde(default)]
     pub notice: Option<String>,
+    /// Pages that are pictures without text, if their pictures were asked for; the notice does not have them then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictured: Vec<u32>,
 }
 
 /// Why a document has no text, in a sentence for its owner.
@@ -75,9 +99,12 @@ impl Refusal {
     }
 }
 
-/// Takes the blocks of a document as they are read.
+/// Takes the parts of a document as they are read.
 struct Sink<'a> {
-    take: &'a mut dyn FnMut(Block),
+    take: &'a mut dyn FnMut(Part),
+    wants_pictures: bool,
+    pictures: usize,
+    picture_bytes: usize,
     bytes: usize,
     /// Text was left out.
     full: bool,
@@ -110,25 +137,50 @@ impl Sink<'_> {
             self.full = true;
             return;
         }
-        (self.take)(block);
+        (self.take)(Part::Block(block));
+    }
+
+    /// Takes a page that is a picture, if it is wanted and there is room for it.
+    fn picture(&mut self, page: u32, jpeg: &[u8]) {
+        let bytes = self.picture_bytes + jpeg.len();
+        if !self.wants_pictures || self.pictures >= MOST_PICTURES || bytes > MOST_PICTURE_BYTES {
+            return;
+        }
+        self.pictures += 1;
+        self.picture_bytes = bytes;
+        let jpeg = STANDARD.encode(jpeg);
+        (self.take)(Part::Picture(Picture { page, jpeg }));
     }
 }
 
-/// Reads a document. The blocks come while it is read.
+/// Reads a document. Its parts come while it is read. `pictures`: whether pages that are pictures are among them.
 ///
 /// # Errors
-/// Why it has no text. Blocks that came before are of no use.
-pub fn read(bytes: &[u8], name: &Path, take: &mut dyn FnMut(Block)) -> Result<Facts, Refusal> {
+/// Why it has nothing to read. Parts that came before are of no use.
+pub fn read(
+    bytes: &[u8],
+    name: &Path,
+    pictures: bool,
+    take: &mut dyn FnMut(Part),
+) -> Result<Facts, Refusal> {
     if bytes.is_empty() {
         return Err(Refusal::new("This file is empty."));
     }
     let Some(kind) = kind(bytes, name) else {
+        if bytes.starts_with(COMPOUND) {
+            return Err(Refusal::new(
+                "This Office document has a password, or is of a version before 2007. Save it as .docx or .pptx without a password to have it searched.",
+            ));
+        }
         return Err(Refusal::new(
             "This file is no document that Tierbar can read.",
         ));
     };
     let mut sink = Sink {
         take,
+        wants_pictures: pictures,
+        pictures: 0,
+        picture_bytes: 0,
         bytes: 0,
         full: false,
     };
@@ -144,14 +196,16 @@ pub fn read(bytes: &[u8], name: &Path, take: &mut dyn FnMut(Block)) -> Result<Fa
         DocumentKind::Mail => mail::read(bytes, &mut sink),
     };
     facts.kind = Some(kind);
-    if sink.bytes == 0 {
+    if sink.bytes == 0 && sink.pictures == 0 {
         return Err(Refusal::new("This file holds no text."));
     }
     if sink.full {
         let most = LONGEST_TEXT >> 20;
-        facts.notice = Some(format!(
-            "Only the first {most} MB of its text are searched."
-        ));
+        let sentence = format!("Only the first {most} MB of its text are searched.");
+        facts.notice = Some(match facts.notice {
+            Some(notice) => format!("{sentence} {notice}"),
+            None => sentence,
+        });
     }
     facts.title = facts
         .title

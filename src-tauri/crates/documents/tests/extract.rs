@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use flate2::{Compression, write::ZlibEncoder};
 use std::{
     fs::{self, File},
+    io::Write,
     process::{Command, Stdio},
 };
 
@@ -36,6 +38,66 @@ fn a_document_comes_as_lines_with_an_end() {
     );
     let (code, output) = extract("a.pdf", b"%PDF-1.4 ");
     assert_eq!((code, output.contains(r#"{"refused":"#)), (Some(0), true));
+}
+
+/// A PDF whose pages draw these contents, packed if it says so.
+fn pdf(contents: &[Vec<u8>], filter: &str, trailer: &str) -> Vec<u8> {
+    let count = contents.len();
+    let kids: String = (0..count)
+        .map(|at| format!("{} 0 R ", 4 + 2 * at))
+        .collect();
+    let mut bytes = b"%PDF-1.5\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n".to_vec();
+    bytes.extend(format!(
+        "2 0 obj\n<< /Kids [{kids}] /Count {count} /Resources << /Font << /F1 3 0 R >> >> >>\nendobj\n\
+         3 0 obj\n<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>\nendobj\n"
+    ).bytes());
+    for (content, at) in contents.iter().zip(0..) {
+        let (page, stream) = (4 + 2 * at, 5 + 2 * at);
+        let length = content.len();
+        bytes.extend(
+            format!(
+                "{page} 0 obj\n<< /Type /Page /Parent 2 0 R /Contents {stream} 0 R >>\nendobj\n\
+             {stream} 0 obj\n<< {filter} /Length {length} >>\nstream\n"
+            )
+            .bytes(),
+        );
+        bytes.extend(content);
+        bytes.extend(b"\nendstream\nendobj\n");
+    }
+    bytes.extend(format!("trailer\n<< /Root 1 0 R {trailer} >>\n%%EOF").bytes());
+    bytes
+}
+
+/// The process itself, with its limits: it ends well, with the text or the reason.
+#[test]
+fn large_encrypted_and_exploding_pdfs_end_well() {
+    let page =
+        |page: u32| format!("BT /F1 10 Tf 72 700 Td (This is page {page}.) Tj ET").into_bytes();
+    let many: Vec<_> = (1..=5000).map(page).collect();
+    let (code, output) = extract("a.pdf", &pdf(&many, "", ""));
+    assert_eq!((code, output.lines().count()), (Some(0), 5001));
+    assert!(output.lines().last().unwrap().contains("\"pages\":5000"));
+
+    let locked = pdf(&[page(1)], "", "/Encrypt << /Filter /Standard >>");
+    let (code, output) = extract("a.pdf", &locked);
+    assert_eq!(
+        (code, output.contains("is encrypted")),
+        (Some(0), true),
+        "{output}"
+    );
+
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&vec![b' '; 65 << 20]).unwrap();
+    let packed = packed.finish().unwrap();
+    let (code, output) = extract(
+        "a.pdf",
+        &pdf(&[packed.clone(), packed], "/Filter /FlateDecode", ""),
+    );
+    assert_eq!(
+        (code, output.contains("unpacks to more")),
+        (Some(0), true),
+        "{output}"
+    );
 }
 
 /// What a hostile document could make the process do, the process cannot do. The test runs itself again, with the limits.

@@ -34,6 +34,7 @@ mod setup;
 mod status;
 mod tiers;
 mod turns;
+mod vector_stores;
 
 use crate::{
     edge::Edge,
@@ -115,11 +116,22 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
             documents::add,
             documents::change
         ))
-        .routes(routes!(documents::remove))
+        .routes(routes!(documents::remove, documents::change_source))
         .routes(routes!(documents::files))
         .routes(routes!(documents::passage))
         .routes(routes!(documents::search))
         .routes(routes!(documents::ask))
+        .routes(routes!(vector_stores::list, vector_stores::create))
+        .routes(routes!(
+            vector_stores::get,
+            vector_stores::update,
+            vector_stores::delete
+        ))
+        .routes(routes!(vector_stores::search))
+        .routes(routes!(vector_stores::files, vector_stores::add_file))
+        .routes(routes!(vector_stores::file))
+        .routes(routes!(vector_stores::add_files))
+        .routes(routes!(vector_stores::upload))
         .routes(routes!(chats::list, chats::create))
         .routes(routes!(chats::get, chats::update, chats::delete))
         .routes(routes!(chats::add_message))

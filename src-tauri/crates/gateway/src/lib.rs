@@ -119,8 +119,10 @@ impl Gateway {
         let token = || middleware::from_fn_with_state(Arc::clone(&edge), require_token);
         let charge = || middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::charge);
         let in_form = middleware::from_fn_with_state(dialects::ERROR_FORMS, write_in_form);
+        let searches =
+            middleware::from_fn_with_state(Arc::clone(&jobs), jobs::documents::search_files);
         let may_wait = dialects::models::routes()
-            .merge(dialects::openai::routes())
+            .merge(dialects::openai::routes().route_layer(searches))
             .merge(dialects::anthropic::routes())
             .merge(dialects::ollama::routes())
             .with_state(Arc::clone(&inference))

@@ -410,6 +410,9 @@ impl DocumentIndex for Asked {
     fn remove(&self, source: u64) -> BoxFuture<'_, Result<(), Error>> {
         self.refuse(format!("remove source {source}"))
     }
+    fn read_pictures(&self, source: u64, read: bool) -> BoxFuture<'_, Result<(), Error>> {
+        self.refuse(format!("read pictures of source {source}: {read}"))
+    }
     fn set_paused(&self, paused: bool) {
         self.note(format!("documents paused: {paused}"));
     }

@@ -3,6 +3,7 @@
 
 mod embed;
 mod extract;
+mod eyes;
 mod files;
 mod indexer;
 
@@ -152,6 +153,14 @@ impl tierbar_gateway::DocumentIndex for DocumentIndex {
     fn remove(&self, source: u64) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             self.store.remove_document_source(source).await?;
+            self.bell.ring();
+            Ok(())
+        })
+    }
+
+    fn read_pictures(&self, source: u64, read: bool) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.store.set_read_pictures(source, read).await?;
             self.bell.ring();
             Ok(())
         })

@@ -6,7 +6,7 @@ mod passages;
 mod sources;
 
 pub use passages::{Place, Unread};
-pub use sources::{SeenFile, WaitingFile};
+pub use sources::{Collection, FileRange, SeenFile, WaitingFile};
 
 use crate::{Store, word::Word};
 use rusqlite::{Connection, params};

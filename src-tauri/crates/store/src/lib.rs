@@ -30,7 +30,9 @@ mod word;
 pub use attachments::NewAttachment;
 pub use chats::{ChatFields, ChatPage, RESTORABLE};
 pub use copies::Added as AddedChats;
-pub use documents::{NewDocument, NewPassage, Place, SeenFile, Unread, WaitingFile};
+pub use documents::{
+    Collection, FileRange, NewDocument, NewPassage, Place, SeenFile, Unread, WaitingFile,
+};
 pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use messages::NewMessage;
 pub use queue::{

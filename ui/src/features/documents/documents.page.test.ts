@@ -12,6 +12,7 @@ let network: Network;
 let app: App;
 let documents: Documents;
 let answering: Stream | null;
+let sees: boolean;
 let dragged: (event: FilesDragged) => void;
 
 const SOURCE: DocumentSource = {
@@ -23,6 +24,8 @@ const SOURCE: DocumentSource = {
   indexed: 12,
   waiting: 0,
   failed: 0,
+  noticed: 0,
+  read_pictures: false,
   passages: 1340,
   without_vectors: 0,
 };
@@ -76,11 +79,27 @@ beforeEach(() => {
         size_bytes: 9,
         notice: 'This PDF holds pictures of pages, no text.',
       };
-      return Response.json({ files: path.endsWith('after=0') ? [file] : [] });
+      const part = {
+        ...file,
+        id: 10,
+        path: '/Users/me/Papers/part.pdf',
+        state: 'indexed',
+        passages: 4,
+        pages: 10,
+      };
+      const notice = '3 of 10 pages are pictures without text and are not searched: pages 2, 5–6.';
+      return Response.json({ files: path.endsWith('after=0') ? [file, { ...part, notice }] : [] });
     }
     if (path === '/tierbar/v1/documents/2' && method === 'DELETE') {
       documents = { ...documents, sources: [] };
       return new Response(null, { status: 204 });
+    }
+    if (path === '/tierbar/v1/documents/1' && method === 'PATCH') {
+      if (!sees)
+        return refusal(409, 'model_missing', 'no tier of this machine has a model that reads images');
+      const sources = documents.sources.map((source) => ({ ...source, read_pictures: body.read_pictures }));
+      documents = { ...documents, sources };
+      return Response.json(documents);
     }
     if (path !== '/tierbar/v1/documents') return null;
     if (method === 'POST' && body.path === '/none') return refusal(404, 'not_found', '/none cannot be read');
@@ -164,14 +183,26 @@ it('adds what is typed or dropped, and removes it again', async () => {
 
 it('shows what is read, what cannot be, and pauses', async () => {
   documents = {
-    sources: [{ ...SOURCE, waiting: 4, failed: 1 }],
+    sources: [{ ...SOURCE, waiting: 4, failed: 1, noticed: 2 }],
     indexing: { ...IDLE, state: 'indexing', waiting: 4, file: '/Users/me/Papers/a.pdf' },
   };
   await open();
   expect((await screen.findByTestId('indexing')).textContent).toBe('Reading “a.pdf”. Files left: 4.');
-  await fireEvent.click(screen.getByTestId('document-notices'));
+  const missing = screen.getByTestId('document-notices');
+  expect(missing.textContent).toBe('1 file can’t be read · 2 files have notes');
+  await fireEvent.click(missing);
   await screen.findByText('This PDF holds pictures of pages, no text.');
   expect(screen.getByTestId('notices').textContent).toContain('scan.pdf');
+  await screen.findByText(/^3 of 10 pages are pictures/);
+  const pictures = screen.getByRole('switch', { name: 'Read pages that are pictures' });
+  sees = false;
+  await fireEvent.click(pictures);
+  await screen.findByText(/^No tier of this machine has a model that reads images/);
+  expect(pictures.getAttribute('aria-checked')).toBe('false');
+  sees = true;
+  await fireEvent.click(pictures);
+  await expect.poll(() => pictures.getAttribute('aria-checked')).toBe('true');
+  expect(network.sent('PATCH', '/tierbar/v1/documents/1').at(-1)?.body).toEqual({ read_pictures: true });
   await fireEvent.click(screen.getByTestId('indexing-pause'));
   await expect.poll(() => screen.getByTestId('indexing').textContent).toBe('Paused. Files left to read: 4.');
 });

@@ -51,6 +51,14 @@ export class DocumentStore {
     await this.#try(() => this.#api.delete('/tierbar/v1/documents/{source}', { path: { source } }));
   }
 
+  /** Has a model read the pages of a source that are pictures, or no longer. Throws what keeps it from doing so. */
+  async readPictures(source: number, on: boolean): Promise<void> {
+    this.documents = await this.#api.patch('/tierbar/v1/documents/{source}', {
+      path: { source },
+      body: { read_pictures: on },
+    });
+  }
+
   async setPaused(paused: boolean): Promise<void> {
     await this.#try(() => this.#api.patch('/tierbar/v1/documents', { body: { paused } }));
   }

@@ -19,9 +19,12 @@ export function describeSource(source: DocumentSource): string {
   return parts.join(' · ');
 }
 
-/** How many of its files cannot be read. */
-export function describeFailed({ failed }: DocumentSource): string {
-  return plural(failed, ['# file can’t be read', '# files can’t be read']);
+/** How many of its files cannot be read, or have a note; '' for none. */
+export function describeNotices({ failed, noticed }: DocumentSource): string {
+  const parts: string[] = [];
+  if (failed > 0) parts.push(plural(failed, ['# file can’t be read', '# files can’t be read']));
+  if (noticed > 0) parts.push(plural(noticed, ['# file has a note', '# files have notes']));
+  return parts.join(' · ');
 }
 
 /** What the indexer does, in a sentence. */

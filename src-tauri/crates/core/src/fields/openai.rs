@@ -190,7 +190,7 @@ pub const RESPONSES: Table = Table {
         honored(
             "include",
             r#"["message.output_text.logprobs"]"#,
-            "`message.output_text.logprobs`; the other published ones are of tools that run elsewhere, and unpublished ones are `400`",
+            "`message.output_text.logprobs` and `file_search_call.results`; the other published ones are of tools that run elsewhere, and unpublished ones are `400`",
         ),
         honored("input", r#""Hello, you""#, ""),
         honored("instructions", r#""Be brief.""#, ""),
@@ -238,7 +238,7 @@ pub const RESPONSES: Table = Table {
         honored(
             "tools",
             r#"[{"type": "function", "name": "look", "parameters": {}}]"#,
-            "functions; others, which nothing here runs, are listed in `tierbar.left_out`",
+            "functions and `file_search`; others, which nothing here runs, are listed in `tierbar.left_out`",
         ),
         number("top_logprobs", "3", 0.0, 100.0, ""),
         TOP_P,
@@ -318,6 +318,125 @@ pub const COMPACT: Table = Table {
         harmless("service_tier", r#""flex""#, "there is one"),
     ],
 };
+
+/// `POST /v1/vector_stores`.
+pub const VECTOR_STORES: Table = Table {
+    title: "`/v1/vector_stores`",
+    source: SOURCE,
+    fields: &[
+        harmless(
+            "chunking_strategy",
+            r#"{"type": "auto"}"#,
+            "it is for `file_ids`, which is refused",
+        ),
+        harmless("description", r#""of me""#, "nothing is stored of it"),
+        EXPIRES,
+        refused("file_ids", r#"["file-1"]"#, NOTHING, ADD_DOCUMENTS),
+        NO_METADATA,
+        honored(
+            "name",
+            r#""Papers""#,
+            "a collection that has documents; otherwise `400`",
+        ),
+    ],
+};
+
+/// `POST /v1/vector_stores/{id}`.
+pub const VECTOR_STORE: Table = Table {
+    title: "`/v1/vector_stores/{id}`",
+    source: SOURCE,
+    fields: &[
+        EXPIRES,
+        NO_METADATA,
+        honored("name", r#""Papers""#, "only its own; otherwise `400`"),
+    ],
+};
+
+/// `POST /v1/vector_stores/{id}/search`.
+pub const VECTOR_STORE_SEARCH: Table = Table {
+    title: "`/v1/vector_stores/{id}/search`",
+    source: SOURCE,
+    fields: &[
+        FILTERS,
+        number("max_num_results", "3", 1.0, 50.0, "10 without it"),
+        honored("query", r#""renewal of the lease""#, "a text, or up to 8"),
+        honored("ranking_options", r#"{"ranker": "none"}"#, "see below"),
+        refused(
+            "rewrite_query",
+            "true",
+            NOTHING,
+            "write the query as it is to be searched",
+        ),
+    ],
+};
+
+/// The tool `file_search` of `POST /v1/responses`.
+pub const FILE_SEARCH: Table = Table {
+    title: "`tools` of the type `file_search`, in `/v1/responses`",
+    source: SOURCE,
+    fields: &[
+        FILTERS,
+        number(
+            "max_num_results",
+            "3",
+            1.0,
+            50.0,
+            "6 without it, or fewer if the context is small",
+        ),
+        honored("ranking_options", r#"{"ranker": "none"}"#, "see below"),
+        honored("type", r#""file_search""#, ""),
+        honored("vector_store_ids", r#"["vs_UGFwZXJz"]"#, "up to 8"),
+    ],
+};
+
+/// How passages are ranked, in both.
+pub const RANKING_OPTIONS: Table = Table {
+    title: "`ranking_options`, in both",
+    source: SOURCE,
+    fields: &[
+        refused(
+            "hybrid_search",
+            r#"{"embedding_weight": 1, "text_weight": 0}"#,
+            NOTHING,
+            "leave it out: words and meaning count the same",
+        ),
+        word(
+            honored(
+                "ranker",
+                r#""none""#,
+                "`none` does without the reranking model",
+            ),
+            &["auto", "none", "default-2024-11-15"],
+        ),
+        refused(
+            "score_threshold",
+            "0.5",
+            NOTHING,
+            "set `max_num_results`: scores of different searches cannot be compared",
+        ),
+    ],
+};
+
+const FILTERS: Field = refused(
+    "filters",
+    r#"{"type": "eq", "key": "year", "value": 2024}"#,
+    NOTHING,
+    "put what is to be searched into a collection of its own: documents have no attributes",
+);
+const EXPIRES: Field = refused(
+    "expires_after",
+    r#"{"anchor": "last_active_at", "days": 7}"#,
+    NOTHING,
+    "leave it out, and delete the store when it is of no more use",
+);
+const NO_METADATA: Field = refused(
+    "metadata",
+    r#"{"of": "me"}"#,
+    NOTHING,
+    "leave it out: a collection has a name alone",
+);
+const ADD_DOCUMENTS: &str =
+    "add files and folders with `tierbar documents add PATH --collection NAME`";
 
 const CONVERSATION: Field = refused(
     "conversation",

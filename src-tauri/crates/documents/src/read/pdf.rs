@@ -11,6 +11,7 @@ mod lexer;
 mod objects;
 
 use super::{Block, Facts, Refusal, Sink};
+use crate::pictured::unread;
 use content::Reader;
 use layout::Sizes;
 use objects::{Dictionary, File, Object};
@@ -45,13 +46,15 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
         sizes: Sizes::default(),
         seen: HashSet::new(),
         page: 0,
-        sink,
+        pictured: Vec::new(),
+        sink: &mut *sink,
         too_much: false,
     };
     if let Some(pages) = file.get(&root, "Pages") {
         let inherited = Inherited::default();
         reading.pages(&pages, &inherited, 0, root.id_of("Pages"));
     }
+    let pictured = std::mem::take(&mut reading.pictured);
     let (pages, letters, unknown, pictures, too_much) = (
         reading.page,
         reading.reader.letters,
@@ -62,17 +65,18 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
     if pages == 0 {
         return Err(Refusal::new("This PDF is damaged: it has no pages."));
     }
-    if too_much && letters == 0 {
+    if too_much && letters == 0 && sink.pictures == 0 {
         return Err(Refusal::new(
             "This PDF unpacks to more than a document can hold, and is not read.",
         ));
     }
-    if letters == 0 && pictures > 0 {
+    let taken = sink.pictures > 0;
+    if letters == 0 && pictures > 0 && !taken {
         return Err(Refusal::new(
             "This PDF holds pictures of pages, no text. Have its text recognized, and save it again.",
         ));
     }
-    if letters == 0 {
+    if letters == 0 && !taken {
         return Err(Refusal::new("This PDF holds no text."));
     }
     #[expect(clippy::cast_precision_loss, reason = "a share")]
@@ -81,11 +85,21 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
             "This PDF does not say which letters its text is made of. Have its text recognized, and save it again.",
         ));
     }
+    let large = "Parts of this PDF are too large and are not searched.";
+    let notices: Vec<_> = too_much
+        .then(|| large.to_owned())
+        .into_iter()
+        .chain(unread(&pictured, pages).filter(|_| !sink.wants_pictures))
+        .collect();
     Ok(Facts {
         title,
         pages: Some(pages),
-        notice: too_much
-            .then(|| "Parts of this PDF are too large and are not searched.".to_owned()),
+        notice: (!notices.is_empty()).then(|| notices.join(" ")),
+        pictured: if sink.wants_pictures {
+            pictured
+        } else {
+            Vec::new()
+        },
         ..Facts::default()
     })
 }
@@ -104,6 +118,8 @@ struct Reading<'a, 'b, 'c> {
     /// Nodes of the tree, which is no circle.
     seen: HashSet<u32>,
     page: u32,
+    /// Pages with a picture and no letter.
+    pictured: Vec<u32>,
     sink: &'b mut Sink<'c>,
     too_much: bool,
 }
@@ -142,11 +158,22 @@ impl Reading<'_, '_, '_> {
     fn one_page(&mut self, page: &Rc<Dictionary>, inherited: &Inherited) {
         let contents = self.contents(page);
         let resources = inherited.resources.as_ref().and_then(Object::dictionary);
+        let (letters, pictures) = (self.reader.letters, self.reader.pictures);
+        self.reader.picture = None;
         let spans = self.reader.page(
             &contents,
             resources.unwrap_or_default(),
             inherited.rotation.unwrap_or(0.0),
         );
+        if self.reader.letters == letters && self.reader.pictures > pictures {
+            self.pictured.push(self.page);
+            // Of several, none is the page.
+            let only = self.reader.picture.take();
+            let only = only.filter(|_| self.reader.pictures == pictures + 1);
+            if let Some(jpeg) = only.and_then(|picture| self.file.jpeg(&picture)) {
+                self.sink.picture(self.page, jpeg);
+            }
+        }
         self.too_much |= spans.too_many;
         for line in layout::paragraphs(&spans.spans, &mut self.sizes) {
             self.sink.push(Block {

@@ -9,9 +9,22 @@ use proptest::prelude::*;
 use std::io::Write;
 
 fn all(bytes: &[u8], name: &str) -> Result<(Vec<Block>, Facts), Refusal> {
-    let mut blocks = Vec::new();
-    let facts = read(bytes, Path::new(name), &mut |block| blocks.push(block))?;
+    let (blocks, pictures, facts) = with_pictures(bytes, name, false)?;
+    assert!(pictures.is_empty());
     Ok((blocks, facts))
+}
+
+fn with_pictures(
+    bytes: &[u8],
+    name: &str,
+    wanted: bool,
+) -> Result<(Vec<Block>, Vec<Picture>, Facts), Refusal> {
+    let (mut blocks, mut pictures) = (Vec::new(), Vec::new());
+    let facts = read(bytes, Path::new(name), wanted, &mut |part| match part {
+        Part::Block(block) => blocks.push(block),
+        Part::Picture(picture) => pictures.push(picture),
+    })?;
+    Ok((blocks, pictures, facts))
 }
 
 fn texts(blocks: &[Block]) -> Vec<&str> {
@@ -193,6 +206,10 @@ fn hostile_pdfs_are_refused_with_the_reason() {
         "/Encrypt << /Filter /Standard >>",
     );
     assert!(refused(&encrypted).contains("encrypted"));
+    // Newer ones say so in a stream.
+    let newer = stream("/Type /XRef /Root 1 0 R /Encrypt 4 0 R", b"x");
+    let newer = pdf(&[catalog.clone(), newer], "");
+    assert!(refused(&newer).contains("encrypted"));
     assert!(refused(b"%PDF-1.4 and nothing").contains("no list of pages"));
     assert!(refused(&pdf(std::slice::from_ref(&catalog), "")).contains("no pages"));
     // Pages that are their own children, and a form that draws itself.
@@ -208,16 +225,69 @@ fn hostile_pdfs_are_refused_with_the_reason() {
     // A scan: a picture and no letter.
     let scan = "<< /Type /Page /Contents 3 0 R /Resources << /XObject << /X 4 0 R >> >> >>";
     let picture = stream("/Subtype /Image /Filter /DCTDecode", b"\xff\xd8");
-    let scanned = pdf(
-        &[catalog.clone(), scan.into(), stream("", b"/X Do"), picture],
-        "",
-    );
+    let drawn = |content: &[u8]| {
+        let content = stream("", content);
+        pdf(
+            &[catalog.clone(), scan.into(), content, picture.clone()],
+            "",
+        )
+    };
+    // Of strips, none is the page.
+    let strips = with_pictures(&drawn(b"/X Do /X Do"), "a.pdf", true);
+    assert!(strips.unwrap_err().0.contains("pictures of pages"));
+    let scanned = drawn(b"/X Do");
     assert!(refused(&scanned).contains("pictures of pages, no text"));
-    // Megabytes in kilobytes.
-    let bomb = stream("/Filter /FlateDecode", &zlib(&vec![b' '; 65 << 20]));
+    // A model may read it.
+    let (blocks, pictures, facts) = with_pictures(&scanned, "a.pdf", true).unwrap();
+    assert_eq!((blocks.len(), pictures.len()), (0, 1));
+    assert_eq!((pictures[0].page, pictures[0].jpeg.as_str()), (1, "/9g="));
+    assert_eq!(
+        (facts.pictured.as_slice(), facts.notice),
+        ([1].as_slice(), None)
+    );
+    // Megabytes in kilobytes, packed once and twice, and as objects.
+    let spaces = zlib(&vec![b' '; 65 << 20]);
+    let twice = stream("/Filter [/FlateDecode /FlateDecode]", &zlib(&spaces));
+    let objects = stream("/Type /ObjStm /N 1 /First 9 /Filter /FlateDecode", &spaces);
+    for bomb in [twice, objects] {
+        let holds = |part: &str| {
+            refused(&pdf(&[catalog.clone(), page.clone(), bomb.clone()], "")).contains(part)
+        };
+        assert!(holds("unpacks to more"));
+    }
+    let bomb = stream("/Filter /FlateDecode", &spaces);
     assert!(refused(&pdf(&[catalog, page, bomb], "")).contains("unpacks to more"));
     let nested = "[".repeat(100_000);
     assert!(refused(format!("%PDF-1.4\n1 0 obj\n{nested}").as_bytes()).contains("damaged"));
+}
+
+#[test]
+fn pages_that_are_pictures_are_told() {
+    let picture = "BI /W 1 /H 1 ID x EI ";
+    let text = "BT /F1 10 Tf 72 700 Td (Some words.) Tj ET";
+    // A picture beside text is a figure, and an empty page is missing nothing.
+    let figure = format!("{picture}{text}");
+    let (blocks, facts) = all(
+        &pages(&[picture, text, picture, picture, &figure, ""]),
+        "a.pdf",
+    )
+    .unwrap();
+    assert_eq!(blocks.len(), 2);
+    assert_eq!(
+        facts.notice.as_deref(),
+        Some(
+            "3 of 6 pages are pictures without text and are not searched: pages 1, 3–4. Have their text recognized, and save the PDF again."
+        )
+    );
+    let (_, facts) = all(&pages(&[text, picture]), "a.pdf").unwrap();
+    let notice = facts.notice.unwrap();
+    assert!(
+        notice.starts_with("1 of 2 pages is a picture without text")
+            && notice.contains(": page 2."),
+        "{notice}"
+    );
+    let (_, facts) = all(&pages(&[&figure]), "a.pdf").unwrap();
+    assert_eq!(facts.notice, None);
 }
 
 #[test]
@@ -295,6 +365,18 @@ fn hostile_archives_are_refused_with_the_reason() {
         .unwrap_err()
         .0;
     assert!(refused.contains("unpacks to more"), "{refused}");
+    let mut locked = archive(&[("word/document.xml", "<w:t>x</w:t>")]);
+    let directory = locked
+        .windows(4)
+        .position(|four| four == b"PK\x01\x02")
+        .unwrap();
+    locked[directory + 8] |= 1;
+    let refused = all(&locked, "a.docx").unwrap_err().0;
+    assert!(refused.contains("encrypted with a password"), "{refused}");
+    // What Word writes with a password is no archive.
+    let compound = [b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1".as_slice(), &[0; 600]].concat();
+    let refused = all(&compound, "a.docx").unwrap_err().0;
+    assert!(refused.contains("has a password"), "{refused}");
     let mut cut = archive(&[("word/document.xml", "<w:t>x</w:t>")]);
     cut[50] ^= 0xff;
     cut[46] = 0xff;

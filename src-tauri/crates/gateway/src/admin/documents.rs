@@ -19,8 +19,9 @@ use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
-    Code, Error,
+    Code, Error, Modality,
     documents::{DocumentAnswer, DocumentFile, DocumentSource, Documents, FoundPassages, Passage},
+    status::EngineKind,
 };
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -113,6 +114,44 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, Failure> {
     admin.documents.remove(number(&source)?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// How a file or folder is to be read.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct DocumentSourceChange {
+    /// Whether a model of this machine writes down the text of pages that are pictures, at most 40 of a document. It is loaded for that.
+    read_pictures: bool,
+}
+
+/// Has pages that are pictures read by a model, or no longer. Files with a notice are read again for it.
+#[utoipa::path(
+    patch,
+    path = "/tierbar/v1/documents/{source}",
+    tag = "owner",
+    operation_id = "changeDocuments",
+    security(("token" = [])),
+    params(("source" = u64, Path, description = "The id of a file or folder that was added")),
+    request_body = DocumentSourceChange,
+    responses((status = 200, description = "The documents", body = Documents), Errors),
+)]
+pub(crate) async fn change_source(
+    State(admin): State<Arc<Admin>>,
+    Id(source): Id,
+    body: Body,
+) -> Result<Json<Documents>, Failure> {
+    let DocumentSourceChange { read_pictures } = body::object(body).await?;
+    let tiers = admin.inference.tiers.snapshot();
+    let sees = tiers.iter().any(|tier| {
+        tier.engine != EngineKind::Endpoint && tier.takes(Modality::Image) == Some(true)
+    });
+    if read_pictures && !sees {
+        let message = "no tier of this machine has a model that reads images";
+        let hint = "assign one whose file for images, the projector, is beside it, under Models";
+        return Err(Failure(Error::new(Code::ModelMissing, message).hint(hint)));
+    }
+    let source = number(&source)?;
+    admin.documents.read_pictures(source, read_pictures).await?;
+    Ok(Json(admin.documents.status().await?))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod responses;
 pub(crate) mod schema;
+pub(crate) mod stores;
 
 use crate::{
     http::{

@@ -274,7 +274,7 @@ mod tests {
                 "GET /openapi.json lists the routes",
             ),
             ("/v1/moderations", "GET /openapi.json lists the routes"),
-            ("/v1/files", "GET /openapi.json lists the routes"),
+            ("/v1/fine_tuning/jobs", "GET /openapi.json lists the routes"),
             ("/wp-login.php", "GET /openapi.json lists the routes"),
             ("/", "GET /openapi.json lists the routes"),
         ] {

@@ -5,8 +5,10 @@
 
 mod answer;
 mod embed;
+mod file_search;
 
 pub(crate) use answer::{DocumentEvent, DocumentQuestion};
+pub(crate) use file_search::search_files;
 
 use crate::{
     inference::{Inference, RERANK, dispatch, hints::Hints, request::Request},

@@ -31,6 +31,12 @@ pub trait DocumentIndex: Send + Sync + fmt::Debug {
     /// `NotFound`.
     fn remove(&self, source: u64) -> BoxFuture<'_, Result<(), Error>>;
 
+    /// Sets whether a model writes down the text of pages that are pictures, in the files of a source.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    fn read_pictures(&self, source: u64, read: bool) -> BoxFuture<'_, Result<(), Error>>;
+
     /// Stops reading once the file that is being read is done, or goes on.
     fn set_paused(&self, paused: bool);
 }

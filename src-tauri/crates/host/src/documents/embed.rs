@@ -2,7 +2,7 @@
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::{Body, Bytes, to_bytes},
     http::{Request, StatusCode, header},
 };
 use serde::Deserialize;
@@ -104,7 +104,29 @@ impl Embedder {
 
     async fn ask(&self, tier: &TierId, texts: &[String]) -> Result<Vec<Vec<u8>>, Error> {
         let body = json!({"model": tier, "input": texts, "encoding_format": "float"});
-        let request = Request::post("/v1/embeddings")
+        let answer = self.send("/v1/embeddings", &body).await?;
+        let Vectors { mut data } =
+            serde_json::from_slice(&answer).map_err(|error| foreign(&error.to_string()))?;
+        if data.len() != texts.len() {
+            return Err(foreign(&format!(
+                "{} vectors for {} texts",
+                data.len(),
+                texts.len()
+            )));
+        }
+        data.sort_by_key(|vector| vector.index);
+        Ok(data
+            .iter()
+            .map(|vector| vectors::pack(&vector.embedding))
+            .collect())
+    }
+
+    /// Sends a request to the API, and returns the answer's body.
+    ///
+    /// # Errors
+    /// Those of the API.
+    pub(super) async fn send(&self, path: &str, body: &Value) -> Result<Bytes, Error> {
+        let request = Request::post(path)
             .header(header::HOST, "localhost")
             .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
             .header(header::CONTENT_TYPE, "application/json")
@@ -124,24 +146,11 @@ impl Embedder {
             let error = Error::from_openai_body(&body);
             return Err(error.unwrap_or_else(|| foreign(&format!("status {status}"))));
         }
-        let Vectors { mut data } =
-            serde_json::from_slice(&answer).map_err(|error| foreign(&error.to_string()))?;
-        if data.len() != texts.len() {
-            return Err(foreign(&format!(
-                "{} vectors for {} texts",
-                data.len(),
-                texts.len()
-            )));
-        }
-        data.sort_by_key(|vector| vector.index);
-        Ok(data
-            .iter()
-            .map(|vector| vectors::pack(&vector.embedding))
-            .collect())
+        Ok(answer)
     }
 
     /// Waits while a chat model answers, which somebody may be waiting for.
-    async fn wait_for_answers(&self) {
+    pub(super) async fn wait_for_answers(&self) {
         for _ in 0..PATIENCE {
             let mut tiers = self.tiers.snapshot().into_iter();
             let answers = tiers.any(|tier| {
@@ -160,6 +169,6 @@ impl Embedder {
 fn foreign(why: &str) -> Error {
     Error::new(
         Code::Unreachable,
-        format!("the embedder did not answer in OpenAI's form: {why}"),
+        format!("the model did not answer in OpenAI's form: {why}"),
     )
 }

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 use tierbar_documents::{
-    Block, Facts, Refusal,
-    extraction::{Ended, LARGEST_FILE, LARGEST_OUTPUT, LONGEST, outcome},
+    Refusal,
+    extraction::{Ended, Extracted, LARGEST_FILE, LARGEST_OUTPUT, LONGEST, outcome},
 };
 use tokio::{
     io::AsyncReadExt,
@@ -63,7 +63,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
     Ok(Opened { file, sha256 })
 }
 
-/// Has an open file read.
+/// Has an open file read. `pictures`: whether pages that are pictures are returned, too.
 ///
 /// # Errors
 /// Why it has no text, in a sentence.
@@ -71,10 +71,12 @@ pub(super) async fn extract(
     program: &Path,
     opened: Opened,
     path: &Path,
-) -> Result<(Vec<Block>, Facts), Refusal> {
+    pictures: bool,
+) -> Result<Extracted, Refusal> {
     let name = path.file_name().unwrap_or_default();
     let begun = Command::new(program)
         .arg(name)
+        .args(pictures.then_some("--pictures"))
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(opened.file))
@@ -142,21 +144,21 @@ mod tests {
         path
     }
 
-    async fn run(script: &str) -> Result<(Vec<Block>, Facts), Refusal> {
+    async fn run(script: &str) -> Result<Extracted, Refusal> {
         let folder = tempfile::tempdir().unwrap();
         let document = folder.path().join("a.txt");
         std::fs::write(&document, "Some words").unwrap();
         let opened = open(&document).unwrap();
         assert_eq!(opened.sha256.len(), 64);
-        extract(&program(folder.path(), script), opened, &document).await
+        extract(&program(folder.path(), script), opened, &document, false).await
     }
 
     #[tokio::test]
     async fn a_process_that_ends_badly_costs_only_its_document() {
         let script = r#"[ "$1" = a.txt ] && [ "$(cat)" = "Some words" ] && [ -z "$HOME" ] &&
             echo '{"block":{"text":"Some words"}}' && echo '{"end":{"kind":"text"}}'"#;
-        let (blocks, _) = run(script).await.unwrap();
-        assert_eq!(blocks[0].text, "Some words");
+        let read = run(script).await.unwrap();
+        assert_eq!(read.blocks[0].text, "Some words");
         assert!(
             run("echo '{\"end\":{}}'; exit 1")
                 .await

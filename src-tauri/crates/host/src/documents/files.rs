@@ -146,6 +146,8 @@ mod tests {
             indexed: 0,
             waiting: 0,
             failed: 0,
+            noticed: 0,
+            read_pictures: false,
             passages: 0,
             without_vectors: 0,
         }

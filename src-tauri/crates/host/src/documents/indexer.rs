@@ -13,6 +13,8 @@ use tierbar_core::{Error, TierId, lease::Tiers};
 use tierbar_documents::{
     Block, Facts, Refusal,
     chunks::{Chunk, Size, chunks},
+    extraction::Extracted,
+    pictured,
 };
 use tierbar_store::{NewDocument, NewPassage, Store, WaitingFile};
 use tokio::time::{Instant, sleep, timeout};
@@ -224,10 +226,68 @@ impl Indexer {
             return self.store.keep_document(file).await;
         }
         let sha256 = opened.sha256.clone();
-        match extract::extract(program, opened, &path).await {
-            Ok((blocks, facts)) => self.keep(file, sha256, blocks, facts).await,
+        let read = match extract::extract(program, opened, &path, file.read_pictures).await {
+            Ok(extracted) => self.see(extracted).await,
+            Err(refusal) => Err(refusal),
+        };
+        match read {
+            Ok(Some((blocks, facts))) => self.keep(file, sha256, blocks, facts).await,
+            // It waits, and is read again.
+            Ok(None) => Ok(()),
             Err(Refusal(why)) => self.store.fail_document(file, sha256, why).await,
         }
+    }
+
+    /// Has a model write down the text of pages that are pictures. Returns `None` if the user pauses meanwhile.
+    ///
+    /// # Errors
+    /// Why there is nothing to search.
+    async fn see(&self, extracted: Extracted) -> Result<Option<(Vec<Block>, Facts)>, Refusal> {
+        let Extracted {
+            mut blocks,
+            pictures,
+            mut facts,
+        } = extracted;
+        if facts.pictured.is_empty() {
+            return Ok(Some((blocks, facts)));
+        }
+        let (mut read, mut by) = (Vec::new(), String::new());
+        if let Some((tier, model)) = self.embedder.eyes() {
+            for picture in &pictures {
+                if self.state.lock().paused {
+                    return Ok(None);
+                }
+                match self.embedder.text_of_page(&tier, picture).await {
+                    Ok(text) => {
+                        read.push(picture.page);
+                        blocks.extend(text);
+                    }
+                    Err(error) => {
+                        self.state.lock().problem = Some(sentence(&error));
+                        break;
+                    }
+                }
+            }
+            by = model;
+        }
+        blocks.sort_by_key(|block| block.page);
+        let pages = facts.pages.unwrap_or_default();
+        let left = facts.pictured.iter().filter(|page| !read.contains(*page));
+        let left: Vec<u32> = left.copied().collect();
+        if blocks.is_empty() && left.is_empty() {
+            return Err(Refusal("The pictures in this PDF hold no text.".to_owned()));
+        }
+        let notices = [
+            facts.notice.take(),
+            pictured::read_by(&by, &read, pages),
+            pictured::unread(&left, pages),
+        ];
+        let notice = notices.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        if blocks.is_empty() {
+            return Err(Refusal(notice));
+        }
+        facts.notice = Some(notice);
+        Ok(Some((blocks, facts)))
     }
 
     async fn keep(

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
-    documents::{DocumentFile, DocumentSource},
+    documents::{DocumentFile, DocumentSource, FileState},
 };
 
 /// The most files that are listed at a time.
@@ -35,9 +35,91 @@ pub struct WaitingFile {
     pub modified: i64,
     /// Of the bytes that its passages are from; empty until it has been read.
     pub sha256: String,
+    /// Whether a model writes down the text of pages that are pictures.
+    pub read_pictures: bool,
+}
+
+/// What a collection has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collection {
+    pub name: String,
+    /// Files that are searched, that are still to be read, and that cannot be read.
+    pub indexed: u64,
+    pub waiting: u64,
+    pub failed: u64,
+    pub size_bytes: u64,
+}
+
+/// Which files of a collection, between two ids.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileRange {
+    pub above: Option<u64>,
+    pub below: Option<u64>,
+    pub state: Option<FileState>,
+    /// Whether the largest id is first.
+    pub descending: bool,
+    pub limit: u32,
 }
 
 impl Store {
+    /// Returns the collections by name. One that has no file or folder is not there.
+    pub async fn document_collections(&self) -> Result<Vec<Collection>, Error> {
+        self.call(|database| {
+            database.read(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT collection, count(CASE state WHEN 'indexed' THEN 1 END), count(CASE state WHEN 'waiting' THEN 1 END),
+                            count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0)
+                         FROM document_sources LEFT JOIN document_files ON document_files.source = document_sources.id
+                         GROUP BY collection ORDER BY collection",
+                    )?
+                    .query_map([], |row| {
+                        Ok(Collection {
+                            name: row.get(0)?,
+                            indexed: row.get(1)?,
+                            waiting: row.get(2)?,
+                            failed: row.get(3)?,
+                            size_bytes: row.get(4)?,
+                        })
+                    })?
+                    .collect()
+            })
+        })
+        .await
+    }
+
+    /// Returns files of a collection by id.
+    pub async fn collection_files(
+        &self,
+        collection: String,
+        range: FileRange,
+    ) -> Result<Vec<DocumentFile>, Error> {
+        self.call(move |database| {
+            let order = if range.descending { "DESC" } else { "ASC" };
+            database.read(|connection| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT {COLUMNS} FROM document_files JOIN document_sources ON document_sources.id = source
+                         WHERE collection = ?1 AND (?2 IS NULL OR document_files.id > ?2)
+                             AND (?3 IS NULL OR document_files.id < ?3) AND (?4 IS NULL OR state = ?4)
+                         ORDER BY document_files.id {order} LIMIT ?5"
+                    ))?
+                    .query_map(
+                        params![
+                            collection,
+                            range.above,
+                            range.below,
+                            range.state.map(Word),
+                            range.limit
+                        ],
+                        file,
+                    )?
+                    .collect()
+            })
+        })
+        .await
+    }
+
     /// Returns what was added, by collection and path, with its figures.
     pub async fn document_sources(&self) -> Result<Vec<DocumentSource>, Error> {
         self.call(|database| database.read(list)).await
@@ -73,6 +155,8 @@ impl Store {
                     indexed: 0,
                     waiting: 0,
                     failed: 0,
+                    noticed: 0,
+                    read_pictures: false,
                     passages: 0,
                     without_vectors: 0,
                 }))
@@ -90,11 +174,34 @@ impl Store {
                     .execute([id])
             })?;
             if removed == 0 {
-                let message = format!("there is no source {id} of documents");
-                return Err(Error::new(Code::NotFound, message)
-                    .hint("`tierbar documents list` shows the sources"));
+                return Err(no_source(id));
             }
             database.checkpoint()
+        })
+        .await
+    }
+
+    /// Sets whether a model writes down the text of a source's pages that are pictures. If so, its files with a notice are read again.
+    pub async fn set_read_pictures(&self, id: u64, read: bool) -> Result<(), Error> {
+        self.call(move |database| {
+            let found = database.write(|change| {
+                let found = change
+                    .prepare_cached("UPDATE document_sources SET read_pictures = ?2 WHERE id = ?1")?
+                    .execute(params![id, read])?;
+                if read {
+                    change
+                        .prepare_cached(
+                            "UPDATE document_files SET state = 'waiting', sha256 = ''
+                             WHERE source = ?1 AND notice IS NOT NULL",
+                        )?
+                        .execute([id])?;
+                }
+                Ok(found)
+            })?;
+            if found == 0 {
+                return Err(no_source(id));
+            }
+            Ok(())
         })
         .await
     }
@@ -112,8 +219,9 @@ impl Store {
             database.read(|connection| {
                 connection
                     .prepare_cached(
-                        "SELECT id, path, size, modified, sha256 FROM document_files WHERE state = 'waiting'
-                         ORDER BY id LIMIT 1",
+                        "SELECT document_files.id, document_files.path, size, modified, sha256, read_pictures
+                         FROM document_files JOIN document_sources ON document_sources.id = source
+                         WHERE state = 'waiting' ORDER BY document_files.id LIMIT 1",
                     )?
                     .query_row([], |row| {
                         Ok(WaitingFile {
@@ -122,6 +230,7 @@ impl Store {
                             size: row.get(2)?,
                             modified: row.get(3)?,
                             sha256: row.get(4)?,
+                            read_pictures: row.get(5)?,
                         })
                     })
                     .optional()
@@ -177,6 +286,11 @@ impl Store {
     }
 }
 
+fn no_source(id: u64) -> Error {
+    let message = format!("there is no source {id} of documents");
+    Error::new(Code::NotFound, message).hint("`tierbar documents list` shows the sources")
+}
+
 fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
     connection
         .prepare_cached(
@@ -187,7 +301,10 @@ fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
                 (SELECT count(*) FROM document_passages JOIN document_files ON document_files.id = file
                  WHERE source = document_sources.id),
                 (SELECT count(*) FROM document_vectors JOIN document_files ON document_files.id = file
-                 WHERE source = document_sources.id)
+                 WHERE source = document_sources.id),
+                (SELECT count(*) FROM document_files
+                 WHERE source = document_sources.id AND state = 'indexed' AND notice IS NOT NULL),
+                read_pictures
              FROM document_sources ORDER BY collection COLLATE NOCASE, path",
         )?
         .query_map([], |row| {
@@ -201,6 +318,8 @@ fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
                 indexed: row.get(4)?,
                 waiting: row.get(5)?,
                 failed: row.get(6)?,
+                noticed: row.get(9)?,
+                read_pictures: row.get(10)?,
                 passages,
                 without_vectors: passages.saturating_sub(vectors),
             })

@@ -5,7 +5,7 @@ use tierbar_core::{
     Code,
     documents::{DocumentKind, FileState, vectors},
 };
-use tierbar_store::{NewDocument, NewPassage, Place, SeenFile, Store};
+use tierbar_store::{Collection, FileRange, NewDocument, NewPassage, Place, SeenFile, Store};
 
 fn seen(path: &str, modified: i64) -> SeenFile {
     SeenFile {
@@ -280,4 +280,90 @@ async fn a_source_is_added_once_and_removed_with_all_of_it() {
         Code::NotFound
     );
     assert_eq!(store.document_sources().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_collection_has_its_files_by_id() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    assert_eq!(store.document_collections().await.unwrap(), []);
+    let source = store
+        .add_document_source("/d", "Papers", true)
+        .await
+        .unwrap();
+    let files = vec![seen("/d/a", 1), seen("/d/b", 1), seen("/d/c", 1)];
+    store.sync_documents(source.id, files).await.unwrap();
+    store
+        .add_document_source("/e", "Letters", true)
+        .await
+        .unwrap();
+    let file = store.next_document().await.unwrap().unwrap();
+    store
+        .fail_document(file, "ab".to_owned(), "Why.".to_owned())
+        .await
+        .unwrap();
+    let collection = |name: &str, waiting, failed, size_bytes| Collection {
+        name: name.to_owned(),
+        indexed: 0,
+        waiting,
+        failed,
+        size_bytes,
+    };
+    assert_eq!(
+        store.document_collections().await.unwrap(),
+        [
+            collection("Letters", 0, 0, 0),
+            collection("Papers", 2, 1, 30)
+        ]
+    );
+    let listed = async |range: FileRange| {
+        let files = store.collection_files("Papers".to_owned(), range).await;
+        let files = files.unwrap().into_iter();
+        files.map(|file| file.path).collect::<Vec<_>>()
+    };
+    let all = FileRange {
+        limit: 9,
+        ..FileRange::default()
+    };
+    assert_eq!(listed(all.clone()).await, ["/d/a", "/d/b", "/d/c"]);
+    let last = FileRange {
+        descending: true,
+        limit: 1,
+        ..FileRange::default()
+    };
+    assert_eq!(listed(last).await, ["/d/c"]);
+    let failed = FileRange {
+        state: Some(FileState::Failed),
+        ..all.clone()
+    };
+    assert_eq!(listed(failed).await, ["/d/a"]);
+    let between = FileRange {
+        above: Some(1),
+        below: Some(3),
+        ..all
+    };
+    assert_eq!(listed(between).await, ["/d/b"]);
+}
+
+#[tokio::test]
+async fn files_with_a_notice_are_read_again_for_their_pictures() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    let file = store.next_document().await.unwrap().unwrap();
+    assert!(!file.read_pictures);
+    let mut scanned = document(vec![passage("Some words.", None)]);
+    scanned.notice = Some("1 of 9 pages is a picture.".to_owned());
+    store.put_document(file, scanned).await.unwrap();
+    let listed = store.document_sources().await.unwrap();
+    assert_eq!((listed[0].noticed, listed[0].read_pictures), (1, false));
+    assert_eq!(store.next_document().await.unwrap(), None);
+    store.set_read_pictures(source, true).await.unwrap();
+    let again = store.next_document().await.unwrap().unwrap();
+    assert!(again.read_pictures && again.sha256.is_empty());
+    // Its passages stay until then.
+    assert_eq!(texts(&store, "words").await, ["Some words."]);
+    assert!(store.document_sources().await.unwrap()[0].read_pictures);
+    let none = store.set_read_pictures(99, true).await.unwrap_err();
+    assert_eq!(none.code, Code::NotFound);
 }

@@ -87,6 +87,8 @@ pub(super) struct Reader<'a> {
     /// Those whose meaning their font does not tell.
     pub(super) unknown: u64,
     pub(super) pictures: u64,
+    /// The last one that was drawn, unless it stands in the page's content.
+    pub(super) picture: Option<Rc<Stream>>,
     forms: usize,
 }
 
@@ -98,6 +100,7 @@ impl<'a> Reader<'a> {
             letters: 0,
             unknown: 0,
             pictures: 0,
+            picture: None,
             forms: 0,
         }
     }
@@ -355,7 +358,10 @@ impl Drawing<'_, '_> {
         };
         let kind = file.get(&object.dictionary, "Subtype");
         match kind.as_ref().and_then(Object::name) {
-            Some("Image") => self.reader.pictures += 1,
+            Some("Image") => {
+                self.reader.pictures += 1;
+                self.reader.picture = Some(object);
+            }
             Some("Form") => self.form(&object),
             _ => {}
         }

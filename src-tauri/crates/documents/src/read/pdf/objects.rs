@@ -326,6 +326,18 @@ impl<'a> File<'a> {
         self.exploded.get()
     }
 
+    /// The bytes of a picture that is a JPEG file with nothing packed around it.
+    pub(super) fn jpeg(&self, stream: &Stream) -> Option<&'a [u8]> {
+        let filter = match self.get(&stream.dictionary, "Filter")? {
+            Object::Array(filters) if filters.len() == 1 => self.resolve(&filters[0]),
+            other => other,
+        };
+        let bytes = self.bytes.get(stream.start..stream.end)?;
+        let is_jpeg =
+            matches!(filter.name(), Some("DCTDecode" | "DCT")) && bytes.starts_with(b"\xff\xd8");
+        is_jpeg.then_some(bytes)
+    }
+
     /// A stream's bytes, unpacked; none of a picture's.
     pub(super) fn decode(&self, stream: &Stream) -> Vec<u8> {
         let list = |name: &str| -> Vec<Object> {

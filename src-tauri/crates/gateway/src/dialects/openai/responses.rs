@@ -17,6 +17,7 @@ mod tests;
 
 pub(crate) use schema::{CompactedResponse, Input as ResponseInput};
 
+use super::stores::Searched;
 use crate::{
     dialects::respond::respond,
     http::{
@@ -91,13 +92,16 @@ async fn create(
     State(inference): State<Arc<Inference>>,
     hints: Hints,
     continues: Option<Extension<Continues>>,
+    searched: Option<Extension<Searched>>,
     body: Body,
 ) -> Result<Response, Failure> {
     let request: ResponseFields = body::request(body).await?;
     let continues = continues.map(|Extension(Continues(id))| id);
-    let (chat, echo) = request.into_chat(continues.as_deref())?;
+    let searched = searched.map(|Extension(searched)| searched);
+    let (chat, echo) = request.into_chat(continues.as_deref(), searched.as_ref())?;
     let request = Request::of(CHAT, hints, chat)?;
-    let writer = |source: &Source| AnswerWriter::new(echo, source.model.as_ref());
+    let writer =
+        |source: &Source| AnswerWriter::new(echo, source.model.as_ref()).searched(searched);
     Ok(respond(&inference, request, writer).await)
 }
 

@@ -26,7 +26,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use utoipa::ToSchema;
 
 /// Passages that an answer is made from, if the context holds them.
-const USUAL: usize = 6;
+pub(super) const USUAL: usize = 6;
 const ANSWER_TOKENS: u32 = 1024;
 const NOTES_TOKENS: u32 = 320;
 /// The assumed context of a tier that does not say, in tokens.
@@ -178,7 +178,7 @@ impl Jobs {
 
     /// Returns what answers, and its context in tokens: what the request names, or else a tier of this machine, so that no passage
     /// leaves it unasked. A whole document goes to the one with the largest context.
-    fn reader(&self, wanted: Option<&str>, whole: bool) -> Result<(String, u32), Error> {
+    pub(super) fn reader(&self, wanted: Option<&str>, whole: bool) -> Result<(String, u32), Error> {
         let tiers = self.inference.tiers.snapshot();
         let mut readers = tiers
             .iter()

@@ -5,12 +5,15 @@ use super::{
     response::AnswerWriter,
 };
 use crate::{
-    dialects::respond::Dialect,
+    dialects::{
+        openai::stores::{attributes, file_id, file_name},
+        respond::Dialect,
+    },
     inference::ask::{Event, Gathered, ToolCallPart},
 };
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
-use tierbar_core::Error;
+use tierbar_core::{Error, documents::Passage};
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
@@ -28,6 +31,7 @@ impl Dialect for AnswerWriter {
         self.sampling = answer.sampling.or(self.sampling);
         // The events have no reader.
         let mut events = String::new();
+        self.search(&mut events);
         if !answer.reasoning.is_empty() {
             self.think(&answer.reasoning, &mut events);
         }
@@ -120,6 +124,29 @@ impl AnswerWriter {
             let begun = about("response", self.response("in_progress", None));
             self.write(event, begun, out);
         }
+        self.search(out);
+    }
+
+    /// The search that has run, as the first item.
+    fn search(&mut self, out: &mut String) {
+        let Some(searched) = self.searched.take() else {
+            return;
+        };
+        let results = searched.passages.iter().map(result);
+        let results = match searched.shows_results {
+            true => Value::Array(results.collect()),
+            false => Value::Null,
+        };
+        let kind = Kind::Search {
+            queries: searched.queries,
+            results,
+        };
+        let index = self.open(kind, out);
+        for step in ["in_progress", "searching", "completed"] {
+            let place = self.output[index].place(index);
+            self.write(&format!("response.file_search_call.{step}"), place, out);
+        }
+        self.close(index, Status::Completed, out);
     }
 
     /// Ends what is open, and returns the response's status.
@@ -208,7 +235,7 @@ impl AnswerWriter {
         let mut added = about("output_index", json!(index));
         added.insert("item".to_owned(), item.to_json());
         self.write("response.output_item.added", added, out);
-        if !matches!(item.kind, Kind::Call { .. }) {
+        if item.has_part() {
             let mut part = item.place(index);
             part.insert("part".to_owned(), item.part());
             self.write("response.content_part.added", part, out);
@@ -218,40 +245,58 @@ impl AnswerWriter {
     }
 
     fn close(&mut self, index: usize, status: Status, out: &mut String) {
-        let item = &mut self.output[index];
-        if item.status != Status::InProgress {
+        if self.output[index].status != Status::InProgress {
             return;
         }
+        if matches!(self.output[index].kind, Kind::Message) {
+            self.annotate(index, out);
+        }
+        let item = &mut self.output[index];
         item.status = status;
         let mut done = item.place(index);
         let event = match &item.kind {
             Kind::Reasoning => {
                 done.insert("text".to_owned(), json!(item.text));
-                "response.reasoning_text.done"
+                Some("response.reasoning_text.done")
             }
             Kind::Message => {
                 done.insert("text".to_owned(), json!(item.text));
                 done.insert("logprobs".to_owned(), json!(item.logprobs));
-                "response.output_text.done"
+                Some("response.output_text.done")
             }
             Kind::Call { name, .. } => {
                 done.insert("name".to_owned(), json!(name));
                 done.insert("arguments".to_owned(), json!(item.text));
-                "response.function_call_arguments.done"
+                Some("response.function_call_arguments.done")
             }
+            Kind::Search { .. } => None,
         };
-        let part = (!matches!(item.kind, Kind::Call { .. })).then(|| {
+        let part = item.has_part().then(|| {
             let mut part = item.place(index);
             part.insert("part".to_owned(), item.part());
             part
         });
         let mut closed = about("output_index", json!(index));
         closed.insert("item".to_owned(), item.to_json());
-        self.write(event, done, out);
+        if let Some(event) = event {
+            self.write(event, done, out);
+        }
         if let Some(part) = part {
             self.write("response.content_part.done", part, out);
         }
         self.write("response.output_item.done", closed, out);
+    }
+
+    /// Notes what a message cites.
+    fn annotate(&mut self, index: usize, out: &mut String) {
+        let annotations = self.annotations(&self.output[index].text);
+        for (number, annotation) in annotations.iter().enumerate() {
+            let mut added = self.output[index].place(index);
+            added.insert("annotation_index".to_owned(), json!(number));
+            added.insert("annotation".to_owned(), annotation.clone());
+            self.write("response.output_text.annotation.added", added, out);
+        }
+        self.output[index].annotations = annotations;
     }
 
     fn write(&mut self, kind: &str, fields: Map<String, Value>, out: &mut String) {
@@ -262,6 +307,17 @@ impl AnswerWriter {
         // A text takes whatever is written to it.
         let _ = write!(out, "event: {kind}\ndata: {}\n\n", Value::Object(event));
     }
+}
+
+/// A passage as a search returns it.
+fn result(passage: &Passage) -> Value {
+    json!({
+        "file_id": file_id(passage.file),
+        "filename": file_name(&passage.path),
+        "score": passage.score,
+        "text": passage.text,
+        "attributes": attributes(passage),
+    })
 }
 
 fn about(key: &str, value: Value) -> Map<String, Value> {

@@ -11,6 +11,8 @@ pub(super) struct Item {
     pub(super) text: String,
     /// A message's, in the form of a chat's.
     pub(super) logprobs: Vec<Value>,
+    /// A message's, once it is complete.
+    pub(super) annotations: Vec<Value>,
     pub(super) status: Status,
 }
 
@@ -23,6 +25,12 @@ pub(super) enum Kind {
         number: usize,
         call_id: String,
         name: String,
+    },
+    /// A search of documents, which has run before the model was asked.
+    Search {
+        queries: Vec<String>,
+        /// A list, or `null` for a request that does not ask for them.
+        results: Value,
     },
 }
 
@@ -49,12 +57,14 @@ impl Item {
             Kind::Reasoning => "rs",
             Kind::Message => "msg",
             Kind::Call { .. } => "fc",
+            Kind::Search { .. } => "fs",
         };
         Self {
             kind,
             id: new_id(prefix),
             text: String::new(),
             logprobs: Vec::new(),
+            annotations: Vec::new(),
             status: Status::InProgress,
         }
     }
@@ -75,7 +85,16 @@ impl Item {
                 let arguments = if begun { self.text.as_str() } else { "" };
                 json!({"id": self.id, "type": "function_call", "status": status, "call_id": call_id, "name": name, "arguments": arguments})
             }
+            Kind::Search { queries, results } => {
+                let results = if begun { results } else { &Value::Null };
+                json!({"id": self.id, "type": "file_search_call", "status": status, "queries": queries, "results": results})
+            }
         }
+    }
+
+    /// Whether what it holds is a part of content.
+    pub(super) fn has_part(&self) -> bool {
+        matches!(self.kind, Kind::Reasoning | Kind::Message)
     }
 
     /// The one part of reasoning or a message.
@@ -83,7 +102,7 @@ impl Item {
         match self.kind {
             Kind::Reasoning => json!({"type": "reasoning_text", "text": self.text}),
             _ => {
-                json!({"type": "output_text", "text": self.text, "annotations": [], "logprobs": self.logprobs})
+                json!({"type": "output_text", "text": self.text, "annotations": self.annotations, "logprobs": self.logprobs})
             }
         }
     }
@@ -93,7 +112,7 @@ impl Item {
         let mut place = Map::new();
         place.insert("item_id".to_owned(), json!(self.id));
         place.insert("output_index".to_owned(), json!(output_index));
-        if !matches!(self.kind, Kind::Call { .. }) {
+        if self.has_part() {
             place.insert("content_index".to_owned(), json!(0));
         }
         place

@@ -2,14 +2,15 @@
 
 use super::{
     compaction,
-    content::{joined, parts, plain, text},
+    content::{joined, parts, plain, text, text_part},
     request::bad,
     tools::{kind, left_out},
 };
 use crate::dialects;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use tierbar_core::{Error, chat::context::note};
+use tierbar_core::{Error, chat::context::note, documents::Passage};
+use tierbar_documents::answer::{self, Quoted};
 
 /// The messages of a chat as they come together: neighbours of one role are one message, since what the model did in a turn is
 /// several items here, and many templates know no two messages of one role in a row.
@@ -58,6 +59,25 @@ impl Messages {
     pub(super) fn read_items(&mut self, items: &[Value]) -> Result<(), Error> {
         self.items("input", items)?;
         self.complete()
+    }
+
+    /// Puts the passages of a search into the user's last message, as quotations.
+    pub(super) fn quote(&mut self, passages: &[Passage]) {
+        let passages: Vec<_> = passages.iter().map(quoted).collect();
+        let last = self
+            .list
+            .iter_mut()
+            .rfind(|message| message["role"] == "user");
+        let Some(content) = last.and_then(|message| message.get_mut("content")) else {
+            return;
+        };
+        match content {
+            Value::String(text) => *text = answer::question(text, 1, &passages),
+            Value::Array(parts) => {
+                parts.insert(0, text_part(&answer::quotations(1, &passages)));
+            }
+            _ => {}
+        }
     }
 
     fn complete(&mut self) -> Result<(), Error> {
@@ -199,7 +219,7 @@ impl Messages {
         }
     }
 
-    fn add(&mut self, role: &str, content: Value) {
+    pub(super) fn add(&mut self, role: &str, content: Value) {
         let message = self.of(role);
         let before = message.get("content").cloned();
         message.insert("content".to_owned(), joined(before, content));
@@ -219,6 +239,14 @@ impl Messages {
         self.list
             .push(Map::from_iter([("role".to_owned(), json!(role))]));
         &mut self.list[at]
+    }
+}
+
+fn quoted(passage: &Passage) -> Quoted<'_> {
+    Quoted {
+        title: &passage.title,
+        place: passage.place(),
+        text: &passage.text,
     }
 }
 

@@ -1,12 +1,14 @@
 //! A request of the Responses API as one for a chat.
 
 use super::{messages::Messages, schema, tools::Tools};
+use crate::dialects::openai::stores::Searched;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error,
     fields::{self, Table},
 };
+use tierbar_documents::answer::{BESIDE, NOTHING_FOUND};
 use utoipa::ToSchema;
 
 /// The fields of a request that are translated.
@@ -23,7 +25,7 @@ pub(super) struct ResponseFields {
     #[serde(default)]
     #[schema(value_type = Option<schema::Input>)]
     instructions: Value,
-    /// Functions that the model may call. Other tools are left out.
+    /// Functions that the model may call, and `file_search`. Other tools are left out.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
@@ -38,7 +40,8 @@ pub(super) struct ResponseFields {
     reasoning: Option<Reasoning>,
     #[serde(default)]
     max_output_tokens: Option<u64>,
-    /// `message.output_text.logprobs` for the log probabilities of the answer's tokens.
+    /// `message.output_text.logprobs` for the log probabilities of the answer's tokens, `file_search_call.results` for the passages
+    /// that were found.
     #[serde(default)]
     include: Option<Vec<String>>,
     /// The number of alternatives to each token.
@@ -93,8 +96,8 @@ const DROPPED: [&str; 14] = [
     "truncation",
 ];
 
-/// What a response can be asked to hold beside its text. All but the log probabilities are of tools that run elsewhere, or of reasoning that
-/// is hidden there.
+/// What a response can be asked to hold beside its text. All but the log probabilities and the passages that were found are of tools
+/// that run elsewhere, or of reasoning that is hidden there.
 const INCLUDABLE: [&str; 8] = [
     "code_interpreter_call.outputs",
     "computer_call_output.output.image_url",
@@ -151,13 +154,17 @@ impl ResponseFields {
         Ok(())
     }
 
-    /// `continues`: the id of the response whose conversation is part of the input.
+    /// `continues`: the id of the response whose conversation is part of the input. `searched`: what was found for it in documents.
     ///
     /// # Errors
     /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
-    pub(super) fn into_chat(self, continues: Option<&str>) -> Result<(Value, Echo), Error> {
+    pub(super) fn into_chat(
+        self,
+        continues: Option<&str>,
+        searched: Option<&Searched>,
+    ) -> Result<(Value, Echo), Error> {
         let tables = [&fields::RESPONSES, &fields::FOREIGN_TO_RESPONSES];
-        self.into_checked(&tables, continues)
+        self.into_checked(&tables, continues, searched)
     }
 
     /// The chat whose prompt is counted.
@@ -166,7 +173,7 @@ impl ResponseFields {
     /// As [`Self::into_chat`].
     pub(super) fn into_counted(self) -> Result<Value, Error> {
         let tables = [&fields::INPUT_TOKENS, &fields::FOREIGN_TO_RESPONSES];
-        Ok(self.into_checked(&tables, None)?.0)
+        Ok(self.into_checked(&tables, None, None)?.0)
     }
 
     /// # Errors
@@ -186,14 +193,30 @@ impl ResponseFields {
         mut self,
         tables: &[&Table],
         continues: Option<&str>,
+        searched: Option<&Searched>,
     ) -> Result<(Value, Echo), Error> {
         self.refuse_stored()?;
         fields::check(tables, &self.rest)?;
         self.check_included()?;
-        let tools = Tools::read(self.tools.unwrap_or_default(), self.tool_choice)?;
+        let tools = Tools::read(
+            self.tools.unwrap_or_default(),
+            self.tool_choice,
+            searched.is_some(),
+        )?;
         let mut messages = Messages::default();
         messages.instruct(&self.instructions)?;
-        messages.read(self.input)?;
+        match searched.map(|searched| &searched.passages) {
+            None => messages.read(self.input)?,
+            Some(passages) if passages.is_empty() => {
+                messages.add("system", json!(NOTHING_FOUND));
+                messages.read(self.input)?;
+            }
+            Some(passages) => {
+                messages.add("system", json!(BESIDE));
+                messages.read(self.input)?;
+                messages.quote(passages);
+            }
+        }
 
         let field = |key: &str| self.rest.get(key).cloned().unwrap_or_default();
         let effort = self.reasoning.and_then(|reasoning| reasoning.effort);

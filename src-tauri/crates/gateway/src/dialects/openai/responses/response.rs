@@ -4,10 +4,14 @@ use super::{
     item::{Item, new_id},
     request::Echo,
 };
-use crate::inference::ask::{Sampling, Usage};
+use crate::{
+    dialects::openai::stores::{Searched, file_id, file_name},
+    inference::ask::{Sampling, Usage},
+};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{Error, ModelId};
+use tierbar_documents::answer::places;
 
 const OPENAI_DEFAULTS: Sampling = Sampling {
     temperature: 1.0,
@@ -37,6 +41,17 @@ pub(super) struct AnswerWriter {
     pub(super) sampling: Option<Sampling>,
     /// The chain's report.
     pub(super) chain: Option<Value>,
+    /// What was found in documents, until the response has it.
+    pub(super) searched: Option<Searched>,
+    /// The passages that the answer may cite, from the first on.
+    pub(super) sources: Vec<Source>,
+}
+
+/// The file of a passage.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) file_id: String,
+    pub(super) file_name: String,
 }
 
 impl AnswerWriter {
@@ -55,7 +70,32 @@ impl AnswerWriter {
             usage: Usage::default(),
             sampling: None,
             chain: None,
+            searched: None,
+            sources: Vec::new(),
         }
+    }
+
+    /// The writer of an answer from passages.
+    pub(super) fn searched(mut self, searched: Option<Searched>) -> Self {
+        let passages = searched.iter().flat_map(|searched| &searched.passages);
+        self.sources = passages
+            .map(|passage| Source {
+                file_id: file_id(passage.file),
+                file_name: file_name(&passage.path).to_owned(),
+            })
+            .collect();
+        self.searched = searched;
+        self
+    }
+
+    /// The citations of a text.
+    pub(super) fn annotations(&self, text: &str) -> Vec<Value> {
+        let places = places(text, self.sources.len()).into_iter();
+        let citations = places.filter_map(|(index, number)| {
+            let source = self.sources.get(number.checked_sub(1)?)?;
+            Some(json!({"type": "file_citation", "file_id": source.file_id, "filename": source.file_name, "index": index}))
+        });
+        citations.collect()
     }
 
     /// Why the answer is not whole; `None` if it is.

@@ -51,7 +51,7 @@ pub(super) struct ResponseBody {
     incomplete_details: Value,
     /// The model that answered.
     model: String,
-    /// Items: `reasoning`, `message` and `function_call`.
+    /// Items: `file_search_call`, `reasoning`, `message` and `function_call`.
     #[schema(value_type = Vec<Object>)]
     output: Value,
     usage: Option<ResponseUsage>,

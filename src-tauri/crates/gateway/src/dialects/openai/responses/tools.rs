@@ -16,12 +16,20 @@ pub(super) struct Tools {
     pub(super) choice: Value,
     pub(super) choice_echo: Value,
     pub(super) left_out: Vec<String>,
+    /// Whether `file_search` has run for this request, before the model is asked.
+    searches: bool,
 }
 
 impl Tools {
+    /// `searches`: whether `file_search` has run.
+    ///
     /// # Errors
     /// `BadRequest` for a function without a name, and for a choice of what is not offered.
-    pub(super) fn read(sent: Vec<Value>, choice: Option<Value>) -> Result<Self, Error> {
+    pub(super) fn read(
+        sent: Vec<Value>,
+        choice: Option<Value>,
+        searches: bool,
+    ) -> Result<Self, Error> {
         let choice = choice.filter(|choice| !choice.is_null());
         let mut tools = Self {
             offered: Vec::new(),
@@ -29,6 +37,7 @@ impl Tools {
             choice: Value::Null,
             choice_echo: choice.clone().unwrap_or_else(|| json!("auto")),
             left_out: Vec::new(),
+            searches,
         };
         for (index, tool) in sent.into_iter().enumerate() {
             match kind(&tool) {
@@ -37,6 +46,7 @@ impl Tools {
                     tools.kept.push(kept(tool, &offered));
                     tools.offered.push(offered);
                 }
+                "file_search" if searches => tools.kept.push(tool),
                 other => tools.left_out.push(left_out("tools", index, other)),
             }
         }
@@ -49,6 +59,7 @@ impl Tools {
     fn choose(&mut self, choice: Value) -> Result<(), Error> {
         self.choice = match kind(&choice) {
             _ if choice.is_string() => choice,
+            "file_search" if self.searches => Value::Null,
             "function" => {
                 let name = self.named(&choice)?;
                 json!({"type": "function", "function": {"name": name}})
@@ -61,11 +72,15 @@ impl Tools {
                 let names: Vec<_> = names.collect::<Result<_, _>>()?;
                 self.offered
                     .retain(|tool| names.iter().any(|name| tool["function"]["name"] == *name));
-                if self.offered.is_empty() {
+                if self.offered.is_empty() && !self.searches {
                     return Err(bad("`tool_choice.tools` has no function of `tools`")
                         .hint("name at least one, or set `tool_choice` to none"));
                 }
-                mode
+                // The template is offered nothing that it could choose from.
+                match self.offered.is_empty() {
+                    true => Value::Null,
+                    false => mode,
+                }
             }
             other => {
                 return Err(bad(format!(
@@ -74,6 +89,10 @@ impl Tools {
                 .hint("use auto, none, required, or one of the functions in `tools`"));
             }
         };
+        // The search is the call.
+        if self.searches && self.choice == "required" {
+            self.choice = Value::Null;
+        }
         if self.choice == "required" && self.offered.is_empty() {
             let message = match self.left_out.is_empty() {
                 true => "`tool_choice` requires a call, and `tools` has no function".to_owned(),
@@ -159,7 +178,7 @@ mod tests {
             json!({"type": "custom", "name": "patch"}),
             json!({"type": "function", "name": "now", "parameters": null}),
         ];
-        let tools = Tools::read(sent.clone(), None).unwrap();
+        let tools = Tools::read(sent.clone(), None, false).unwrap();
         let function = json!({"name": "look", "description": "Looks.", "parameters": {"type": "object"}, "strict": true});
         let now = json!({"name": "now", "parameters": {"type": "object", "properties": {}}});
         assert_eq!(
@@ -177,14 +196,14 @@ mod tests {
             (tools.choice, tools.choice_echo),
             (Value::Null, json!("auto"))
         );
-        let nameless = Tools::read(vec![json!({"type": "function"})], None).unwrap_err();
+        let nameless = Tools::read(vec![json!({"type": "function"})], None, false).unwrap_err();
         assert!(nameless.message.contains("tools[0]"), "{nameless}");
     }
 
     #[test]
     fn a_choice_is_renamed_and_may_narrow_what_is_offered() {
         let now = json!({"type": "function", "name": "now"});
-        let read = |choice: Value| Tools::read(vec![look(), now.clone()], Some(choice));
+        let read = |choice: Value| Tools::read(vec![look(), now.clone()], Some(choice), false);
         assert_eq!(read(json!("required")).unwrap().choice, "required");
         let one = read(json!({"type": "function", "name": "now"})).unwrap();
         assert_eq!(
@@ -211,7 +230,7 @@ mod tests {
     #[test]
     fn a_required_call_needs_a_function() {
         let refused = |tools: Vec<Value>, choice: Value| {
-            let error = Tools::read(tools, Some(choice)).unwrap_err();
+            let error = Tools::read(tools, Some(choice), false).unwrap_err();
             error.message
         };
         let search = json!({"type": "web_search"});
@@ -228,7 +247,24 @@ mod tests {
             refused(vec![look()], none),
             "`tool_choice.tools` has no function of `tools`"
         );
-        let tools = Tools::read(vec![search], Some(json!("auto"))).unwrap();
+        let tools = Tools::read(vec![search], Some(json!("auto")), false).unwrap();
         assert_eq!(tools.left_out, ["tools[0]: web_search"]);
+    }
+
+    #[test]
+    fn a_search_that_has_run_is_the_call_that_is_required() {
+        let search = json!({"type": "file_search", "vector_store_ids": ["vs_a"]});
+        let read = |tools: Vec<Value>, choice: Value| Tools::read(tools, Some(choice), true);
+        let allowed = json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "file_search"}]});
+        for choice in [json!("required"), json!({"type": "file_search"}), allowed] {
+            let tools = read(vec![search.clone(), look()], choice.clone()).unwrap();
+            assert_eq!(tools.choice, Value::Null, "{choice}");
+            assert_eq!(tools.kept.len(), 2);
+            assert!(tools.left_out.is_empty());
+        }
+        assert_eq!(
+            read(vec![search, look()], json!("auto")).unwrap().choice,
+            "auto"
+        );
     }
 }

@@ -11,7 +11,7 @@ use tierbar_core::Code;
 fn writer() -> AnswerWriter {
     let request: ResponseFields =
         serde_json::from_value(json!({"input": "Hi", "model": "fast"})).unwrap();
-    AnswerWriter::new(request.into_chat(None).unwrap().1, None)
+    AnswerWriter::new(request.into_chat(None, None).unwrap().1, None)
 }
 
 /// Each event's data; its name is its type, and its number the place where it stands.

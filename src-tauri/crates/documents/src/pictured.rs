@@ -1,0 +1,81 @@
+//! What is said of pages that are pictures without text.
+
+/// Says which pages were not read; `None` if there are none. `of`: the pages of the document.
+#[must_use]
+pub fn unread(pages: &[u32], of: u32) -> Option<String> {
+    let shown = ranges(pages);
+    match pages.len() {
+        0 => None,
+        1 => Some(format!(
+            "1 of {of} pages is a picture without text and is not searched: page {shown}. Have its text recognized, and save the PDF again."
+        )),
+        count => Some(format!(
+            "{count} of {of} pages are pictures without text and are not searched: pages {shown}. Have their text recognized, and save the PDF again."
+        )),
+    }
+}
+
+/// Says which pages a model has read; `None` if there are none.
+#[must_use]
+pub fn read_by(model: &str, pages: &[u32], of: u32) -> Option<String> {
+    let shown = ranges(pages);
+    match pages.len() {
+        0 => None,
+        1 => Some(format!(
+            "1 of {of} pages is a picture whose text {model} has written down, which may be wrong: page {shown}."
+        )),
+        count => Some(format!(
+            "{count} of {of} pages are pictures whose text {model} has written down, which may be wrong: pages {shown}."
+        )),
+    }
+}
+
+/// Ascending pages as `2, 5–7`, as far as somebody reads them.
+fn ranges(pages: &[u32]) -> String {
+    const MOST: usize = 8;
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &page in pages {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == page => *last = page,
+            _ => ranges.push((page, page)),
+        }
+    }
+    let shown = ranges.iter().take(MOST).map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}–{last}")
+        }
+    });
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match ranges.len() > MOST {
+        true => shown + " and others",
+        false => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_told_as_ranges() {
+        assert_eq!(ranges(&[2, 5, 6, 7, 9]), "2, 5–7, 9");
+        let every_other: Vec<u32> = (1..=9).map(|page| 2 * page).collect();
+        assert_eq!(
+            ranges(&every_other),
+            "2, 4, 6, 8, 10, 12, 14, 16 and others"
+        );
+        assert_eq!(unread(&[], 3), None);
+        assert!(
+            unread(&[2], 3)
+                .unwrap()
+                .starts_with("1 of 3 pages is a picture")
+        );
+        assert!(
+            read_by("gemma", &[1, 2], 3)
+                .unwrap()
+                .ends_with("pages 1–2.")
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! The tool `file_search` of responses, and searches of vector stores: the owner's documents, for OpenAI's clients.
+
+use super::{DocumentSearch, answer::USUAL};
+use crate::{
+    dialects::openai::{
+        responses::RESPONSES,
+        stores::{FileSearch, Searched, collection_of},
+    },
+    edge::keys::Sender,
+    http::{body, error::Failure, headers::TIER},
+    inference::dispatch::MayWait,
+    jobs::Jobs,
+};
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{Method, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tierbar_core::{Code, Error, TierId, documents::Passage};
+use tierbar_documents::rank::fuse;
+
+/// How the tool is named in a request's body.
+const NAME: &[u8] = b"\"file_search\"";
+/// What a passage takes of a context, with its title.
+const PASSAGE_TOKENS: usize = 240;
+
+/// Runs the search of a request for a response that has the tool, before the request is answered. Only the owner's: an API key allows
+/// models and not files.
+pub(crate) async fn search_files(
+    State(jobs): State<Arc<Jobs>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.method() != Method::POST || request.uri().path() != RESPONSES {
+        return next.run(request).await;
+    }
+    match searched(&jobs, request).await {
+        Ok((request, false)) => next.run(request).await,
+        Ok((request, true)) => {
+            let mut response = next.run(request).await;
+            // A queued request does not say whose it is.
+            response.extensions_mut().remove::<MayWait>();
+            response
+        }
+        Err(error) => Failure(error).into_response(),
+    }
+}
+
+/// Returns the request, and whether it has passages now.
+async fn searched(jobs: &Arc<Jobs>, request: Request) -> Result<(Request, bool), Error> {
+    let (mut parts, body) = request.into_parts();
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let search = match bytes.windows(NAME.len()).any(|part| part == NAME) {
+        true => {
+            let fields: Map<String, Value> = body::parse(&bytes)?;
+            FileSearch::of(&fields)?.map(|search| (search, fields))
+        }
+        false => None,
+    };
+    let Some((search, mut fields)) = search else {
+        return Ok((Request::from_parts(parts, Body::from(bytes)), false));
+    };
+    check_sender(parts.extensions.get())?;
+    // A request that leaves the choice goes to a tier of this machine, as the documents' own questions do.
+    let named = fields.get("model").and_then(Value::as_str);
+    let named = named.filter(|model| !matches!(*model, "" | TierId::AUTO));
+    let tier = parts.headers.get(&TIER).and_then(|tier| tier.to_str().ok());
+    let tier = tier.map(|tier| tier.trim().to_ascii_lowercase());
+    let (model, context) = jobs.reader(named.or(tier.as_deref()), false)?;
+    let room = context as usize / 2 / PASSAGE_TOKENS;
+    let limit = search.limit.unwrap_or(USUAL.min(room)).max(1);
+    let queries = vec![search.query];
+    let passages = jobs
+        .search_stores(&search.stores, &queries, limit, search.rerank)
+        .await?;
+    fields.insert("model".to_owned(), json!(model));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.extensions.insert(Searched {
+        queries,
+        passages,
+        shows_results: search.shows_results,
+    });
+    let body = Body::from(Value::Object(fields).to_string());
+    Ok((Request::from_parts(parts, body), true))
+}
+
+/// # Errors
+/// `Forbidden` for anybody but the owner; `BadRequest` for a request that was queued.
+fn check_sender(sender: Option<&Sender>) -> Result<(), Error> {
+    match sender {
+        Some(Sender::Owner) => Ok(()),
+        Some(Sender::Key(_) | Sender::Program) => {
+            let message = "`file_search` reads the owner's documents, and needs the token";
+            Err(Error::new(Code::Forbidden, message).hint(
+                "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder",
+            ))
+        }
+        None => {
+            let message = "a queued request cannot search documents";
+            Err(Error::new(Code::BadRequest, message)
+                .hint("send it with \"x-tierbar-queue: never\""))
+        }
+    }
+}
+
+impl Jobs {
+    /// Returns the passages of vector stores that match queries best.
+    ///
+    /// # Errors
+    /// `NotFound` for a store that is not there; those of a search.
+    pub(crate) async fn search_stores(
+        &self,
+        stores: &[String],
+        queries: &[String],
+        limit: usize,
+        rerank: bool,
+    ) -> Result<Vec<Passage>, Error> {
+        let mut found: Vec<Vec<Passage>> = Vec::new();
+        for store in stores {
+            let collection = self.collection(store).await?;
+            for query in queries {
+                let search = DocumentSearch {
+                    query: query.clone(),
+                    collection: Some(collection.clone()),
+                    file: None,
+                    limit: Some(limit),
+                    rerank: Some(rerank),
+                };
+                found.push(self.search_documents(&search).await?.passages);
+            }
+        }
+        Ok(fused(found, limit))
+    }
+
+    /// Returns the collection of a vector store.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(crate) async fn collection(&self, store: &str) -> Result<String, Error> {
+        let collections = self.store.document_collections().await?;
+        collection_of(store)
+            .filter(|name| collections.iter().any(|known| known.name == *name))
+            .ok_or_else(|| {
+                let shown: String = store.chars().take(100).collect();
+                Error::new(
+                    Code::NotFound,
+                    format!("there is no vector store \"{shown}\""),
+                )
+                .hint("`GET /v1/vector_stores` lists them; `tierbar documents add PATH` makes one")
+            })
+    }
+}
+
+/// The passages of one search as they are, those of several by their ranks: their scores are not comparable.
+fn fused(mut found: Vec<Vec<Passage>>, limit: usize) -> Vec<Passage> {
+    if found.len() == 1 {
+        return found.pop().unwrap_or_default();
+    }
+    let ids = found
+        .iter()
+        .map(|passages| passages.iter().map(|passage| passage.id).collect());
+    let ids: Vec<Vec<u64>> = ids.collect();
+    let lists: Vec<&[u64]> = ids.iter().map(Vec::as_slice).collect();
+    let ranked = fuse(&lists).into_iter().take(limit);
+    let passages = ranked.filter_map(|(id, score)| {
+        let passage = found.iter().flatten().find(|passage| passage.id == id)?;
+        Some(Passage {
+            score,
+            ..passage.clone()
+        })
+    });
+    passages.collect()
+}
