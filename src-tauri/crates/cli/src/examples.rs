@@ -220,7 +220,6 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "chat",
         &[
             "tierbar chat",
-            "tierbar chat --tier heavy",
             "tierbar chat --agent --web duckduckgo",
             "tierbar chat --once \"What is the capital of France?\" --json",
         ],

@@ -16,7 +16,7 @@ describe('a draft', () => {
   it('is completed with commands, then with names', () => {
     const labels = (draft: string) => suggest(draft, ['auto', 'fast']).map(({ label }) => label);
     expect(labels('/')).toHaveLength(COMMANDS.length);
-    expect(labels('/co')).toEqual(['/continue']);
+    expect(labels('/con')).toEqual(['/continue']);
     expect(labels('/model ')).toEqual(['auto', 'fast']);
     expect(labels('/model f')).toEqual(['fast']);
     expect(labels('/retry now')).toEqual([]);

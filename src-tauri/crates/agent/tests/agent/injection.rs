@@ -246,11 +246,13 @@ fn obey(place: &Place, case: &Case, way: Way, person: Person) -> Outcome {
         name: name.into(),
         description: description.to_owned(),
         parameters: json!({ "type": "object" }),
+        definition: String::new(),
     });
     let surroundings = Surroundings {
         folder: Some(workplace.path().to_owned()),
         provider: Some("search.example".into()),
         pages: true,
+        documents: None,
         external: external.into(),
     };
     let script = iter::once(request).chain(case.obeys.iter().cloned());

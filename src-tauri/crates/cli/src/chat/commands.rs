@@ -139,7 +139,7 @@ mod tests {
         let models = ["auto", "fast"].map(str::to_owned).to_vec();
         let completion = Completion { models };
         let words = |line| completion.words(line);
-        assert_eq!(words("/co"), (0, vec!["/continue".to_owned()]));
+        assert_eq!(words("/con"), (0, vec!["/continue".to_owned()]));
         assert_eq!(words("/mod"), (0, vec!["/model ".to_owned()]));
         assert_eq!(words("/model f"), (7, vec!["fast".to_owned()]));
         assert_eq!(words("/").1.len(), COMMANDS.len());
