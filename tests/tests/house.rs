@@ -499,6 +499,7 @@ const ADMIN: &[&str] = &[
     "keys",
     "ledger",
     "log",
+    "mcp_servers",
     "measures",
     "metrics",
     "origins",
@@ -534,7 +535,7 @@ fn the_modules_of_a_storey_import_downwards() {
         ("dialects", DIALECTS.to_vec()),
         (
             "jobs",
-            vec!["tasks", "turns", "documents", "queue", "answers"],
+            vec!["tasks", "mcp", "turns", "documents", "queue", "answers"],
         ),
         (
             "metrics",

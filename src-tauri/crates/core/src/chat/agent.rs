@@ -13,6 +13,8 @@ pub struct AgentOptions {
     pub search: Option<String>,
     /// Whether pages of the web can be opened.
     pub pages: bool,
+    /// The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled.
+    pub servers: Option<Vec<String>>,
     /// What is done without a question.
     pub allow: AgentAllowed,
     pub way: AgentWay,

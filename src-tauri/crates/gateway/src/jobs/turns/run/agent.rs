@@ -8,6 +8,7 @@ use crate::{
         caller::Caller,
         request::Request,
     },
+    jobs::mcp::Servers,
     services::{SandboxPlace, Services},
 };
 use futures_util::StreamExt;
@@ -33,19 +34,22 @@ use tierbar_agent::{
     },
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Config, Error,
     chat::{
         Finish, Part, TurnEvent,
         agent::{
             AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope, result_part,
         },
     },
+    config::McpServerConfig,
+    nearest::suggest,
 };
 use tierbar_fetch::{Get, Url, Web, WebOptions};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{MissedTickBehavior, interval},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// The longest page that is read, in bytes.
@@ -62,6 +66,9 @@ pub(in crate::jobs::turns) struct Acting {
     place: Option<Arc<Workplace>>,
     provider: Option<Provider>,
     web: Option<Web>,
+    /// The MCP servers that it may use, and those that are connected.
+    wanted: Vec<(String, McpServerConfig)>,
+    servers: Servers,
     /// What was allowed beyond once, in all chats.
     grants: Arc<Mutex<Vec<Grant>>>,
 }
@@ -70,7 +77,7 @@ impl Acting {
     /// Opens what the options name.
     ///
     /// # Errors
-    /// `BadRequest` for a folder or a provider that cannot be used; `Internal` if there is no sandbox.
+    /// `BadRequest` for a folder, a provider or a server that cannot be used; `Internal` if there is no sandbox.
     pub(in crate::jobs::turns) async fn prepare(
         options: AgentOptions,
         chat: &str,
@@ -102,11 +109,18 @@ impl Acting {
         let web = (provider.is_some() || options.pages)
             .then(|| Web::new(WebOptions::default()))
             .transpose()?;
+        let wanted = match options.way {
+            AgentWay::Calls => wanted(options.servers.as_deref(), &services.config())?,
+            // A word and a line have no room for a tool's arguments.
+            AgentWay::Text => Vec::new(),
+        };
         Ok(Self {
             chat: chat.to_owned(),
             place,
             provider,
             web,
+            wanted,
+            servers: Servers::default(),
             grants,
             options,
         })
@@ -125,7 +139,7 @@ impl Acting {
                 folder: self.place.as_ref().map(|place| place.path().to_owned()),
                 provider: self.provider.as_ref().map(Provider::name),
                 pages: self.options.pages,
-                external: Vec::new(),
+                external: self.servers.tools(),
             },
             general: General {
                 reading: allow.reading,
@@ -202,6 +216,28 @@ impl Acting {
             addresses: Vec::new(),
         })
     }
+}
+
+/// The MCP servers that a turn may use, of those that are configured.
+fn wanted(
+    names: Option<&[String]>,
+    config: &Config,
+) -> Result<Vec<(String, McpServerConfig)>, Error> {
+    let pair = |(name, server): (&String, &McpServerConfig)| (name.clone(), server.clone());
+    let Some(names) = names else {
+        let enabled = config.mcp.iter().filter(|(_, server)| server.enabled);
+        return Ok(enabled.map(pair).collect());
+    };
+    let found = names.iter().map(|name| {
+        let server = config.mcp.get_key_value(name).map(pair);
+        server.ok_or_else(|| {
+            let known = config.mcp.keys().map(String::as_str);
+            let hint = suggest(name, known, "`tierbar mcp-servers list` lists them");
+            let message = format!("there is no MCP server \"{name}\"");
+            Error::new(Code::BadRequest, message).hint(hint)
+        })
+    });
+    found.collect()
 }
 
 /// What the model reads of a page.
@@ -322,6 +358,7 @@ fn described(act: &Act) -> (&'static str, Value) {
             server,
             name,
             arguments,
+            ..
         } => (
             "tool",
             json!({"server": server, "name": name, "arguments": arguments}),
@@ -353,8 +390,11 @@ impl Writing {
         &mut self,
         inference: &Arc<Inference>,
         prompt: &Prompt,
-        acting: Acting,
+        mut acting: Acting,
     ) -> Ending {
+        if let Err(ending) = self.connect(inference, &mut acting).await {
+            return ending;
+        }
         let (earlier, question) = prompt.before_question();
         let mut stepping = Stepping {
             agent: Agent::new(acting.task(question)),
@@ -405,6 +445,63 @@ impl Writing {
                 Err(ending) => return ending,
             }
         }
+    }
+
+    /// Connects the MCP servers. One that cannot be used is shown as a step that has failed.
+    async fn connect(
+        &mut self,
+        inference: &Arc<Inference>,
+        acting: &mut Acting,
+    ) -> Result<(), Ending> {
+        if acting.wanted.is_empty() {
+            return Ok(());
+        }
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        let services = inference.services.as_ref();
+        let opening = Servers::open(&acting.wanted, services, &inference.secrets);
+        let (servers, failed) = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+            opened = opening => opened,
+        };
+        acting.servers = servers;
+        for (server, error) in failed {
+            let id = self.begin_step("tool", &json!({"server": server, "name": server}));
+            let text = match error.hint {
+                Some(hint) => format!("{}: {hint}", error.message),
+                None => error.message,
+            };
+            self.end_step(id, text, true);
+        }
+        Ok(())
+    }
+
+    /// Shows and keeps what a step does; its id.
+    fn begin_step(&mut self, name: &str, arguments: &Value) -> String {
+        // Each has its result by then.
+        let id = format!("step-{}", self.steps.len() / 2 + 1);
+        let (name, arguments) = (name.to_owned(), arguments.to_string());
+        self.turn.log.push(TurnEvent::ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        });
+        self.steps.push(Part::ToolCall {
+            id: id.clone(),
+            name,
+            arguments,
+        });
+        id
+    }
+
+    /// Shows and keeps what a step has found.
+    fn end_step(&mut self, id: String, text: String, failed: bool) {
+        self.steps.push(result_part(&id, &text, failed));
+        self.turn
+            .log
+            .push(TurnEvent::ToolResult { id, text, failed });
     }
 
     /// Asks the model, and shows its answer as it comes if it is for the person.
@@ -562,25 +659,12 @@ impl Writing {
         permitted: Permitted,
     ) -> Result<Input, Ending> {
         let (name, arguments) = described(permitted.act());
-        let (id, name, arguments) = (
-            format!("step-{}", self.steps.len() + 1),
-            name.to_owned(),
-            arguments.to_string(),
-        );
-        self.turn.log.push(TurnEvent::ToolCall {
-            id: id.clone(),
-            name: name.clone(),
-            arguments: arguments.clone(),
-        });
-        self.steps.push(Part::ToolCall {
-            id: id.clone(),
-            name,
-            arguments,
-        });
+        let id = self.begin_step(name, &arguments);
         let ending = Stop::default();
+        let given_up = CancellationToken::new();
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
-        let doing = done(acting, permitted, ending.clone());
+        let doing = done(acting, permitted, ending.clone(), &given_up);
         tokio::pin!(doing);
         let found = tokio::select! {
             biased;
@@ -593,6 +677,7 @@ impl Writing {
             None => {
                 // Until the command has ended, so that none outlives its turn.
                 ending.stop();
+                given_up.cancel();
                 doing.await
             }
         };
@@ -601,10 +686,7 @@ impl Writing {
             Err(why) => (why.as_str(), true),
         };
         let text: String = text.chars().take(KEPT_CHARACTERS).collect();
-        self.steps.push(result_part(&id, &text, failed));
-        self.turn
-            .log
-            .push(TurnEvent::ToolResult { id, text, failed });
+        self.end_step(id, text, failed);
         Ok(Input::Done(found))
     }
 }
@@ -619,7 +701,13 @@ async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {
     prepared.await.map(Input::Prepared).map_err(Ending::Failed)
 }
 
-async fn done(acting: &Acting, permitted: Permitted, stop: Stop) -> Result<Found, String> {
+/// Carries out an act. A command is ended by `stop`, and the wait for a server by `given_up`.
+async fn done(
+    acting: &Acting,
+    permitted: Permitted,
+    stop: Stop,
+    given_up: &CancellationToken,
+) -> Result<Found, String> {
     match permitted.act().clone() {
         Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
             let place = acting.place.clone().ok_or("this chat has no folder")?;
@@ -636,7 +724,21 @@ async fn done(acting: &Acting, permitted: Permitted, stop: Stop) -> Result<Found
         }
         Act::Search { words, .. } => acting.search(&words).await,
         Act::Page { address, .. } => acting.page(address.url()).await,
-        Act::Tool { .. } => Err("tools of other programs cannot be used yet".to_owned()),
+        Act::Tool {
+            server,
+            name,
+            definition,
+            arguments,
+        } => {
+            let servers = &acting.servers;
+            let call = servers.call(&server, &name, &definition, &arguments);
+            let called = given_up.run_until_cancelled(call).await;
+            let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
+            Ok(Found {
+                text,
+                addresses: Vec::new(),
+            })
+        }
     }
 }
 
@@ -677,6 +779,26 @@ mod tests {
         assert_eq!(received.allow, Some(Scope::Once));
         reply.send(Err(misplaced(&Misplaced::NotOpen))).unwrap();
         assert_eq!(sent.await.unwrap().unwrap_err().code, Code::Conflict);
+    }
+
+    #[test]
+    fn servers_are_those_that_are_enabled_or_named() {
+        let config: Config = serde_json::from_value(json!({"mcp": {
+            "notes": {"command": ["notes"]},
+            "off": {"command": ["off"], "enabled": false},
+        }}))
+        .unwrap();
+        let names = |chosen: Option<&[&str]>| {
+            let chosen: Option<Vec<_>> =
+                chosen.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            let wanted = wanted(chosen.as_deref(), &config)?;
+            Ok::<_, Error>(wanted.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(None).unwrap(), ["notes"]);
+        assert_eq!(names(Some(&[])).unwrap(), [""; 0]);
+        assert_eq!(names(Some(&["off"])).unwrap(), ["off"]);
+        let error = names(Some(&["note"])).unwrap_err();
+        assert!(error.hint.unwrap().contains("notes"));
     }
 
     #[test]
