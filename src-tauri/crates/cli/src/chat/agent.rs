@@ -27,6 +27,14 @@ pub(super) struct AgentArgs {
     /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: calls]
     #[arg(long, value_name = "WAY", value_parser = ["calls", "text"], requires = "agent")]
     agent_way: Option<String>,
+    /// MCP servers whose tools the agent may use, such as notes,issues [default: all that are enabled]
+    #[arg(
+        long,
+        value_name = "SERVERS",
+        value_delimiter = ',',
+        requires = "agent"
+    )]
+    mcp: Option<Vec<String>>,
 }
 
 impl AgentArgs {
@@ -43,6 +51,7 @@ impl AgentArgs {
             "folder": folder,
             "search": self.web,
             "pages": self.web.is_some(),
+            "servers": self.mcp,
             "allow": {"reading": true, "known_pages": true},
             "way": self.agent_way.as_deref().unwrap_or("calls"),
         })))
@@ -67,10 +76,16 @@ fn real(folder: &Path) -> Result<String, Error> {
 /// Prints a step as it begins.
 pub(super) fn show_step(name: &str, arguments: &str) {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    let what = ["command", "path", "query", "url"]
+    let what = ["command", "path", "query", "url", "name"]
         .iter()
         .find_map(|field| arguments[*field].as_str());
-    output::error_line(&format!("▸ {name} {}", what.unwrap_or_default()));
+    let what = what.unwrap_or_default();
+    // Of a tool of an MCP server.
+    let server = arguments["server"]
+        .as_str()
+        .filter(|server| *server != what);
+    let of = server.map_or_else(String::new, |server| format!(" of {server}"));
+    output::error_line(&format!("▸ {name} {what}{of}"));
 }
 
 /// Prints the beginning of what a step has found.
@@ -205,6 +220,7 @@ mod tests {
             agent: None,
             web: None,
             agent_way: None,
+            mcp: None,
         };
         assert_eq!(args.options().unwrap(), None);
         args.agent = Some("/no/such/folder".into());
