@@ -962,6 +962,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/mcp-servers/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts an MCP server's program or connects to its address, lists its tools, and ends it. */
+        post: operations["testMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/models": {
         parameters: {
             query?: never;
@@ -2040,6 +2057,8 @@ export interface components {
             pages?: boolean;
             /** @description Who searches the web: `duckduckgo`, or the address of a SearXNG. Without one nobody does. */
             search?: string | null;
+            /** @description The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled. */
+            servers?: string[] | null;
             way?: components["schemas"]["AgentWay"];
         };
         /** @description How the model says what it wants to do. */
@@ -3094,8 +3113,6 @@ export interface components {
             chains: {
                 [key: string]: components["schemas"]["ChainConfig"];
             };
-            /** @description Prices and watts for `tierbar costs`. */
-            costs: components["schemas"]["CostsConfig"];
             /**
              * @default {
              *       "store": "",
@@ -3105,6 +3122,8 @@ export interface components {
              *     }
              */
             contexts: components["schemas"]["ContextsConfig"];
+            /** @description Prices and watts for `tierbar costs`. */
+            costs: components["schemas"]["CostsConfig"];
             /**
              * @default {
              *       "rate_limit": 0,
@@ -3130,6 +3149,13 @@ export interface components {
              *     }
              */
             log: components["schemas"]["LogConfig"];
+            /**
+             * @description MCP servers, by the names that their tools begin with.
+             * @default {}
+             */
+            mcp?: {
+                [key: string]: components["schemas"]["McpServerConfig"];
+            };
             /**
              * @default {
              *       "text": "none",
@@ -4359,6 +4385,69 @@ export interface components {
             working_set_bytes: number | null;
         };
         MaxLoaded: "auto" | number;
+        /** @description `[mcp.NAME]`. It has either a command or an address. */
+        McpServerConfig: {
+            /**
+             * @description The program and its arguments, such as `["npx", "-y", "@example/server"]`. It runs in the sandbox of an agent's commands.
+             * @default []
+             */
+            command: string[];
+            /**
+             * @description Offer its tools to agents.
+             * @default true
+             */
+            enabled: boolean;
+            /**
+             * @description The folder that the program may read and write; empty: one of its own, which is deleted afterwards.
+             * @default
+             */
+            folder: string;
+            /**
+             * @description The variable in which the program gets its key, which is stored under the secret `mcp-NAME`; empty: it gets none.
+             * @default
+             */
+            key_variable: string;
+            /**
+             * @description Let the program connect to servers on ports 80 and 443.
+             * @default false
+             */
+            network: boolean;
+            /**
+             * @description More folders that the program may read, such as the one that it is installed in.
+             * @default []
+             */
+            read: string[];
+            /**
+             * @description The tools to offer; empty: all that the server has.
+             * @default []
+             */
+            tools: string[];
+            /**
+             * @description The address of a server instead, with `https://`, or `http://` on this machine. It gets the key that is stored for its host.
+             * @default
+             */
+            url: string;
+            /**
+             * @description Variables of Tierbar's environment that the program sees.
+             * @default []
+             */
+            variables: string[];
+        };
+        /** @description What an MCP server has. */
+        McpServerTest: {
+            name: string;
+            /** @description Why agents are offered none of them; `null` if they are. */
+            problem: string | null;
+            /** @description In the server's order and words. */
+            tools: components["schemas"]["McpTool"][];
+        };
+        /** @description A tool of an MCP server. */
+        McpTool: {
+            description: string;
+            name: string;
+            /** @description Whether agents are offered it. */
+            offered: boolean;
+        };
         /**
          * @description What a click on the icon opens.
          * @enum {string}
@@ -7255,6 +7344,9 @@ export type LogConfig = components['schemas']['LogConfig'];
 export type LogEvent = components['schemas']['LogEvent'];
 export type MachineFigures = components['schemas']['MachineFigures'];
 export type MaxLoaded = components['schemas']['MaxLoaded'];
+export type McpServerConfig = components['schemas']['McpServerConfig'];
+export type McpServerTest = components['schemas']['McpServerTest'];
+export type McpTool = components['schemas']['McpTool'];
 export type MenuBarClick = components['schemas']['MenuBarClick'];
 export type MenuBarConfig = components['schemas']['MenuBarConfig'];
 export type MenuBarText = components['schemas']['MenuBarText'];
@@ -9134,6 +9226,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventLog"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    testMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of an MCP server in the configuration */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The server's tools */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerTest"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -76,16 +76,10 @@ fn real(folder: &Path) -> Result<String, Error> {
 /// Prints a step as it begins.
 pub(super) fn show_step(name: &str, arguments: &str) {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    let what = ["command", "path", "query", "url", "name"]
+    let what = ["command", "path", "query", "url", "name", "server"]
         .iter()
         .find_map(|field| arguments[*field].as_str());
-    let what = what.unwrap_or_default();
-    // Of a tool of an MCP server.
-    let server = arguments["server"]
-        .as_str()
-        .filter(|server| *server != what);
-    let of = server.map_or_else(String::new, |server| format!(" of {server}"));
-    output::error_line(&format!("▸ {name} {what}{of}"));
+    output::error_line(&format!("▸ {name} {}", what.unwrap_or_default()));
 }
 
 /// Prints the beginning of what a step has found.

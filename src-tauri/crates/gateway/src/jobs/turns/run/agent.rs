@@ -468,7 +468,7 @@ impl Writing {
         };
         acting.servers = servers;
         for (server, error) in failed {
-            let id = self.begin_step("tool", &json!({"server": server, "name": server}));
+            let id = self.begin_step("tool", &json!({"server": server}));
             let text = match error.hint {
                 Some(hint) => format!("{}: {hint}", error.message),
                 None => error.message,
