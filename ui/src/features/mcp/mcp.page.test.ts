@@ -82,6 +82,15 @@ describe('MCP servers', () => {
     expect(JSON.stringify(sent())).not.toContain('secret');
     expect(network.sent('PUT', '/tierbar/v1/secrets/mcp-notes')[0]?.body).toEqual({ value: 'secret' });
 
+    await fireEvent.click(within(row).getByTestId('mcp-edit'));
+    expect(screen.queryByTestId('mcp-name')).toBeNull();
+    expect(screen.getByTestId<HTMLInputElement>('mcp-command').value).toBe('npx -y "my notes"');
+    await type('mcp-folder', '');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    await until(() => document.activeElement === within(row).getByTestId('mcp-edit'));
+    expect(sent().at(-1).mcp.notes).toMatchObject({ folder: '', key_variable: 'API_KEY', enabled: true });
+    expect(network.sent('PUT', '/tierbar/v1/secrets/mcp-notes')).toHaveLength(1);
+
     fails = true;
     await fireEvent.click(within(row).getByTestId('mcp-test'));
     await screen.findByText('The MCP server notes has ended with code 1.');
