@@ -29,11 +29,11 @@ impl Tool {
     /// and `.`, or a schema that is too large.
     pub(crate) fn read(tool: &rmcp::model::Tool) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-        let name = tool.name.as_ref();
+        let name = &*tool.name;
         if name.is_empty() || name.len() > NAME_BYTES || !name.bytes().all(plain) {
             return None;
         }
-        let parameters = Value::Object(tool.input_schema.as_ref().clone());
+        let parameters = Value::Object((*tool.input_schema).clone());
         let description = tool.description.as_deref().unwrap_or_default();
         // Whole: what is not shown may not change either.
         let whole = json!([name, tool.title, description, sorted(&parameters)]).to_string();
