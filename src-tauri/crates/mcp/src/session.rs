@@ -8,7 +8,7 @@ use crate::{
 };
 use reqwest::redirect::Policy;
 use rmcp::{
-    RoleClient, ServiceError,
+    ClientCacheConfig, RoleClient, ServiceError,
     model::{
         CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
         PaginatedRequestParams,
@@ -90,7 +90,13 @@ impl Session {
         ending: Option<Ending>,
     ) -> Result<Self, Failure> {
         match timeout(OPEN, opening).await {
-            Ok(Ok(service)) => Ok(Self { service, ending }),
+            Ok(Ok(service)) => {
+                // How long its tools stay as they are is not the server's to say.
+                let peer = service.peer();
+                peer.set_response_cache_config(ClientCacheConfig::disabled())
+                    .await;
+                Ok(Self { service, ending })
+            }
             Ok(Err(error)) => Err(not_opened(error, ending.as_ref()).await),
             Err(_) => Err(Failure::Silent(OPEN.as_secs())),
         }
@@ -101,6 +107,11 @@ impl Session {
     /// # Errors
     /// [`Failure`], also for a server that lists too many.
     pub async fn tools(&self) -> Result<Vec<Tool>, Failure> {
+        let silent = Err(Failure::Silent(LIST.as_secs()));
+        timeout(LIST, self.pages()).await.unwrap_or(silent)
+    }
+
+    async fn pages(&self) -> Result<Vec<Tool>, Failure> {
         let mut tools = Vec::new();
         let mut names = BTreeSet::new();
         let mut listed = 0;
@@ -108,8 +119,10 @@ impl Session {
         // Each page counts as a tool at least, so that a server without an end reaches the limit.
         loop {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = self.service.peer().list_tools(Some(params));
-            let page = self.within(LIST, page).await?;
+            let page = match self.service.peer().list_tools(Some(params)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.why(error).await),
+            };
             listed += page.tools.len().max(1);
             if listed > MOST_LISTED {
                 return Err(Failure::TooMany);
@@ -144,7 +157,12 @@ impl Session {
         }
         let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
         let call = self.service.peer().call_tool_once(params);
-        match self.within(CALL, call).await? {
+        let answer = match timeout(CALL, call).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(self.why(error).await),
+            Err(_) => return Err(Failure::Silent(CALL.as_secs())),
+        };
+        match answer {
             CallToolResponse::Complete(result) => {
                 let text = text_of(&result);
                 if result.is_error == Some(true) {
@@ -153,18 +171,6 @@ impl Session {
                 Ok(text)
             }
             _ => Err(Failure::WantsInput),
-        }
-    }
-
-    async fn within<T>(
-        &self,
-        time: Duration,
-        work: impl Future<Output = Result<T, ServiceError>>,
-    ) -> Result<T, Failure> {
-        match timeout(time, work).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(self.why(error).await),
-            Err(_) => Err(Failure::Silent(time.as_secs())),
         }
     }
 
@@ -210,7 +216,15 @@ async fn not_opened(error: ClientInitializeError, ending: Option<&Ending>) -> Fa
 }
 
 fn unreachable(error: &(dyn Error + 'static)) -> Failure {
-    Failure::Unreachable(root(error))
+    let why = root(error);
+    // A server that does not say in a header how it wants the key.
+    if ["HTTP 401", "HTTP 403"]
+        .iter()
+        .any(|status| why.contains(status))
+    {
+        return Failure::KeyWanted;
+    }
+    Failure::Unreachable(why)
 }
 
 /// The cause of all causes: those above say less and less.
