@@ -143,7 +143,7 @@ fn word(scope: ConsentScope) -> &'static str {
     match scope {
         ConsentScope::Once => "once",
         ConsentScope::Folder => "folder (all of this kind here, in this chat)",
-        ConsentScope::Chat => "chat (all of this kind, in this chat)",
+        ConsentScope::Chat => "chat (this kind of step, or this tool with any input, in this chat)",
         ConsentScope::Exact => "always (exactly this)",
     }
 }

@@ -69,7 +69,7 @@ pub enum ConsentScope {
     Once,
     /// All of this kind in this folder, for this chat and at most eight hours.
     Folder,
-    /// All of this kind, for this chat and at most eight hours.
+    /// All of this kind, or all uses of this tool, for this chat and at most eight hours.
     Chat,
     /// Exactly this again, in any chat, as long as the host runs.
     Exact,
