@@ -128,7 +128,15 @@ async fn add(client: &Client, add: Add, as_json: bool) -> Result<(), Error> {
         tools: add.tools,
         enabled: true,
     };
-    let patch = json!({"mcp": {&name: server}});
+    let mut table = json!(server);
+    if !servers(client).await?.contains_key(&name) {
+        // The file of a new server has what is set, and not what is so by itself.
+        let by_itself = json!(McpServerConfig::default());
+        if let Some(table) = table.as_object_mut() {
+            table.retain(|key, value| *value != by_itself[key.as_str()]);
+        }
+    }
+    let patch = json!({"mcp": {&name: table}});
     client.patch("/tierbar/v1/config", &patch).await?;
     if !as_json {
         output::error_line(&format!("Added {name}. Trying it out…"));

@@ -7,6 +7,18 @@ import { configured } from '../../testing/config';
 import { Network, refusal, until } from '../../testing/host';
 import { openSettings } from '../../testing/settings';
 
+const EMPTY: McpServerConfig = {
+  command: [],
+  url: '',
+  folder: '',
+  read: [],
+  network: false,
+  variables: [],
+  key_variable: '',
+  tools: [],
+  enabled: true,
+};
+
 let network: Network;
 let app: App;
 let config: Config;
@@ -26,7 +38,7 @@ beforeEach(() => {
         const changed: Record<string, McpServerConfig> = { ...config.mcp };
         for (const [name, server] of Object.entries(body.mcp as Record<string, McpServerConfig | null>)) {
           if (server === null) delete changed[name];
-          else changed[name] = { ...changed[name], ...server };
+          else changed[name] = { ...EMPTY, ...changed[name], ...server };
         }
         config = { ...config, mcp: changed };
       }
@@ -74,11 +86,9 @@ describe('MCP servers', () => {
     await until(() => row.textContent?.includes('It answers, and has 1 tool.'));
     expect(row.textContent).toContain('Can read and change files in ~/Notes, without the network.');
     expect(within(row).getByTestId('mcp-tools').textContent).toContain('Searches the notes');
-    expect(sent()[0].mcp.notes).toMatchObject({
-      command: ['npx', '-y', 'my notes'],
-      key_variable: 'API_KEY',
-      url: '',
-    });
+    expect(sent()).toEqual([
+      { mcp: { notes: { command: ['npx', '-y', 'my notes'], folder: '~/Notes', key_variable: 'API_KEY' } } },
+    ]);
     expect(JSON.stringify(sent())).not.toContain('secret');
     expect(network.sent('PUT', '/tierbar/v1/secrets/mcp-notes')[0]?.body).toEqual({ value: 'secret' });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { McpServerConfig } from '../../platform/openapi';
-import { describeAccess, describePlace, secretOf, splitCommand } from './words';
+import { describeAccess, describePlace, secretOf, splitCommand, whatIsSet } from './words';
 
 const PROGRAM: McpServerConfig = {
   command: ['npx', '-y', 'notes', 'My Notes'],
@@ -30,6 +30,16 @@ describe('an MCP server', () => {
       'Can use the network, and read and change files in ~/Notes.',
     );
     expect(describeAccess({ ...PROGRAM, url: 'https://a.example' })).toBeNull();
+  });
+
+  it('is written with what is set alone', () => {
+    expect(whatIsSet(PROGRAM)).toEqual({ command: PROGRAM.command });
+    expect(whatIsSet({ ...PROGRAM, network: true, folder: '/a', enabled: false })).toEqual({
+      command: PROGRAM.command,
+      network: true,
+      folder: '/a',
+      enabled: false,
+    });
   });
 
   it('has its key under its host, as the host names it', () => {

@@ -48,3 +48,15 @@ export function secretOf(name: string, { url }: Pick<McpServerConfig, 'url'>): s
   if (/[.:]/.test(host)) return host;
   return scheme === 'https' ? `${host}:443` : `${host}:80`;
 }
+
+/** The settings of a new server without those that are so by themselves, which its file need not have. */
+export function whatIsSet(server: McpServerConfig): Partial<McpServerConfig> {
+  const set = Object.entries(server).filter(([name, value]) =>
+    name === 'enabled'
+      ? value === false
+      : Array.isArray(value)
+        ? value.length > 0
+        : value !== '' && value !== false,
+  );
+  return Object.fromEntries(set);
+}
