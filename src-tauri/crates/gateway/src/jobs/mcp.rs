@@ -42,9 +42,10 @@ impl Servers {
         for (name, config) in servers {
             opening.push(open_one(name, config, services, secrets));
         }
-        let names = servers.iter().map(|(name, _)| name.clone());
+        let opened = join_all(opening).await;
         let (mut open, mut failed, mut tools) = (Vec::new(), Vec::new(), 0);
-        for (name, opened) in names.zip(join_all(opening).await) {
+        for ((name, _), opened) in servers.iter().zip(opened) {
+            let name = name.clone();
             match opened {
                 Ok(server) if tools + server.tools.len() > MOST_TOOLS => {
                     let message = format!(
