@@ -500,6 +500,7 @@ const ADMIN: &[&str] = &[
     "keys",
     "ledger",
     "log",
+    "mcp_servers",
     "measures",
     "metrics",
     "origins",
@@ -537,7 +538,7 @@ fn the_modules_of_a_storey_import_downwards() {
         ("dialects", DIALECTS.to_vec()),
         (
             "jobs",
-            vec!["tasks", "documents", "turns", "queue", "answers"],
+            vec!["tasks", "documents", "mcp", "turns", "queue", "answers"],
         ),
         (
             "metrics",

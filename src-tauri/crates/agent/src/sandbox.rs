@@ -3,7 +3,8 @@
 //! The host starts `tierbar-sandbox`, the launcher, and writes the [`Request`] to it. The launcher starts itself once more, and this
 //! second stage restricts itself and becomes the command: it has one thread, so nothing has to be done between a fork and an exec.
 //! The launcher keeps time, counts processes, memory and output, and ends the command with all that it has started, also when its
-//! host is gone. A [`Request::server`] speaks with its host by stdin and stdout meanwhile. On Linux, Landlock, seccomp and resource limits enforce the policy; on macOS, Seatbelt and resource limits.
+//! host is gone. A [`Request::server`] speaks with its host by stdin and stdout meanwhile. On Linux, Landlock, seccomp and resource
+//! limits enforce the policy; on macOS, Seatbelt and resource limits.
 //! Where nothing can, no command runs.
 
 mod environment;

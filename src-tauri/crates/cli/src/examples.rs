@@ -314,6 +314,17 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("schedule rm", &["tierbar schedule rm nightly"]),
     ("schedule run", &["tierbar schedule run nightly"]),
+    ("mcp-servers", &["tierbar mcp-servers"]),
+    ("mcp-servers list", &["tierbar mcp-servers list --json"]),
+    (
+        "mcp-servers add",
+        &[
+            "tierbar mcp-servers add notes --folder ~/Notes --network -- npx -y @modelcontextprotocol/server-filesystem .",
+            "tierbar mcp-servers add issues --url https://mcp.example.com/mcp --tools search,fetch",
+        ],
+    ),
+    ("mcp-servers rm", &["tierbar mcp-servers rm notes"]),
+    ("mcp-servers test", &["tierbar mcp-servers test notes"]),
     (
         "bench",
         &[

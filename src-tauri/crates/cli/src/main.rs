@@ -23,6 +23,7 @@ mod key;
 mod link;
 mod log;
 mod mcp;
+mod mcp_servers;
 mod measure;
 mod models;
 mod origins;
@@ -133,6 +134,8 @@ enum Command {
     Costs(costs::Args),
     /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),
+    /// List, add, remove and try out MCP servers, whose tools agents may use
+    McpServers(mcp_servers::Args),
     /// Measure the speed of a tier
     Bench(bench::Args),
     /// Find and save the fastest settings for a tier
@@ -212,6 +215,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Contexts(args) => contexts::run(home, args).await,
         Command::Costs(args) => costs::run(home, args).await,
         Command::Schedule(args) => schedule::run(home, args).await,
+        Command::McpServers(args) => mcp_servers::run(home, args).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
         Command::Config(args) => config::run(home, args).await,

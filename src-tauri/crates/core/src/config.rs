@@ -10,6 +10,7 @@ mod dollars;
 mod engine;
 mod hours;
 pub mod keys;
+mod mcp;
 mod menu_bar;
 mod notifications;
 mod older;
@@ -30,6 +31,7 @@ pub use dialect::Dialect;
 pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
+pub use mcp::McpServerConfig;
 pub use menu_bar::{MenuBarClick, MenuBarConfig, MenuBarText};
 pub use notifications::NotificationsConfig;
 pub use schedule::{ScheduleConfig, ScheduledTask, TimeOfDay, Weekday, is_url};
@@ -81,6 +83,9 @@ pub struct Config {
     pub chains: BTreeMap<TierId, ChainConfig>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub schedules: BTreeMap<String, ScheduleConfig>,
+    /// MCP servers, by the names that their tools begin with.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub mcp: BTreeMap<String, McpServerConfig>,
 }
 
 impl Config {
@@ -120,6 +125,7 @@ impl Default for Config {
             tiers: BTreeMap::new(),
             chains: BTreeMap::new(),
             schedules: BTreeMap::new(),
+            mcp: BTreeMap::new(),
         }
     }
 }

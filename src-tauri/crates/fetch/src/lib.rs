@@ -9,7 +9,7 @@ mod remote;
 mod transfer;
 mod web;
 
-pub use loopback::loopback;
+pub use loopback::{client, loopback};
 pub use objects::{BucketOptions, Object, Objects};
 pub use queue::{Job, OnComplete, Queue, QueueOptions};
 pub use remote::{Remote, RemoteAnswer};

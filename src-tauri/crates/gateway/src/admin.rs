@@ -17,6 +17,7 @@ mod hub;
 mod keys;
 mod ledger;
 mod log;
+mod mcp_servers;
 mod measures;
 pub(crate) mod metrics;
 mod models;
@@ -111,6 +112,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(ledger::ledger))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::run))
+        .routes(routes!(mcp_servers::test))
         .routes(routes!(
             documents::status,
             documents::add,

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod documents;
+pub(crate) mod mcp;
 pub(crate) mod queue;
 pub(crate) mod tasks;
 pub(crate) mod turns;

@@ -1,1 +1,44 @@
-//! The tools of MCP servers that the user adds.
+//! The tools of MCP servers that the user adds: programs in the sandbox of an agent's commands, and addresses.
+//!
+//! All that a server says is data. Its descriptions, results and errors are bounded and never trusted; whoever shows them to a model marks
+//! them. Hints such as `readOnlyHint` count for nothing. A server gets no answers but those of the protocol: nothing of the model, of
+//! files or of the person.
+
+mod lines;
+mod program;
+mod session;
+mod tools;
+
+pub use program::Program;
+pub use session::{Place, Session};
+pub use tools::Tool;
+
+/// Why a server could not be used, as the end of a sentence that begins with its name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    #[error("cannot run here: {0}")]
+    NotRun(String),
+    #[error("has ended{0}")]
+    Ended(String),
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("wants a key, or another one")]
+    KeyWanted,
+    #[error("has not answered within {0} s")]
+    Silent(u64),
+    #[error("has sent a message of more than {} MiB", lines::MESSAGE_BYTES >> 20)]
+    TooLong,
+    #[error("lists more than {} tools", tools::MOST_LISTED)]
+    TooMany,
+    #[error("has no tool {0} any more")]
+    Gone(String),
+    #[error("has changed its tool {0} since its use was allowed, so it was not used")]
+    Changed(String),
+    #[error("wants more from you in the middle of a step, which is not passed on")]
+    WantsInput,
+    #[error("does not speak the protocol as it should: {0}")]
+    Protocol(String),
+    /// The server's own words.
+    #[error("reports an error: {0}")]
+    Reported(String),
+}

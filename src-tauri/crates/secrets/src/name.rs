@@ -2,7 +2,7 @@
 
 use crate::Environment;
 use std::{fmt, path::PathBuf, str::FromStr};
-use tierbar_core::{Code, Error, config::server_of};
+use tierbar_core::{Code, Error, TierId, config::server_of};
 
 /// A secret that Tierbar knows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,9 +20,20 @@ pub enum Name {
     /// The key of a server that a tier's endpoint names: its host, with its port if that is given. It belongs to the
     /// server and not to the tier, so that it goes to no other.
     Server(String),
+    /// The key of a program that serves tools over MCP: `mcp-` and the server's name.
+    McpServer(String),
 }
 
+/// What the name of the key of an MCP server begins with.
+const MCP: &str = "mcp-";
+
 impl Name {
+    /// That of a program that serves tools, by the server's name in the configuration.
+    #[must_use]
+    pub fn of_mcp_server(server: &str) -> Self {
+        Self::McpServer(format!("{MCP}{server}"))
+    }
+
     /// That of the server at a URL. Without a dot in its name it has its port, so that it is the name of nothing else.
     #[must_use]
     pub fn of_server(url: &str) -> Self {
@@ -44,7 +55,7 @@ impl Name {
             Self::Webhooks => "webhooks",
             Self::ContextStore => "context-store",
             Self::ContextPassphrase => "context-passphrase",
-            Self::Server(server) => server,
+            Self::Server(name) | Self::McpServer(name) => name,
         }
     }
 
@@ -54,7 +65,11 @@ impl Name {
         match self {
             Self::HuggingFace => &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"],
             Self::BraveSearch => &["BRAVE_API_KEY"],
-            Self::Webhooks | Self::ContextStore | Self::ContextPassphrase | Self::Server(_) => &[],
+            Self::Webhooks
+            | Self::ContextStore
+            | Self::ContextPassphrase
+            | Self::Server(_)
+            | Self::McpServer(_) => &[],
         }
     }
 
@@ -82,7 +97,8 @@ impl Name {
             | Self::Webhooks
             | Self::ContextStore
             | Self::ContextPassphrase
-            | Self::Server(_) => None,
+            | Self::Server(_)
+            | Self::McpServer(_) => None,
         }
     }
 }
@@ -113,10 +129,15 @@ impl FromStr for Name {
         if server {
             return Ok(Self::of_server(text));
         }
+        if let Some(server) = text.strip_prefix(MCP)
+            && let Ok(server) = TierId::new(server)
+        {
+            return Ok(Self::of_mcp_server(server.as_str()));
+        }
         // The text is not repeated: it may be the secret itself, put in the wrong place.
         Err(
             Error::new(Code::NotFound, "there is no secret with this name").hint(
-                "use hugging-face, brave-search, webhooks, context-store, context-passphrase, or the server of an endpoint, such as api.example.com",
+                "use hugging-face, brave-search, webhooks, context-store, context-passphrase, mcp- and the name of an MCP server, or the server of an endpoint, such as api.example.com",
             ),
         )
     }

@@ -253,6 +253,7 @@ fn secret_names_are_valid_and_not_tokens() {
         Name::HuggingFace,
         server,
         Name::of_server("http://[::1]:80/x"),
+        Name::of_mcp_server("notes"),
     ] {
         assert_eq!(name.as_str().parse::<Name>().unwrap(), name);
     }
@@ -264,6 +265,8 @@ fn secret_names_are_valid_and_not_tokens() {
         "sk-proj-0123",
         "a.b/c",
         "me@a.b",
+        "mcp-",
+        "mcp-sk_0123",
     ] {
         let error = wrong.parse::<Name>().unwrap_err();
         assert_eq!(error.code, Code::NotFound);

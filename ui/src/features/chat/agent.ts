@@ -50,19 +50,32 @@ export function describeStep({ name, arguments: text }: AgentStep): string {
       return `Searched your documents for “${subject}”`;
     case 'read_page':
       return `Opened ${subject}`;
+    case 'tool':
+      return describeTool(text, subject);
     default:
       return `Used ${subject || name}`;
   }
 }
 
+/** A tool of an MCP server; without its name, the server did not answer. */
+function describeTool(text: string, name: string): string {
+  const server = fieldsOf(text)?.server;
+  if (typeof server !== 'string') return `Used ${name}`;
+  return name === '' ? `Connected to ${server}` : `Used ${name} of ${server}`;
+}
+
 function subjectOf(text: string): string {
+  const fields = fieldsOf(text);
+  const found = SUBJECTS.map((name) => fields?.[name]);
+  const subject = found.find((value) => typeof value === 'string');
+  return typeof subject === 'string' ? subject : '';
+}
+
+function fieldsOf(text: string): Record<string, unknown> | null {
   try {
     const fields: unknown = JSON.parse(text);
-    if (typeof fields !== 'object' || fields === null) return '';
-    const found = SUBJECTS.map((name) => (fields as Record<string, unknown>)[name]);
-    const subject = found.find((value) => typeof value === 'string');
-    return typeof subject === 'string' ? subject : '';
+    return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : null;
   } catch {
-    return '';
+    return null;
   }
 }

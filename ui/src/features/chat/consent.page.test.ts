@@ -145,6 +145,9 @@ describe('a turn that acts', () => {
     const step = { id: 's', result: null, failed: false };
     expect(describeStep({ ...step, name: 'run_command', arguments: '{"command":"make"}' })).toBe('Ran make');
     expect(describeStep({ ...step, name: 'read_file', arguments: 'x', result: '' })).toBe('Read the folder');
+    const tool = { ...step, name: 'tool', arguments: '{"server":"mail","name":"send"}', result: '' };
+    expect(describeStep(tool)).toBe('Used send of mail');
+    expect(describeStep({ ...tool, arguments: '{"server":"mail"}' })).toBe('Connected to mail');
     expect(describeStep({ ...step, name: 'tool', arguments: '{"name":"send"}', result: '' })).toBe(
       'Used send',
     );

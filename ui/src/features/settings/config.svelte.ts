@@ -5,6 +5,7 @@ import type {
   CostsConfig,
   DownloadsConfig,
   LibraryConfig,
+  McpServerConfig,
   MenuBarConfig,
   NotificationsConfig,
   PolicyConfig,
@@ -28,6 +29,7 @@ export type ConfigPatch = Partial<
     | 'notifications'
     | 'costs'
     | 'schedules'
+    | 'mcp'
   >
 > & {
   server?: Partial<ServerConfig>;
@@ -41,6 +43,7 @@ export type ConfigPatch = Partial<
   costs?: Partial<Record<keyof CostsConfig, number | null>>;
   tiers?: Record<string, TierPatch | null>;
   schedules?: Record<string, ScheduleConfig | null>;
+  mcp?: Record<string, Partial<McpServerConfig> | null>;
 };
 
 export interface FieldState {

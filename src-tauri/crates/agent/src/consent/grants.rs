@@ -12,7 +12,7 @@ pub enum Scope {
     Once,
     /// All of this kind in this folder, for this chat and at most [`FOLDER_SECONDS`].
     Folder,
-    /// All of this kind, for this chat and at most [`FOLDER_SECONDS`].
+    /// All of this kind, or all uses of this tool, for this chat and at most [`FOLDER_SECONDS`].
     Chat,
     /// Exactly this again, in any chat, until it is revoked.
     Exact,

@@ -31,6 +31,14 @@ pub(super) struct AgentArgs {
     /// chat template]
     #[arg(long, value_name = "WAY", value_parser = ["auto", "calls", "text"], requires = "agent")]
     agent_way: Option<String>,
+    /// MCP servers whose tools the agent may use, such as notes,issues [default: all that are enabled]
+    #[arg(
+        long,
+        value_name = "SERVERS",
+        value_delimiter = ',',
+        requires = "agent"
+    )]
+    mcp: Option<Vec<String>>,
 }
 
 impl AgentArgs {
@@ -52,6 +60,7 @@ impl AgentArgs {
             "search": self.web,
             "pages": self.web.is_some(),
             "documents": documents,
+            "servers": self.mcp,
             "allow": {"reading": true, "known_pages": true},
             "way": self.agent_way.as_deref().unwrap_or("auto"),
         })))
@@ -76,7 +85,7 @@ fn real(folder: &Path) -> Result<String, Error> {
 /// Prints a step as it begins.
 pub(super) fn show_step(name: &str, arguments: &str) {
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    let what = ["command", "path", "query", "url"]
+    let what = ["command", "path", "query", "url", "name", "server"]
         .iter()
         .find_map(|field| arguments[*field].as_str());
     output::error_line(&format!("▸ {name} {}", what.unwrap_or_default()));
@@ -143,7 +152,7 @@ fn word(scope: ConsentScope) -> &'static str {
     match scope {
         ConsentScope::Once => "once",
         ConsentScope::Folder => "folder (all of this kind here, in this chat)",
-        ConsentScope::Chat => "chat (all of this kind, in this chat)",
+        ConsentScope::Chat => "chat (this kind of step, or this tool with any input, in this chat)",
         ConsentScope::Exact => "always (exactly this)",
     }
 }
@@ -215,6 +224,7 @@ mod tests {
             web: None,
             documents: None,
             agent_way: None,
+            mcp: None,
         };
         assert_eq!(args.options().unwrap(), None);
         args.agent = Some("/no/such/folder".into());

@@ -16,6 +16,8 @@ pub struct AgentOptions {
     pub pages: bool,
     /// Which of the user's documents can be searched: `true` for all, or a list of collections. Without it none can.
     pub documents: Option<AgentDocuments>,
+    /// The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled.
+    pub servers: Option<Vec<String>>,
     /// What is done without a question.
     pub allow: AgentAllowed,
     pub way: AgentWay,
@@ -124,7 +126,7 @@ pub enum ConsentScope {
     Once,
     /// All of this kind in this folder, for this chat and at most eight hours.
     Folder,
-    /// All of this kind, for this chat and at most eight hours.
+    /// All of this kind, or all uses of this tool, for this chat and at most eight hours.
     Chat,
     /// Exactly this again, in any chat, as long as the host runs.
     Exact,

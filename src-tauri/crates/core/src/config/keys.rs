@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use utoipa::{PartialSchema, ToSchema};
 
-/// Stands for the name of a tier, chain or schedule in a key, as in `tiers.NAME.model`.
+/// Stands for the name of a tier, chain, schedule or MCP server in a key, as in `tiers.NAME.model`.
 pub const NAME: &str = "NAME";
 
 /// One key of the configuration.

@@ -64,6 +64,7 @@ fn widening(patch: &Map<String, Value>) -> Option<&'static str> {
         ("allowed_origins", "allowed_origins"),
         ("log", "[log]"),
         ("contexts", "[contexts]"),
+        ("mcp", "an MCP server"),
     ];
     let has = |section: &str, setting: &str| {
         let section = patch.get(section);

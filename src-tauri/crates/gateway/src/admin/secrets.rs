@@ -58,6 +58,13 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
     if !config.contexts.store.is_empty() {
         names.extend([Name::ContextStore, Name::ContextPassphrase]);
     }
+    for (name, server) in &config.mcp {
+        if !server.url.is_empty() {
+            names.insert(Name::of_server(&server.url));
+        } else if !server.key_variable.is_empty() {
+            names.insert(Name::of_mcp_server(name));
+        }
+    }
     let listed = with_secrets(&admin, |secrets| {
         let names = names.into_iter();
         names

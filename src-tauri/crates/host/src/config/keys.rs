@@ -9,8 +9,8 @@ use tierbar_core::{
     Config,
     config::{
         ChainConfig, ContextsConfig, CostsConfig, DownloadsConfig, LibraryConfig, LogConfig,
-        MenuBarConfig, NotificationsConfig, PolicyConfig, QueueConfig, ScheduleConfig,
-        ServerConfig, TierConfig,
+        McpServerConfig, MenuBarConfig, NotificationsConfig, PolicyConfig, QueueConfig,
+        ScheduleConfig, ServerConfig, TierConfig,
     },
     nearest::nearest,
     sampling::Sampling,
@@ -36,6 +36,7 @@ pub(super) fn nearest_key(unknown: &[String]) -> Option<&'static str> {
         ["tiers", _, "sampling"] => fields::<Sampling>(),
         ["chains", _] => fields::<ChainConfig>(),
         ["schedules", _] => fields::<ScheduleConfig>(),
+        ["mcp", _] => fields::<McpServerConfig>(),
         _ => return None,
     };
     nearest(key, known.iter().copied())
@@ -101,6 +102,7 @@ mod tests {
             ("tiers.fast.sampling.temprature", Some("temperature")),
             ("chains.night.step", Some("steps")),
             ("schedules.night.sorce", Some("source")),
+            ("mcp.notes.comand", Some("command")),
             ("tiers.fast.listn", None),
             ("colour", None),
             ("more.of.it", None),

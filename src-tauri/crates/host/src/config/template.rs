@@ -179,6 +179,15 @@ model = ""
 # task = "brief"
 # source = "~/logs"
 # to = "~/briefs/{{date}}.md"
+
+# MCP servers give agents more tools; each use is asked about first. A program runs in the sandbox of commands, without the network
+# unless it is granted. See docs/agent.md. Examples, to use without the leading #:
+# [mcp.notes]
+# command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]
+# folder = "~/Notes"
+# network = true             # npx downloads the program
+# [mcp.issues]
+# url = "https://mcp.example.com/mcp"   # its key: `tierbar secret set mcp.example.com`
 "#
     )
 }

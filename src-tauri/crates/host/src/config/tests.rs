@@ -215,6 +215,14 @@ fn invalid_values_are_refused_with_line_and_key() {
             "[schedules.Night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"/b.md\"\n",
             "config.toml line 1: schedules.Night: \"Night\" cannot name a schedule",
         ),
+        (
+            "[mcp.a]\nurl = \"http://mcp.example.com\"\n",
+            "config.toml line 2: mcp.a.url: \"http://mcp.example.com\" is neither https:// nor on this machine",
+        ),
+        (
+            "[mcp.a_b]\ncommand = [\"x\"]\n",
+            "config.toml line 1: mcp.a_b: \"a_b\" cannot name an MCP server",
+        ),
         ("[tiers.fast\n", "config.toml line 1: "),
         ("a = 1\na = 2\n", "config.toml line 2: "),
     ] {

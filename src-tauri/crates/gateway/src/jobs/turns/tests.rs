@@ -2,6 +2,7 @@
 
 mod agent;
 mod full;
+mod mcp;
 
 use crate::{
     inference::CHAT,

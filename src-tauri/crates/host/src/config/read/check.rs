@@ -6,7 +6,8 @@ use tierbar_core::{
     Config, TierId,
     config::{
         ChainConfig, Choice, ContextStore, ContextsConfig, Dialect, DownloadsConfig, Engine,
-        PolicyConfig, QueueConfig, ScheduleConfig, ServerConfig, Span, Step, TierConfig,
+        McpServerConfig, PolicyConfig, QueueConfig, ScheduleConfig, ServerConfig, Span, Step,
+        TierConfig,
     },
     origin,
 };
@@ -73,6 +74,26 @@ pub(super) fn check(config: &Config) -> Result<(), Problem> {
         // Named like a tier: the name is typed, and is part of API paths.
         TierId::new(name.clone()).map_err(|why| at(&[])(why.replace("a tier", "a schedule")))?;
         schedule.check().map_err(|(key, wrong)| at(&[key])(wrong))?;
+    }
+    if config.mcp.len() > McpServerConfig::MOST {
+        let what = format!(
+            "there are {} MCP servers, and the maximum is {}",
+            config.mcp.len(),
+            McpServerConfig::MOST
+        );
+        return Err(at(&["mcp"])(what));
+    }
+    for (name, server) in &config.mcp {
+        let at = |keys: &[&str]| at(&[&["mcp", name.as_str()][..], keys].concat());
+        // Named like a tier: the name is typed, and the names of its tools begin with it.
+        TierId::new(name.clone()).map_err(|why| at(&[])(why.replace("a tier", "an MCP server")))?;
+        server.check().map_err(|(key, wrong)| at(&[key])(wrong))?;
+        if !server.folder.is_empty() {
+            whole_path(&server.folder).map_err(at(&["folder"]))?;
+        }
+        for folder in &server.read {
+            whole_path(folder).map_err(at(&["read"]))?;
+        }
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::{
         caller::Caller,
         request::Request,
     },
-    jobs::{Jobs, turns::grants::now},
+    jobs::{Jobs, mcp::Servers, turns::grants::now},
     services::SandboxPlace,
 };
 use futures_util::StreamExt;
@@ -34,7 +34,7 @@ use tierbar_agent::{
     },
 };
 use tierbar_core::{
-    Code, Error, ModelKind,
+    Code, Config, Error, ModelKind,
     chat::{
         Finish, Part, TurnEvent,
         agent::{
@@ -42,6 +42,8 @@ use tierbar_core::{
             knows_tools, result_part,
         },
     },
+    config::McpServerConfig,
+    nearest::suggest,
 };
 use tierbar_fetch::{Get, Url, Web, WebOptions};
 use tierbar_secrets::{Name, Secrets};
@@ -49,6 +51,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::{MissedTickBehavior, interval},
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// The longest page that is read, in bytes.
@@ -68,6 +71,9 @@ pub(in crate::jobs::turns) struct Acting {
     key: Option<SecretString>,
     web: Option<Web>,
     shelf: Option<Shelf>,
+    /// The MCP servers that it may use, and those that are connected.
+    wanted: Vec<(String, McpServerConfig)>,
+    servers: Servers,
     /// What was allowed beyond once, in all chats.
     grants: Arc<Mutex<Vec<Grant>>>,
     /// Whether a person can be asked.
@@ -78,7 +84,7 @@ impl Acting {
     /// Opens what the options name.
     ///
     /// # Errors
-    /// `BadRequest` for a folder, a provider or a collection that cannot be used; `Internal` if there is no sandbox.
+    /// `BadRequest` for a folder, a provider, a collection or a server that cannot be used; `Internal` if there is no sandbox.
     pub(in crate::jobs::turns) async fn prepare(
         options: AgentOptions,
         chat: &str,
@@ -117,6 +123,12 @@ impl Acting {
             Some(documents) => Shelf::open(documents, jobs).await?,
             None => None,
         };
+        let wanted = match options.way {
+            AgentWay::Calls | AgentWay::Auto => {
+                wanted(options.servers.as_deref(), &jobs.inference.services.config())?
+            }
+            AgentWay::Text => Vec::new(),
+        };
         Ok(Self {
             chat: chat.to_owned(),
             place,
@@ -124,6 +136,8 @@ impl Acting {
             key,
             web,
             shelf,
+            wanted,
+            servers: Servers::default(),
             grants: Arc::clone(&jobs.turns.grants),
             is_attended: true,
             options,
@@ -152,7 +166,7 @@ impl Acting {
                 provider: self.provider.as_ref().map(Provider::name),
                 pages: self.options.pages,
                 documents: self.shelf.as_ref().map(|shelf| shelf.collections().clone()),
-                external: Vec::new(),
+                external: self.servers.tools(),
             },
             general: General {
                 reading: allow.reading,
@@ -224,6 +238,28 @@ impl Acting {
             addresses: Vec::new(),
         })
     }
+}
+
+/// The MCP servers that a turn may use, of those that are configured.
+fn wanted(
+    names: Option<&[String]>,
+    config: &Config,
+) -> Result<Vec<(String, McpServerConfig)>, Error> {
+    let pair = |(name, server): (&String, &McpServerConfig)| (name.clone(), server.clone());
+    let Some(names) = names else {
+        let enabled = config.mcp.iter().filter(|(_, server)| server.enabled);
+        return Ok(enabled.map(pair).collect());
+    };
+    let found = names.iter().map(|name| {
+        let server = config.mcp.get_key_value(name).map(pair);
+        server.ok_or_else(|| {
+            let known = config.mcp.keys().map(String::as_str);
+            let hint = suggest(name, known, "`tierbar mcp-servers list` lists them");
+            let message = format!("there is no MCP server \"{name}\"");
+            Error::new(Code::BadRequest, message).hint(hint)
+        })
+    });
+    found.collect()
 }
 
 /// What the model reads of a page.
@@ -363,6 +399,7 @@ fn described(act: &Act) -> (&'static str, Value) {
             server,
             name,
             arguments,
+            ..
         } => (
             "tool",
             json!({"server": server, "name": name, "arguments": arguments}),
@@ -402,7 +439,7 @@ impl Writing {
         &mut self,
         inference: &Arc<Inference>,
         prompt: &Prompt,
-        acting: Acting,
+        mut acting: Acting,
     ) -> Ending {
         let (earlier, question) = prompt.before_question();
         let way = match acting.options.way {
@@ -412,6 +449,12 @@ impl Writing {
             }
             chosen => chosen,
         };
+        // A word and a line have no room for the arguments of a server's tool.
+        if way == AgentWay::Calls
+            && let Err(ending) = self.connect(inference, &mut acting).await
+        {
+            return ending;
+        }
         let mut stepping = Stepping {
             agent: Agent::new(acting.task(question, way)),
             grants: Arc::clone(&acting.grants),
@@ -475,6 +518,63 @@ impl Writing {
                 Err(ending) => return ending,
             }
         }
+    }
+
+    /// Connects the MCP servers. One that cannot be used is shown as a step that has failed.
+    async fn connect(
+        &mut self,
+        inference: &Arc<Inference>,
+        acting: &mut Acting,
+    ) -> Result<(), Ending> {
+        if acting.wanted.is_empty() {
+            return Ok(());
+        }
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        let services = inference.services.as_ref();
+        let opening = Servers::open(&acting.wanted, services, &inference.secrets);
+        let (servers, failed) = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+            opened = opening => opened,
+        };
+        acting.servers = servers;
+        for (server, error) in failed {
+            let id = self.begin_step("tool", &json!({"server": server}));
+            let text = match error.hint {
+                Some(hint) => format!("{}: {hint}", error.message),
+                None => error.message,
+            };
+            self.end_step(id, text, true);
+        }
+        Ok(())
+    }
+
+    /// Shows and keeps what a step does; its id.
+    fn begin_step(&mut self, name: &str, arguments: &Value) -> String {
+        // Each has its result by then.
+        let id = format!("step-{}", self.steps.len() / 2 + 1);
+        let (name, arguments) = (name.to_owned(), arguments.to_string());
+        self.turn.log.push(TurnEvent::ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        });
+        self.steps.push(Part::ToolCall {
+            id: id.clone(),
+            name,
+            arguments,
+        });
+        id
+    }
+
+    /// Shows and keeps what a step has found.
+    fn end_step(&mut self, id: String, text: String, failed: bool) {
+        self.steps.push(result_part(&id, &text, failed));
+        self.turn
+            .log
+            .push(TurnEvent::ToolResult { id, text, failed });
     }
 
     /// Asks the model, and shows its answer as it comes if it is for the person.
@@ -632,25 +732,12 @@ impl Writing {
         permitted: Permitted,
     ) -> Result<Input, Ending> {
         let (name, arguments) = described(permitted.act());
-        let (id, name, arguments) = (
-            format!("step-{}", self.steps.len() + 1),
-            name.to_owned(),
-            arguments.to_string(),
-        );
-        self.turn.log.push(TurnEvent::ToolCall {
-            id: id.clone(),
-            name: name.clone(),
-            arguments: arguments.clone(),
-        });
-        self.steps.push(Part::ToolCall {
-            id: id.clone(),
-            name,
-            arguments,
-        });
+        let id = self.begin_step(name, &arguments);
         let ending = Stop::default();
+        let given_up = CancellationToken::new();
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
-        let doing = done(acting, permitted, ending.clone());
+        let doing = done(acting, permitted, ending.clone(), &given_up);
         tokio::pin!(doing);
         let found = tokio::select! {
             biased;
@@ -663,6 +750,7 @@ impl Writing {
             None => {
                 // Until the command has ended, so that none outlives its turn.
                 ending.stop();
+                given_up.cancel();
                 doing.await
             }
         };
@@ -671,10 +759,7 @@ impl Writing {
             Err(why) => (why.as_str(), true),
         };
         let text: String = text.chars().take(KEPT_CHARACTERS).collect();
-        self.steps.push(result_part(&id, &text, failed));
-        self.turn
-            .log
-            .push(TurnEvent::ToolResult { id, text, failed });
+        self.end_step(id, text, failed);
         Ok(Input::Done(found))
     }
 }
@@ -707,7 +792,13 @@ async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {
     prepared.await.map(Input::Prepared).map_err(Ending::Failed)
 }
 
-async fn done(acting: &Acting, permitted: Permitted, stop: Stop) -> Result<Found, String> {
+/// Carries out an act. A command is ended by `stop`, and the wait for a server by `given_up`.
+async fn done(
+    acting: &Acting,
+    permitted: Permitted,
+    stop: Stop,
+    given_up: &CancellationToken,
+) -> Result<Found, String> {
     match permitted.act().clone() {
         Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
             let place = acting.place.clone().ok_or("this chat has no folder")?;
@@ -735,7 +826,21 @@ async fn done(acting: &Acting, permitted: Permitted, stop: Stop) -> Result<Found
                 addresses: Vec::new(),
             })
         }
-        Act::Tool { .. } => Err("tools of other programs cannot be used yet".to_owned()),
+        Act::Tool {
+            server,
+            name,
+            definition,
+            arguments,
+        } => {
+            let servers = &acting.servers;
+            let call = servers.call(&server, &name, &definition, &arguments);
+            let called = given_up.run_until_cancelled(call).await;
+            let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
+            Ok(Found {
+                text,
+                addresses: Vec::new(),
+            })
+        }
     }
 }
 
@@ -776,6 +881,26 @@ mod tests {
         assert_eq!(received.allow, Some(Scope::Once));
         reply.send(Err(misplaced(&Misplaced::NotOpen))).unwrap();
         assert_eq!(sent.await.unwrap().unwrap_err().code, Code::Conflict);
+    }
+
+    #[test]
+    fn servers_are_those_that_are_enabled_or_named() {
+        let config: Config = serde_json::from_value(json!({"mcp": {
+            "notes": {"command": ["notes"]},
+            "off": {"command": ["off"], "enabled": false},
+        }}))
+        .unwrap();
+        let names = |chosen: Option<&[&str]>| {
+            let chosen: Option<Vec<_>> =
+                chosen.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            let wanted = wanted(chosen.as_deref(), &config)?;
+            Ok::<_, Error>(wanted.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(None).unwrap(), ["notes"]);
+        assert_eq!(names(Some(&[])).unwrap(), [""; 0]);
+        assert_eq!(names(Some(&["off"])).unwrap(), ["off"]);
+        let error = names(Some(&["note"])).unwrap_err();
+        assert!(error.hint.unwrap().contains("notes"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 impl Stage {
     /// Has the worker call a tool and end its answer.
-    fn call(&self, name: &str, arguments: &Value) {
+    pub(super) fn call(&self, name: &str, arguments: &Value) {
         let function = json!({"name": name, "arguments": arguments.to_string()});
         let call = json!({"index": 0, "id": "call-1", "type": "function", "function": function});
         let chunk = json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]});
@@ -19,7 +19,7 @@ impl Stage {
         (turn, follower)
     }
 
-    async fn answer(&self, turn: &str, body: Value) -> u16 {
+    pub(super) async fn answer(&self, turn: &str, body: Value) -> u16 {
         let path = format!("{}/turns/{turn}/consent", self.path());
         let answer = self.bench.ask("POST", &path, body.to_string()).await;
         answer.status().as_u16()
@@ -27,7 +27,7 @@ impl Stage {
 }
 
 /// The next event of this type.
-async fn event(follower: &mut Follower, kind: &str) -> Value {
+pub(super) async fn event(follower: &mut Follower, kind: &str) -> Value {
     loop {
         let (_, event) = follower.next().await.unwrap();
         assert_ne!(event["type"], "failed", "{event}");

@@ -1,0 +1,238 @@
+//! `tierbar mcp-servers`: the servers whose tools agents may use.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, path::PathBuf};
+use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// List the MCP servers
+    List,
+    /// Add an MCP server, or change one, and try it out
+    Add(Add),
+    /// Remove an MCP server
+    #[command(visible_alias = "remove")]
+    Rm {
+        /// Name of the server
+        name: String,
+    },
+    /// Start or connect to an MCP server and list its tools
+    Test {
+        /// Name of the server
+        name: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Add {
+    /// Name of the server, which its tools begin with
+    name: String,
+    /// Address of the server, with https://, or http:// on this machine
+    #[arg(long, value_name = "URL", required_unless_present = "command", conflicts_with_all = ["command", "folder", "read", "network", "variables", "key_variable"])]
+    url: Option<String>,
+    /// Folder that the program may read and write [default: one of its own, deleted afterwards]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<String>,
+    /// Folder that the program may read, such as the one that it is installed in
+    #[arg(long, value_name = "FOLDER")]
+    read: Vec<String>,
+    /// Let the program connect to servers on ports 80 and 443
+    #[arg(long)]
+    network: bool,
+    /// Variables of Tierbar's environment that the program sees, such as EDITOR,LOGNAME
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    variables: Vec<String>,
+    /// Variable in which the program gets its key, stored with `tierbar secret set mcp-NAME`
+    #[arg(long, value_name = "NAME")]
+    key_variable: Option<String>,
+    /// Tools to offer, such as search,fetch [default: all]
+    #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
+    tools: Vec<String>,
+    /// Program that serves tools, with its arguments, behind --
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tested {
+    tools: Vec<Tool>,
+    problem: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tool {
+    name: String,
+    description: String,
+    offered: bool,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let client = Client::running_or_own(home).await?;
+    let outcome = match args.command {
+        None | Some(Command::List) => list(&client, args.json).await,
+        Some(Command::Add(add)) => self::add(&client, add, args.json).await,
+        Some(Command::Rm { name }) => remove(&client, &name, args.json).await,
+        Some(Command::Test { name }) => test(&client, &name, args.json).await,
+    };
+    client.close().await;
+    outcome
+}
+
+async fn servers(client: &Client) -> Result<BTreeMap<String, McpServerConfig>, Error> {
+    let mut answer = client.get("/tierbar/v1/config").await?;
+    match answer["config"]["mcp"].take() {
+        Value::Null => Ok(BTreeMap::new()),
+        servers => read(servers),
+    }
+}
+
+async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
+    let servers = servers(client).await?;
+    if as_json {
+        output::json(&json!({"servers": servers}));
+        return Ok(());
+    }
+    if servers.is_empty() {
+        output::error_line("There are no MCP servers. Add one with `tierbar mcp-servers add`.");
+    }
+    for (name, server) in &servers {
+        output::line(&describe(name, server));
+    }
+    Ok(())
+}
+
+async fn add(client: &Client, add: Add, as_json: bool) -> Result<(), Error> {
+    let name = add.name;
+    let server = McpServerConfig {
+        command: add.command,
+        url: add.url.unwrap_or_default(),
+        folder: add.folder.unwrap_or_default(),
+        read: add.read,
+        network: add.network,
+        variables: add.variables,
+        key_variable: add.key_variable.unwrap_or_default(),
+        tools: add.tools,
+        enabled: true,
+    };
+    let mut table = json!(server);
+    if !servers(client).await?.contains_key(&name) {
+        // The file of a new server has what is set, and not what is so by itself.
+        let by_itself = json!(McpServerConfig::default());
+        if let Some(table) = table.as_object_mut() {
+            table.retain(|key, value| *value != by_itself[key.as_str()]);
+        }
+    }
+    let patch = json!({"mcp": {&name: table}});
+    client.patch("/tierbar/v1/config", &patch).await?;
+    if !as_json {
+        output::error_line(&format!("Added {name}. Trying it out…"));
+    }
+    test(client, &name, as_json).await
+}
+
+async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
+    let servers = servers(client).await?;
+    if !servers.contains_key(name) {
+        let names = servers.keys().map(String::as_str);
+        let hint = suggest(name, names, "`tierbar mcp-servers list` lists them");
+        let message = format!("there is no MCP server \"{name}\"");
+        return Err(Error::new(Code::NotFound, message).hint(hint));
+    }
+    let patch = json!({"mcp": {name: null}});
+    client.patch("/tierbar/v1/config", &patch).await?;
+    output::done(
+        as_json,
+        &json!({"removed": name}),
+        &format!("Removed {name}."),
+    );
+    Ok(())
+}
+
+async fn test(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
+    let path = admin(&["mcp-servers", name, "test"], &[]);
+    let answer = client.post(&path, &json!({})).await?;
+    if as_json {
+        output::json(&answer);
+        return Ok(());
+    }
+    let Tested { tools, problem } = read(answer)?;
+    output::line(&match tools.len() {
+        0 => format!("{name} answers, and has no tools."),
+        1 => format!("{name} answers, and has 1 tool:"),
+        count => format!("{name} answers, and has {count} tools:"),
+    });
+    for tool in &tools {
+        let first = tool.description.lines().next().unwrap_or_default();
+        let off = if tool.offered || problem.is_some() {
+            ""
+        } else {
+            " (not offered)"
+        };
+        output::line(&format!("  {}{off}  {first}", tool.name));
+    }
+    if let Some(problem) = problem {
+        output::error_line(&format!("Agents are offered none of them: {problem}"));
+    }
+    Ok(())
+}
+
+fn describe(name: &str, server: &McpServerConfig) -> String {
+    let place = if server.url.is_empty() {
+        server.command.join(" ")
+    } else {
+        server.url.clone()
+    };
+    let mut text = format!("{name}: {place}");
+    if !server.folder.is_empty() {
+        text += &format!(", in {}", server.folder);
+    }
+    if server.network {
+        text += ", with the network";
+    }
+    if !server.enabled {
+        text += ", turned off";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_told_in_a_line() {
+        let server = McpServerConfig {
+            command: vec!["npx".to_owned(), "-y".to_owned(), "notes".to_owned()],
+            folder: "~/Notes".to_owned(),
+            network: true,
+            enabled: false,
+            ..McpServerConfig::default()
+        };
+        assert_eq!(
+            describe("notes", &server),
+            "notes: npx -y notes, in ~/Notes, with the network, turned off"
+        );
+        let server = McpServerConfig {
+            url: "https://mcp.example.com/mcp".to_owned(),
+            ..McpServerConfig::default()
+        };
+        assert_eq!(
+            describe("issues", &server),
+            "issues: https://mcp.example.com/mcp"
+        );
+    }
+}

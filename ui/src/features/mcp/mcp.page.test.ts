@@ -1,0 +1,134 @@
+import { fireEvent, screen, within } from '@testing-library/svelte';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { App } from '../../lib/app';
+import type { Config, McpServerConfig } from '../../platform/openapi';
+import { browser } from '../../testing/browser';
+import { configured } from '../../testing/config';
+import { Network, refusal, until } from '../../testing/host';
+import { openSettings } from '../../testing/settings';
+
+const EMPTY: McpServerConfig = {
+  command: [],
+  url: '',
+  folder: '',
+  read: [],
+  network: false,
+  variables: [],
+  key_variable: '',
+  tools: [],
+  enabled: true,
+};
+
+let network: Network;
+let app: App;
+let config: Config;
+let refuse: string | null;
+let fails: boolean;
+
+beforeEach(() => {
+  browser();
+  network = new Network();
+  config = configured();
+  refuse = null;
+  fails = false;
+  network.override = ({ method, path, body }) => {
+    if (path === '/tierbar/v1/config') {
+      if (method === 'PATCH') {
+        if (refuse) return refusal(400, 'config_invalid', refuse);
+        const changed: Record<string, McpServerConfig> = { ...config.mcp };
+        for (const [name, server] of Object.entries(body.mcp as Record<string, McpServerConfig | null>)) {
+          if (server === null) delete changed[name];
+          else changed[name] = { ...EMPTY, ...changed[name], ...server };
+        }
+        config = { ...config, mcp: changed };
+      }
+      return Response.json({ path: '/data/config.toml', config });
+    }
+    if (path === '/tierbar/v1/connect') return Response.json({ server: {}, clients: [] });
+    if (path.startsWith('/tierbar/v1/secrets/')) return new Response(null, { status: 204 });
+    if (path.endsWith('/test')) {
+      if (fails) return refusal(502, 'unreachable', 'the MCP server notes has ended with code 1');
+      const tools = [{ name: 'search', description: 'Searches the notes', offered: true }];
+      return Response.json({ name: 'notes', tools, problem: null });
+    }
+    return null;
+  };
+});
+afterEach(() => {
+  app.feed.stop();
+  location.hash = '';
+});
+
+async function open() {
+  app = await openSettings(network, '#connect');
+  await until(() => screen.queryByTestId('mcp-add'));
+}
+
+const type = (testid: string, value: string) =>
+  fireEvent.input(screen.getByTestId(testid), { target: { value } });
+const sent = () => network.sent('PATCH', '/tierbar/v1/config').map(({ body }) => body);
+
+describe('MCP servers', () => {
+  it('are added with a key, tried out, turned off and removed', async () => {
+    await open();
+    expect(screen.getByTestId('mcp-empty').textContent).toContain('You are asked before each use.');
+    await fireEvent.click(screen.getByTestId('mcp-add'));
+    expect(document.activeElement).toBe(screen.getByTestId('mcp-name'));
+    await type('mcp-name', 'notes');
+    await type('mcp-command', 'npx -y "my notes"');
+    await type('mcp-folder', '~/Notes');
+    await type('mcp-key', 'secret');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    expect(screen.getByTestId('mcp-problem').dataset.field).toBe('key_variable');
+    await type('mcp-key_variable', 'API_KEY');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    const row = await screen.findByTestId('mcp-server');
+    await until(() => row.textContent?.includes('It answers, and has 1 tool.'));
+    expect(row.textContent).toContain('Can read and change files in ~/Notes, without the network.');
+    expect(within(row).getByTestId('mcp-tools').textContent).toContain('Searches the notes');
+    expect(sent()).toEqual([
+      { mcp: { notes: { command: ['npx', '-y', 'my notes'], folder: '~/Notes', key_variable: 'API_KEY' } } },
+    ]);
+    expect(JSON.stringify(sent())).not.toContain('secret');
+    expect(network.sent('PUT', '/tierbar/v1/secrets/mcp-notes')[0]?.body).toEqual({ value: 'secret' });
+
+    await fireEvent.click(within(row).getByTestId('mcp-edit'));
+    expect(screen.queryByTestId('mcp-name')).toBeNull();
+    expect(screen.getByTestId<HTMLInputElement>('mcp-command').value).toBe('npx -y "my notes"');
+    await type('mcp-folder', '');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    await until(() => document.activeElement === within(row).getByTestId('mcp-edit'));
+    expect(sent().at(-1).mcp.notes).toMatchObject({ folder: '', key_variable: 'API_KEY', enabled: true });
+    expect(network.sent('PUT', '/tierbar/v1/secrets/mcp-notes')).toHaveLength(1);
+
+    fails = true;
+    await fireEvent.click(within(row).getByTestId('mcp-test'));
+    await screen.findByText('The MCP server notes has ended with code 1.');
+    expect(within(row).queryByTestId('mcp-tools')).toBeNull();
+    await fireEvent.click(within(row).getByTestId('mcp-enabled'));
+    expect(sent().at(-1)).toEqual({ mcp: { notes: { enabled: false } } });
+    await until(() => within(row).getByTestId('mcp-enabled').getAttribute('aria-checked') === 'false');
+    await fireEvent.click(within(row).getByTestId('mcp-remove'));
+    await fireEvent.click(screen.getByRole('button', { name: 'Remove' }));
+    await screen.findByTestId('mcp-empty');
+    expect(sent().at(-1)).toEqual({ mcp: { notes: null } });
+    await until(() => document.activeElement === screen.getByTestId('mcp-add'));
+  });
+
+  it('at an address tell what is wrong at its field', async () => {
+    await open();
+    await fireEvent.click(screen.getByTestId('mcp-add'));
+    await type('mcp-name', 'issues');
+    await fireEvent.change(screen.getByTestId('mcp-kind'), { target: { value: 'address' } });
+    await type('mcp-url', 'http://mcp.example.com');
+    refuse = 'mcp.issues.url: "http://mcp.example.com" is neither https:// nor on this machine';
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    const problem = await screen.findByTestId('mcp-problem');
+    expect(problem.dataset.field).toBe('url');
+    expect(problem.textContent).toContain('is neither https:// nor on this machine');
+    expect(document.activeElement).toBe(screen.getByTestId('mcp-url'));
+    await fireEvent.keyDown(screen.getByTestId('mcp-url'), { key: 'Escape' });
+    await until(() => document.activeElement === screen.queryByTestId('mcp-add'));
+    expect(config.mcp).toBeUndefined();
+  });
+});
