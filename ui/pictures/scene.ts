@@ -280,6 +280,7 @@ const CONTEXT: ContextEntry = {
   bytes: 1_214_000_000,
   raw_bytes: 1_445_000_000,
   created: NOW / 1000 - 7200,
+  form: 'exact',
   kv_cache: 'f16',
 };
 

@@ -2,6 +2,7 @@ import { type Api, ApiError, asApiError } from '../../lib/http';
 import type {
   ChainConfig,
   Config,
+  ContextsConfig,
   CostsConfig,
   DownloadsConfig,
   LibraryConfig,
@@ -28,6 +29,7 @@ export type ConfigPatch = Partial<
     | 'notifications'
     | 'costs'
     | 'schedules'
+    | 'contexts'
   >
 > & {
   server?: Partial<ServerConfig>;
@@ -35,6 +37,7 @@ export type ConfigPatch = Partial<
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;
+  contexts?: Partial<ContextsConfig>;
   menu_bar?: Partial<MenuBarConfig>;
   notifications?: Partial<NotificationsConfig>;
   /** `null` removes a figure. */
