@@ -74,9 +74,9 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
-eval: ## Measure search in documents, routing, triage and summaries with each model that is here, as tables
+eval: ## Measure search in documents, routing, triage, summaries and compact contexts with each model that is here, as tables
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --example context_forms
 	@$(with) tests/eval/run
 
 conformance: ## Try other people's clients, as a table (ONLY=, PART=, WRITE=1), or Open Responses' own tests (OPEN_RESPONSES=folder, MODEL=)
