@@ -117,9 +117,10 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
 )]
 async fn save(State(saves): State<Saves>, hints: Hints, body: Body) -> Result<Response, Failure> {
     // The worker knows no settings.
-    let body = match saves.inference.services.config().contexts.form {
+    let form = saves.inference.services.config().contexts.form;
+    let body = match form {
         ContextForm::Exact => body,
-        form => in_form(body, form).await?,
+        ContextForm::Compact => in_form(body, form).await?,
     };
     dispatch::answer(saves.inference, SAVE, hints, body).await
 }
