@@ -24,10 +24,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let read = |path: &Path| Ok::<_, Box<dyn Error>>(fs::read(state(path)?)?);
     let (exact, compact) = (read(exact)?, read(compact)?);
-    if exact.len() != compact.len() {
+    let rows_of = |state: &[u8]| layout(&mut Cursor::new(state), state.len() as u64);
+    let rows = rows_of(&exact)?;
+    if rows_of(&compact)? != rows {
         return Err("these are two contexts".into());
     }
-    let rows = layout(&mut Cursor::new(&exact), exact.len() as u64)?;
     let of = |kind| {
         let (mut by_compact, mut by_q4_0) = (Likeness::default(), Likeness::default());
         for rows in rows.iter().filter(|rows| rows.kind == kind) {
