@@ -74,9 +74,9 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
-eval: ## Measure search in documents, routing, triage, summaries and the agent with each model that is here, as tables
+eval: ## Measure search in documents, routing, triage, summaries, the agent and compact contexts with each model that is here, as tables
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --bin tierbar-sandbox
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --bin tierbar-sandbox --example context_forms
 	@$(with) tests/eval/run
 
 conformance: ## Try other people's clients, as a table (ONLY=, PART=, WRITE=1), or Open Responses' own tests (OPEN_RESPONSES=folder, MODEL=)

@@ -280,6 +280,7 @@ const CONTEXT: ContextEntry = {
   bytes: 1_214_000_000,
   raw_bytes: 1_445_000_000,
   created: NOW / 1000 - 7200,
+  form: 'exact',
   kv_cache: 'f16',
 };
 
@@ -610,7 +611,16 @@ export function respond({ method, path }: Sent): Response | null {
     case '/v1/context/store':
       return Response.json({
         object: 'list',
-        data: [CONTEXT, { ...CONTEXT, name: 'Field notes', created: CONTEXT.created - 86_400 }],
+        data: [
+          CONTEXT,
+          {
+            ...CONTEXT,
+            name: 'Field notes',
+            form: 'compact',
+            bytes: 412_000_000,
+            created: CONTEXT.created - 86_400,
+          },
+        ],
       });
     case '/tierbar/v1/catalog':
       return Response.json({ version: '1', date: '2026-11-20', refreshed: null, models: CATALOG });

@@ -3642,6 +3642,7 @@ export interface components {
              * @description In seconds since 1970.
              */
             created: number;
+            form: components["schemas"]["ContextForm"];
             /** @description The type of the KV cache, such as `q8_0`. */
             kv_cache: string;
             model: string;
@@ -3654,6 +3655,11 @@ export interface components {
             /** Format: int64 */
             tokens: number;
         };
+        /**
+         * @description The form of a saved context.
+         * @enum {string}
+         */
+        ContextForm: "exact" | "compact";
         /** @description A saved context. */
         ContextName: {
             /** @description To load it: a tier, a model's id, or `auto`, which prefers a tier that the context fits. */
@@ -3662,6 +3668,7 @@ export interface components {
         };
         /** @description A conversation to save: messages, a prompt, or with neither the tier's last conversation. Other fields are as in a chat. */
         ContextSave: {
+            form?: null | components["schemas"]["ContextForm"];
             messages?: components["schemas"]["Message"][];
             /** @description A tier, a model's id, or `auto`, which is the default. */
             model?: string | null;
@@ -3690,7 +3697,7 @@ export interface components {
             /** @enum {string} */
             object: "list";
         };
-        /** @description Where saved contexts are uploaded to, encrypted with the secret `context-passphrase`. */
+        /** @description How contexts are saved, and where they are uploaded to, encrypted with the secret `context-passphrase`. */
         ContextsConfig: {
             /**
              * @description The ID of the access key for a bucket. Its secret is the secret `context-store`.
@@ -3702,6 +3709,11 @@ export interface components {
              * @default
              */
             endpoint: string;
+            /**
+             * @description The form of contexts that are saved from now on, unless the request names one.
+             * @default exact
+             */
+            form: components["schemas"]["ContextForm"];
             /**
              * @description The region of a bucket, such as `eu-central-1` or `auto`; empty for `us-east-1`.
              * @default
@@ -6329,6 +6341,7 @@ export interface components {
              * @description In seconds since 1970.
              */
             created: number;
+            form: components["schemas"]["ContextForm"];
             /** @description What the context fits: its model, chat template, KV type and engine. */
             key?: Record<string, never>;
             model: string;
@@ -7718,6 +7731,7 @@ export type ContextCopy = components['schemas']['ContextCopy'];
 export type ContextDelete = components['schemas']['ContextDelete'];
 export type ContextDeleted = components['schemas']['ContextDeleted'];
 export type ContextEntry = components['schemas']['ContextEntry'];
+export type ContextForm = components['schemas']['ContextForm'];
 export type ContextName = components['schemas']['ContextName'];
 export type ContextSave = components['schemas']['ContextSave'];
 export type ContextUse = components['schemas']['ContextUse'];

@@ -53,7 +53,7 @@ const UNCONFIGURED: Config = {
   downloads: { rate_limit: 0, at_once: 1 },
   allowed_origins: [],
   notifications: { downloads: false, queue: false, memory: false, unloads: false },
-  contexts: { store: '', endpoint: '', region: '', access_key: '' },
+  contexts: { form: 'exact', store: '', endpoint: '', region: '', access_key: '' },
   queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
   menu_bar: { text: 'none', click: 'menu', shortcut: '' },
   chains: {},

@@ -6,9 +6,9 @@ use crate::{
 };
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
-use tierbar_core::{Error, units::file_size};
+use tierbar_core::{Error, config::ContextForm, units::file_size};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -34,6 +34,12 @@ enum Command {
         /// Tier [default: the loaded one]
         #[arg(long, value_name = "TIER")]
         tier: Option<String>,
+        /// Save it in about a third of the size; answers may differ slightly
+        #[arg(long)]
+        compact: bool,
+        /// Save it as it is in memory, whatever `contexts.form` is
+        #[arg(long, conflicts_with = "compact")]
+        exact: bool,
     },
     /// Load a context into memory, with the model that it belongs to
     Load {
@@ -84,6 +90,8 @@ struct Saved {
     #[serde(default)]
     raw_bytes: u64,
     created: i64,
+    #[serde(default)]
+    form: ContextForm,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
@@ -100,11 +108,23 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let outcome = match args.command {
         None => list(&client, false, args.json).await,
         Some(Command::List { store }) => list(&client, store, args.json).await,
-        Some(Command::Save { name, tier }) => {
-            call(&client, "save", &name, tier.as_deref(), args.json).await
+        Some(Command::Save {
+            name,
+            tier,
+            compact,
+            exact,
+        }) => {
+            let form = match (compact, exact) {
+                (true, _) => Some(ContextForm::Compact),
+                (_, true) => Some(ContextForm::Exact),
+                _ => None,
+            };
+            let body = json!({"name": name, "model": tier, "form": form});
+            call(&client, "save", &body, args.json).await
         }
         Some(Command::Load { name, tier }) => {
-            call(&client, "load", &name, tier.as_deref(), args.json).await
+            let body = json!({"name": name, "model": tier});
+            call(&client, "load", &body, args.json).await
         }
         Some(Command::Push { name, replace }) => {
             copy(&client, "upload", &name, replace, args.json).await
@@ -144,21 +164,20 @@ async fn list(client: &Client, store: bool, as_json: bool) -> Result<(), Error> 
 }
 
 /// Saves or loads a context.
-async fn call(
-    client: &Client,
-    verb: &str,
-    name: &str,
-    tier: Option<&str>,
-    as_json: bool,
-) -> Result<(), Error> {
-    let body = json!({"name": name, "model": tier});
-    let answer = client.post(&format!("/v1/context/{verb}"), &body).await;
+async fn call(client: &Client, verb: &str, body: &Value, as_json: bool) -> Result<(), Error> {
+    let answer = client.post(&format!("/v1/context/{verb}"), body).await;
     let answer = answer.map_err(without_fields)?;
     if as_json {
         output::json(&answer);
         return Ok(());
     }
-    output::line(&line(&read(answer)?, &TimeZone::system()));
+    let saved: Saved = read(answer)?;
+    output::line(&line(&saved, &TimeZone::system()));
+    if body["form"] == json!(ContextForm::Compact) && saved.form == ContextForm::Exact {
+        output::error_line(
+            "It was saved exactly: only contexts of at least 68 tokens with an f16 KV cache have a compact form.",
+        );
+    }
     Ok(())
 }
 
@@ -208,8 +227,12 @@ fn line(saved: &Saved, zone: &TimeZone) -> String {
     } else {
         String::new()
     };
+    let compact = match saved.form {
+        ContextForm::Exact => "",
+        ContextForm::Compact => ", compact",
+    };
     format!(
-        "{}  {created}  {} tokens of {}, {}{memory}",
+        "{}  {created}  {} tokens of {}, {}{memory}{compact}",
         saved.name,
         saved.tokens,
         saved.model,
@@ -236,5 +259,10 @@ mod tests {
         assert_eq!(line(&saved), expected);
         saved["raw_bytes"] = 1_800_000_000_u64.into();
         assert_eq!(line(&saved), format!("{expected} (1.8 GB in memory)"));
+        saved["form"] = "compact".into();
+        assert_eq!(
+            line(&saved),
+            format!("{expected} (1.8 GB in memory), compact")
+        );
     }
 }

@@ -2,16 +2,20 @@
 //!
 //! | part | bytes |
 //! |---|---|
-//! | state | llama.cpp's `GGSQ` file: magic, version, count of tokens, the tokens, the cells; in version 2 compressed ([`packed`]) |
+//! | state | llama.cpp's `GGSQ` file: magic, version, count of tokens, the tokens, the cells; from version 2 on compressed ([`packed`]) |
 //! | way back | version 1 only, and maybe, of [`Back`]: what the model has forgotten since then |
 //! | about | JSON, [`Saved`] |
 //! | footer | length of the JSON (u32), checksum of all before it, magic (8 bytes); little-endian |
 //!
 //! Version 1 (`TIERCTX1`) has a CRC-32. Swapped-out conversations are written in it, since a worker has seconds to end, and
-//! so were all contexts once. Version 2 (`TIERCTX2`) has a SHA-256, by which two copies can be compared.
+//! so were all contexts once. Version 2 (`TIERCTX2`) has a SHA-256, by which two copies can be compared. Version 3 (`TIERCTX3`)
+//! differs in that the state is in its compact form ([`crate::compact`]), which earlier programs would misread.
 
 use crate::{
-    Back, Key, Packed, Saved, now,
+    Back, Key, Packed, Saved,
+    compact::{self, Decoded},
+    layout::layout,
+    now,
     packed::{self, Unpacked},
     storage,
 };
@@ -19,21 +23,29 @@ use sha2::{Digest, Sha256};
 use std::{
     ffi::OsStr,
     fs::{DirBuilder, File, OpenOptions},
-    io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Take, Write},
+    io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
 use tempfile::TempPath;
-use tierbar_core::{Code, Error, ModelId, config::KvCache, units::file_size, volume};
+use tierbar_core::{
+    Code, Error, ModelId,
+    config::{ContextForm, KvCache},
+    units::file_size,
+    volume,
+};
 
 const MAGIC: [u8; 8] = *b"TIERCTX1";
 const FOOTER: u64 = 16;
 const PACKED_MAGIC: [u8; 8] = *b"TIERCTX2";
+const COMPACT_MAGIC: [u8; 8] = *b"TIERCTX3";
+/// Of all versions: those that follow as well.
+const MAGIC_START: &[u8] = b"TIERCTX";
 const PACKED_FOOTER: u64 = 4 + 32 + 8;
 /// A name, a model, a key: some hundreds of bytes.
 const LONGEST_ABOUT: u32 = 64 << 10;
 /// llama.cpp's `LLAMA_STATE_SEQ_MAGIC`, "ggsq".
-const STATE_MAGIC: u32 = 0x6767_7371;
+pub(crate) const STATE_MAGIC: u32 = 0x6767_7371;
 const DRAFT: &str = ".draft-";
 
 /// A state on its way to a name.
@@ -43,6 +55,7 @@ pub struct Draft {
     path: TempPath,
     dest: PathBuf,
     back: Option<Back>,
+    form: ContextForm,
     /// It outlives a power cut.
     durable: bool,
 }
@@ -54,8 +67,15 @@ impl Draft {
             path: draft_in(folder)?,
             dest,
             back: None,
+            form: ContextForm::Exact,
             durable,
         })
+    }
+
+    /// The form that it gets, if the state has one: what is not recognized in it is kept exactly.
+    #[must_use]
+    pub fn in_form(self, form: ContextForm) -> Self {
+        Self { form, ..self }
     }
 
     /// Where the state goes.
@@ -110,10 +130,10 @@ impl Draft {
             packed: None,
         };
         let written = written + back.map_or(0, |back| back.bytes);
-        let (path, dest, durable) = (self.path, self.dest, self.durable);
+        let (path, dest, durable, form) = (self.path, self.dest, self.durable, self.form);
         let close = || {
             if durable && back.is_none() {
-                let packed = close_packed(&path, &mut saved, written)?;
+                let packed = close_packed(&path, &mut saved, written, form)?;
                 return place(packed, &dest, true);
             }
             saved.bytes = close(&path, &saved, written, durable)?;
@@ -194,9 +214,20 @@ impl<W: Write> Write for Summed<W> {
 }
 
 /// Writes the compressed form beside the state, and completes its description.
-fn close_packed(path: &Path, saved: &mut Saved, written: u64) -> io::Result<TempPath> {
-    let mut raw = File::open(path)?;
-    check_length(&raw, written)?;
+fn close_packed(
+    path: &Path,
+    saved: &mut Saved,
+    written: u64,
+    form: ContextForm,
+) -> io::Result<TempPath> {
+    let raw = File::open(path)?;
+    let raw_bytes = check_length(&raw, written)?;
+    let mut raw = BufReader::with_capacity(1 << 20, raw);
+    let recognized = match form {
+        ContextForm::Exact => Vec::new(),
+        ContextForm::Compact => layout(&mut raw, raw_bytes)?,
+    };
+    raw.seek(SeekFrom::Start(0))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     let packed = draft_in(folder)?;
     let file = OpenOptions::new().write(true).open(&packed)?;
@@ -205,9 +236,19 @@ fn close_packed(path: &Path, saved: &mut Saved, written: u64) -> io::Result<Temp
         sum: Sha256::new(),
         length: 0,
     };
-    let halves = saved.key.kv_cache == KvCache::F16;
-    let raw_bytes = packed::pack(&mut raw, &mut out, halves)?;
-    saved.packed = Some(Packed { raw_bytes, halves });
+    let (form, halves, magic) = if compact::is_worth(&recognized) {
+        packed::pack_compact(&mut raw, raw_bytes, &recognized, &mut out)?;
+        (ContextForm::Compact, false, COMPACT_MAGIC)
+    } else {
+        let halves = saved.key.kv_cache == KvCache::F16;
+        packed::pack(&mut raw, &mut out, halves)?;
+        (ContextForm::Exact, halves, PACKED_MAGIC)
+    };
+    saved.packed = Some(Packed {
+        raw_bytes,
+        halves,
+        form,
+    });
     let about = serde_json::to_vec(saved)?;
     out.write_all(&about)?;
     let Summed {
@@ -218,7 +259,7 @@ fn close_packed(path: &Path, saved: &mut Saved, written: u64) -> io::Result<Temp
     let json = u32::try_from(about.len()).map_err(io::Error::other)?;
     rest.write_all(&json.to_le_bytes())?;
     rest.write_all(&sum.finalize())?;
-    rest.write_all(&PACKED_MAGIC)?;
+    rest.write_all(&magic)?;
     rest.flush()?;
     drop(rest);
     file.sync_all()?;
@@ -291,7 +332,7 @@ fn end(file: &mut File) -> io::Result<End> {
     let bytes = file.metadata()?.len();
     let start = bytes.checked_sub(8).ok_or_else(invalid)?;
     let magic = read_at::<8>(file, start)?;
-    let (at, json, sum) = if magic == PACKED_MAGIC {
+    let (at, json, sum) = if [PACKED_MAGIC, COMPACT_MAGIC].contains(&magic) {
         let at = bytes.checked_sub(PACKED_FOOTER).ok_or_else(invalid)?;
         let [a, b, c, d, sum @ ..] = read_at::<36>(file, at)?;
         (at, u32::from_le_bytes([a, b, c, d]), Sum::Sha256(sum))
@@ -300,6 +341,8 @@ fn end(file: &mut File) -> io::Result<End> {
         let [a, b, c, d, e, f, g, h] = read_at::<8>(file, at)?;
         let sum = u32::from_le_bytes([e, f, g, h]);
         (at, u32::from_le_bytes([a, b, c, d]), Sum::Crc32(sum))
+    } else if magic.starts_with(MAGIC_START) && magic[7].is_ascii_digit() {
+        return Err(io::ErrorKind::Unsupported.into());
     } else {
         return Err(invalid());
     };
@@ -311,7 +354,12 @@ fn end(file: &mut File) -> io::Result<End> {
     let mut description = vec![0; json as usize];
     file.read_exact(&mut description)?;
     let mut saved: Saved = serde_json::from_slice(&description).map_err(|_| invalid())?;
-    if saved.packed.is_some() != (magic == PACKED_MAGIC) {
+    let expected = match saved.packed.map(|packed| packed.form) {
+        None => MAGIC,
+        Some(ContextForm::Exact) => PACKED_MAGIC,
+        Some(ContextForm::Compact) => COMPACT_MAGIC,
+    };
+    if magic != expected {
         return Err(invalid());
     }
     saved.bytes = bytes;
@@ -402,11 +450,13 @@ pub fn state(path: &Path) -> Result<State, Error> {
     unpack().map(State::Unpacked).map_err(failed)
 }
 
-type Body = Unpacked<BufReader<Take<File>>>;
-
-fn unpacked(mut file: File, end: &End, packed: Packed) -> io::Result<Body> {
+fn unpacked(mut file: File, end: &End, packed: Packed) -> io::Result<Box<dyn Read>> {
     file.seek(SeekFrom::Start(0))?;
-    Unpacked::new(BufReader::new(file.take(end.about)), packed.halves)
+    let unpacked = Unpacked::new(BufReader::new(file.take(end.about)), packed.halves)?;
+    Ok(match packed.form {
+        ContextForm::Exact => Box::new(unpacked),
+        ContextForm::Compact => Box::new(Decoded::new(unpacked)),
+    })
 }
 
 /// The way back that a file has, with the number of tokens that it leads to. The file has been found whole.

@@ -5,15 +5,20 @@
 //! are complete. [`StoreKey`] encrypts a whole file for a store that others can read. The host lists and deletes them, the worker reads them. No lock is needed: files are renamed and unlinked, and an
 //! open file stays readable.
 
+mod compact;
 mod file;
+mod half;
 mod key;
+mod layout;
 mod packed;
 mod sealed;
 mod swapped;
 
 pub use file::{Draft, State, back, is_whole, state};
+pub use half::{from_float, to_float};
 use key::hex;
 pub use key::{Difference, Key, fingerprint, hash};
+pub use layout::{Kind, Rows, layout};
 pub use sealed::{Salt, Sealed, StoreKey};
 pub use swapped::Swapped;
 
@@ -25,7 +30,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 use tempfile::TempPath;
-use tierbar_core::{Code, Error, ModelId};
+use tierbar_core::{Code, Error, ModelId, config::ContextForm};
 
 /// Of a name, in bytes.
 const LONGEST_NAME: usize = 200;
@@ -59,6 +64,11 @@ impl Saved {
     pub fn raw_bytes(&self) -> u64 {
         self.packed.map_or(self.bytes, |packed| packed.raw_bytes)
     }
+
+    #[must_use]
+    pub fn form(&self) -> ContextForm {
+        self.packed.map(|packed| packed.form).unwrap_or_default()
+    }
 }
 
 /// How a state is compressed.
@@ -68,6 +78,12 @@ pub struct Packed {
     pub raw_bytes: u64,
     /// Whether the bytes of each half float are separated first.
     pub halves: bool,
+    #[serde(default, skip_serializing_if = "is_exact")]
+    pub form: ContextForm,
+}
+
+fn is_exact(form: &ContextForm) -> bool {
+    *form == ContextForm::Exact
 }
 
 /// An earlier end of a state, kept behind it: what the model had in memory then and has forgotten since.
@@ -190,6 +206,7 @@ impl Contexts {
         check_name(name)?;
         let cannot = |error: &io::Error| match error.kind() {
             io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(name),
+            io::ErrorKind::Unsupported => newer(name),
             _ => storage("cannot read", &file, error),
         };
         let saved = file::about(&file).map_err(|error| cannot(&error))?;
@@ -271,6 +288,7 @@ impl Contexts {
         match error.kind() {
             io::ErrorKind::NotFound => self.unknown(name),
             io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(name),
+            io::ErrorKind::Unsupported => newer(name),
             _ => storage("cannot read", &self.path(name), error),
         }
     }
@@ -321,6 +339,15 @@ fn damaged(name: &str) -> Error {
         format!("the saved context \"{name}\" is damaged"),
     )
     .hint("delete it and save it again")
+}
+
+/// Its form is none that this version knows.
+fn newer(name: &str) -> Error {
+    Error::new(
+        Code::ContextMismatch,
+        format!("the saved context \"{name}\" was saved by a newer version of Tierbar"),
+    )
+    .hint("update Tierbar, or save it again")
 }
 
 fn storage(what: &str, path: &Path, error: &io::Error) -> Error {

@@ -1,6 +1,6 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
-use tierbar_core::config::KvCache;
+use tierbar_core::config::{ContextForm, KvCache};
 
 fn key() -> Key {
     Key {
@@ -166,6 +166,65 @@ fn a_context_of_version_1_is_still_read() {
     assert_eq!(contexts.tokens("one").unwrap(), [7, 8, 9]);
     let path = contexts.path("one");
     assert_eq!(crate::state(&path).unwrap().as_ref(), path);
+}
+
+fn save_compact(contexts: &Contexts, name: &str, state: &[u8]) -> Saved {
+    let draft = contexts.draft(name).unwrap().in_form(ContextForm::Compact);
+    fs::write(draft.path(), state).unwrap();
+    let written = state.len() as u64;
+    draft
+        .seal(ModelId("small".into()), 3, key(), written)
+        .unwrap()
+}
+
+#[test]
+fn a_compact_context_is_read_like_any_other() {
+    let (_home, contexts) = folder();
+    let state = crate::compact::tests::state(1, false);
+    let saved = save_compact(&contexts, "one", &state);
+    assert_eq!(saved.form(), ContextForm::Compact);
+    assert_eq!(saved.raw_bytes(), state.len() as u64);
+    assert!(saved.bytes * 2 < saved.raw_bytes(), "{saved:?}");
+    assert_eq!(contexts.list().unwrap(), std::slice::from_ref(&saved));
+    contexts.check("one").unwrap();
+    assert_eq!(contexts.tokens("one").unwrap(), [7, 8, 9]);
+    let path = contexts.path("one");
+    let unpacked = fs::read(crate::state(&path).unwrap()).unwrap();
+    assert_eq!(unpacked.len(), state.len());
+    // Programs that know no compact form know no such file.
+    assert!(fs::read(&path).unwrap().ends_with(b"TIERCTX3"));
+}
+
+#[test]
+fn a_state_of_unknown_form_is_saved_exactly() {
+    let (_home, contexts) = folder();
+    let saved = save_compact(&contexts, "one", &state());
+    assert_eq!(saved.form(), ContextForm::Exact);
+    let unpacked = crate::state(&contexts.path("one")).unwrap();
+    assert!(fs::read(&unpacked).unwrap() == state());
+    assert!(
+        fs::read(contexts.path("one"))
+            .unwrap()
+            .ends_with(b"TIERCTX2")
+    );
+}
+
+#[test]
+fn a_context_of_a_later_version_is_refused_as_such() {
+    let (_home, contexts) = folder();
+    save(&contexts, "one");
+    let path = contexts.path("one");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() = b'4';
+    fs::write(&path, bytes).unwrap();
+    for error in [
+        contexts.get("one").unwrap_err(),
+        contexts.check("one").unwrap_err(),
+    ] {
+        assert_eq!(error.code, Code::ContextMismatch);
+        assert!(error.message.contains("newer version"), "{error}");
+    }
+    assert_eq!(contexts.list().unwrap(), []);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use crate::{ModelId, run::MICRO_BATCH, sampling::Sampling, tier::TierId};
 pub use budget::{ChainBudget, Period};
 pub use chain::{ChainConfig, Step};
 pub use choice::Choice;
-pub use contexts::{ContextStore, ContextsConfig};
+pub use contexts::{ContextForm, ContextStore, ContextsConfig};
 pub use costs::{CostsConfig, Watts};
 pub use dialect::Dialect;
 pub use dollars::Dollars;

@@ -7,7 +7,7 @@ import { configured } from '../../testing/config';
 import { Network, until } from '../../testing/host';
 import { openSettings } from '../../testing/settings';
 
-const STORE: ContextsConfig = { store: '~/Dropbox', endpoint: '', region: '', access_key: '' };
+const STORE: ContextsConfig = { form: 'exact', store: '~/Dropbox', endpoint: '', region: '', access_key: '' };
 let network: Network;
 let app: App;
 /** When each was saved, by name. */
@@ -15,6 +15,7 @@ let here: Record<string, number>;
 let stored: Record<string, number>;
 let contexts: ContextsConfig;
 let conflicts: boolean;
+let form: 'exact' | 'compact';
 
 function list(of: Record<string, number>): Response {
   const data = Object.entries(of).map(([name, created]) => ({
@@ -24,6 +25,7 @@ function list(of: Record<string, number>): Response {
     bytes: 1_500_000_000,
     raw_bytes: 1_800_000_000,
     created,
+    form,
     kv_cache: 'f16',
   }));
   return Response.json({ object: 'list', data });
@@ -38,7 +40,8 @@ beforeEach(() => {
   network = new Network();
   here = {};
   stored = {};
-  contexts = { store: '', endpoint: '', region: '', access_key: '' };
+  contexts = { form: 'exact', store: '', endpoint: '', region: '', access_key: '' };
+  form = 'exact';
   conflicts = false;
   network.override = ({ path, method, body }) => {
     switch (path) {
@@ -60,7 +63,7 @@ beforeEach(() => {
       case '/tierbar/v1/secrets':
         return Response.json({ secrets: [{ name: 'context-passphrase', source: null }] });
       case '/tierbar/v1/config':
-        if (method === 'PATCH') contexts = body.contexts;
+        if (method === 'PATCH') contexts = { ...contexts, ...body.contexts };
         return Response.json({ config: configured({ contexts }), path: '/data/config.toml' });
     }
     if (path.startsWith('/tierbar/v1/secrets/')) return new Response(null, { status: 204 });
@@ -88,6 +91,21 @@ it('saved contexts are listed with their size, and deleted', async () => {
   await fireEvent.click(screen.getByRole('button', { name: 'Delete code' }));
   await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
   await until(() => document.activeElement?.querySelector('[data-testid="saved-contexts-empty"]') != null);
+});
+
+it('a compact context says so, and the format of new ones is chosen', async () => {
+  here = { book: 1 };
+  form = 'compact';
+  app = await openSettings(network, '#models');
+  await until(() => rows().length === 1);
+  expect(rows()[0]?.textContent).toMatch(/12,000 tokens of big · Compact, 1\.5 GB \(1\.8 GB in memory\)/);
+  await until(() => screen.queryByLabelText('Format') !== null);
+  const format = screen.getByLabelText<HTMLSelectElement>('Format');
+  expect(format.value).toBe('exact');
+  await fireEvent.change(format, { target: { value: 'compact' } });
+  await until(() => network.sent('PATCH', '/tierbar/v1/config').length === 1);
+  expect(network.sent('PATCH', '/tierbar/v1/config')[0]?.body).toEqual({ contexts: { form: 'compact' } });
+  expect(format.value).toBe('compact');
 });
 
 it('without any, the card says how to save one', async () => {

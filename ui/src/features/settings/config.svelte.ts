@@ -2,6 +2,7 @@ import { type Api, ApiError, asApiError } from '../../lib/http';
 import type {
   ChainConfig,
   Config,
+  ContextsConfig,
   CostsConfig,
   DownloadsConfig,
   LibraryConfig,
@@ -30,6 +31,7 @@ export type ConfigPatch = Partial<
     | 'costs'
     | 'schedules'
     | 'mcp'
+    | 'contexts'
   >
 > & {
   server?: Partial<ServerConfig>;
@@ -37,6 +39,7 @@ export type ConfigPatch = Partial<
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
   policy?: Partial<PolicyConfig>;
+  contexts?: Partial<ContextsConfig>;
   menu_bar?: Partial<MenuBarConfig>;
   notifications?: Partial<NotificationsConfig>;
   /** `null` removes a figure. */

@@ -1,9 +1,12 @@
 use serde::{Deserialize, Serialize};
 
-/// Where saved contexts are uploaded to, encrypted with the secret `context-passphrase`.
+/// How contexts are saved, and where they are uploaded to, encrypted with the secret `context-passphrase`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct ContextsConfig {
+    /// The form of contexts that are saved from now on, unless the request names one.
+    #[schema(required = true)]
+    pub form: ContextForm,
     /// A folder, such as `~/Dropbox/Tierbar`, or a bucket, such as `s3://bucket/folder`; empty for none.
     #[schema(required = true)]
     pub store: String,
@@ -16,6 +19,17 @@ pub struct ContextsConfig {
     /// The ID of the access key for a bucket. Its secret is the secret `context-store`.
     #[schema(required = true)]
     pub access_key: String,
+}
+
+/// The form of a saved context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ContextForm {
+    /// As it was in memory.
+    #[default]
+    Exact,
+    /// Halves in 4 bits: about a third of the size. Answers may differ slightly.
+    Compact,
 }
 
 /// Where the store is.

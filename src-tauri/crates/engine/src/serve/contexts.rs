@@ -18,7 +18,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_contexts::Saved;
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, config::ContextForm};
 
 pub(super) fn routes() -> Router<Arc<Engine>> {
     Router::new()
@@ -39,6 +39,7 @@ struct SaveRequest {
     name: String,
     messages: Option<IgnoredAny>,
     prompt: Option<IgnoredAny>,
+    form: Option<ContextForm>,
 }
 
 async fn list(State(engine): Shared) -> Result<Json<Value>, Refusal> {
@@ -65,7 +66,8 @@ async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
     let (read, draft) = off_the_reactor(move || {
         let read = reader.conversation(&request, &body, &gone)?;
         // The name is checked before the prompt is evaluated.
-        Ok::<_, Error>((read, reader.saved_contexts()?.draft(&request.name)?))
+        let draft = reader.saved_contexts()?.draft(&request.name)?;
+        Ok::<_, Error>((read, draft.in_form(request.form.unwrap_or_default())))
     })
     .await??;
     let goal = match read {
@@ -100,6 +102,7 @@ async fn load(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
 fn to_json(saved: &Saved, timings: Option<Timings>) -> Value {
     let mut json = json!(saved);
     json["raw_bytes"] = saved.raw_bytes().into();
+    json["form"] = json!(saved.form());
     if let Some(timings) = timings {
         json["timings"] = json!(timings);
     }

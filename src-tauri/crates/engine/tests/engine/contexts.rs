@@ -70,6 +70,29 @@ async fn gemma_3_continues_a_saved_context_after_a_restart() {
     goes_on_after_a_restart(GEMMA).await;
 }
 
+/// Its caches of both kinds of layers are recognized in what llama.cpp writes, which reads what is made of them.
+#[tokio::test]
+async fn gemma_3_continues_a_compact_context() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(GEMMA, &folder, &[]).await;
+    let asked = json!({"name": "numbers", "prompt": list(), "form": "compact"});
+    let (status, saved) = first.post(SAVE, &asked).await;
+    assert_eq!(
+        (status, &saved["form"]),
+        (200, &json!("compact")),
+        "{saved}"
+    );
+    let [bytes, raw_bytes] = ["bytes", "raw_bytes"].map(|key| saved[key].as_u64().unwrap());
+    assert!(bytes * 3 < raw_bytes * 2, "{saved}");
+    drop(first);
+    let second = worker(GEMMA, &folder, &[]).await;
+    let (_, answer) = second.post(COMPLETE, &question(&list())).await;
+    assert_eq!(answer["timings"]["cache_n"], saved["tokens"], "{answer}");
+    assert_eq!(answer["timings"]["prompt_n"], 1);
+    let text = answer["choices"][0]["text"].as_str().unwrap();
+    assert!(text.contains("60, 61"), "{text}");
+}
+
 #[tokio::test]
 async fn a_saved_context_can_be_loaded_and_continued() {
     let folder = tempfile::tempdir().unwrap();

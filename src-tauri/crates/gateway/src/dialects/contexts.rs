@@ -22,6 +22,7 @@ use store::RemoteContexts;
 use tierbar_contexts::{Contexts, Saved};
 use tierbar_core::{
     Code, Error, TierId,
+    config::ContextForm,
     status::{EngineKind, TierStatus},
 };
 use utoipa::ToSchema;
@@ -115,7 +116,24 @@ async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     responses((status = 200, description = "The saved context", body = SavedContext), Errors),
 )]
 async fn save(State(saves): State<Saves>, hints: Hints, body: Body) -> Result<Response, Failure> {
+    // The worker knows no settings.
+    let form = saves.inference.services.config().contexts.form;
+    let body = match form {
+        ContextForm::Exact => body,
+        ContextForm::Compact => in_form(body, form).await?,
+    };
     dispatch::answer(saves.inference, SAVE, hints, body).await
+}
+
+/// The request with a form, if it names none.
+async fn in_form(body: Body, form: ContextForm) -> Result<Body, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let (content, _) = Content::read(body)?;
+    let mut fields = content.into_object();
+    if fields.get("form").is_none_or(Value::is_null) {
+        fields.insert("form".to_owned(), json!(form));
+    }
+    Ok(Body::from(Content::new(fields).into_bytes()))
 }
 
 /// Deletes a saved context.
@@ -253,6 +271,7 @@ fn to_json(saved: &Saved) -> Value {
         "raw_bytes": saved.raw_bytes(),
         "created": saved.created,
         "kv_cache": saved.key.kv_cache,
+        "form": saved.form(),
     })
 }
 
@@ -483,5 +502,26 @@ mod tests {
         assert_eq!(json(saved).await["asked"]["prompt"], "p");
         let unknown = bench.post(SAVE, r#"{"name":"n","model":"gpt-5"}"#).await;
         assert_eq!(unknown.status(), 404);
+    }
+
+    #[tokio::test]
+    async fn a_save_has_the_form_that_it_names_or_the_configured_one() {
+        for (configured, asked, form) in [
+            (ContextForm::Exact, "", Value::Null),
+            (ContextForm::Exact, r#","form":"compact""#, json!("compact")),
+            (ContextForm::Compact, "", json!("compact")),
+            (ContextForm::Compact, r#","form":null"#, json!("compact")),
+            (ContextForm::Compact, r#","form":"exact""#, json!("exact")),
+        ] {
+            let bench = Bench::configured("127.0.0.1:11435", |config| {
+                config.contexts.form = configured;
+            })
+            .await;
+            bench.load(worker());
+            let body = format!(r#"{{"name":"n","model":"fast","prompt":"p"{asked}}}"#);
+            let saved = json(bench.post(SAVE, body).await).await;
+            assert_eq!(saved["asked"]["form"], form, "{configured:?} {asked}");
+            assert_eq!(saved["asked"]["prompt"], "p");
+        }
     }
 }

@@ -90,6 +90,8 @@ bytes = "256MiB"
 webhook_hosts = []
 
 [contexts]
+# How contexts are saved: "exact", or "compact" with about a third of the size, after which answers may differ slightly.
+form = "exact"
 # Where saved contexts are uploaded to: a folder, such as "~/Dropbox/Tierbar", or a bucket of an S3 server, such as
 # "s3://bucket/folder". Empty: nowhere. They are encrypted with `tierbar secret set context-passphrase`. See docs/contexts.md.
 store = ""

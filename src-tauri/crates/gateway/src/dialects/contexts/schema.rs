@@ -5,6 +5,7 @@
 
 use crate::{dialects::openai::schema::Message, http::schema::constant};
 use serde_json::Value;
+use tierbar_core::config::ContextForm;
 use utoipa::ToSchema;
 
 /// A conversation to save: messages, a prompt, or with neither the tier's last conversation. Other fields are as in a chat.
@@ -18,6 +19,8 @@ pub(super) struct ContextSave {
     messages: Vec<Message>,
     #[schema(required = false)]
     prompt: String,
+    /// Instead of the form in the configuration's `contexts.form`. A state without a compact form is saved exactly.
+    form: Option<ContextForm>,
 }
 
 /// A saved context that is now in memory.
@@ -32,6 +35,7 @@ pub(super) struct SavedContext {
     raw_bytes: u64,
     /// In seconds since 1970.
     created: u64,
+    form: ContextForm,
     /// What the context fits: its model, chat template, KV type and engine.
     #[schema(value_type = Object, required = false)]
     key: Value,
@@ -63,6 +67,7 @@ pub(super) struct Context {
     raw_bytes: u64,
     /// In seconds since 1970.
     created: u64,
+    form: ContextForm,
     /// The type of the KV cache, such as `q8_0`.
     kv_cache: String,
 }

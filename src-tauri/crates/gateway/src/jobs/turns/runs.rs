@@ -42,6 +42,9 @@ pub(crate) struct AgentRequest {
     /// Which of the user's documents can be searched: `true` for all, or a list of collections. Without it none can.
     #[serde(default)]
     documents: Option<AgentDocuments>,
+    /// The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled.
+    #[serde(default)]
+    servers: Option<Vec<String>>,
     /// What is done without a question.
     #[serde(default)]
     allow: AgentAllowed,
@@ -169,6 +172,7 @@ impl Jobs {
             search,
             pages,
             documents,
+            servers,
             allow,
             way,
         } = request;
@@ -178,6 +182,7 @@ impl Jobs {
             search,
             pages,
             documents,
+            servers,
             allow,
             way,
         };

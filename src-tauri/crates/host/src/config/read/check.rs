@@ -134,6 +134,7 @@ fn contexts(contexts: &ContextsConfig) -> Result<(), Wrong> {
         whole_path(folder).map_err(|wrong| ("store", wrong))?;
     }
     let ContextsConfig {
+        form: _,
         store: _,
         endpoint,
         region,
