@@ -2,7 +2,6 @@
 
 use super::{Act, Collections, acts_later, visible};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// How far an answer reaches.
@@ -209,11 +208,7 @@ impl Covered {
             Self::Searching { provider } => provider.clone(),
             Self::Documents { collections } => collections.to_string(),
             Self::Command { line, .. } => line.clone(),
-            Self::Tool {
-                server,
-                name,
-                arguments,
-            } => format!("{name} of {server}\n{arguments}"),
+            Self::Tool { server, name, .. } => format!("{name} of {server}"),
         };
         Some(visible(&subject))
     }

@@ -124,9 +124,10 @@ impl Acting {
             None => None,
         };
         let wanted = match options.way {
-            AgentWay::Calls | AgentWay::Auto => {
-                wanted(options.servers.as_deref(), &jobs.inference.services.config())?
-            }
+            AgentWay::Calls | AgentWay::Auto => wanted(
+                options.servers.as_deref(),
+                &jobs.inference.services.config(),
+            )?,
             AgentWay::Text => Vec::new(),
         };
         Ok(Self {
