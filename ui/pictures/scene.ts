@@ -315,6 +315,7 @@ export const CONFIG: Config = configured({
 const CONNECTIONS: Connections = {
   server: {
     url: 'http://127.0.0.1:11435',
+    mcp_command: ['/Applications/Tierbar.app/Contents/MacOS/tierbar', 'mcp'],
     key_required: false,
     tiers: [{ id: 'primary', context_tokens: 32768, tools: true }],
     embedder: null,

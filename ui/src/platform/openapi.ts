@@ -1015,6 +1015,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/mcp-servers/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Starts an MCP server's program or connects to its address, lists its tools, and ends it. */
+        post: operations["testMcpServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/models": {
         parameters: {
             query?: never;
@@ -2239,7 +2256,10 @@ export interface components {
              * @default false
              */
             known_pages?: boolean;
-            /** @description Reading files of the folder and the documents, and commands of which it is certain that they only read. */
+            /**
+             * @description Reading files of the folder and the documents, and commands of which it is certain that they only read.
+             * @default false
+             */
             reading?: boolean;
             /**
              * @description Sending words to the search provider.
@@ -2303,6 +2323,7 @@ export interface components {
              *     }
              */
             allow?: components["schemas"]["AgentAllowed"];
+            /** @default null */
             documents?: components["schemas"]["AgentDocuments"] | null;
             /**
              * @description The absolute path of the folder for files and commands. Without one there are neither.
@@ -2314,9 +2335,17 @@ export interface components {
              * @default false
              */
             pages?: boolean;
-            /** @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does. */
+            /**
+             * @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
+             * @default null
+             */
             search?: string | null;
-            /** @default calls */
+            /**
+             * @description The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled.
+             * @default null
+             */
+            servers?: string[] | null;
+            /** @default auto */
             way?: components["schemas"]["AgentWay"];
         };
         /** @description What an agent is to do, and what it may use. What a field does not give, it does without. */
@@ -2333,6 +2362,8 @@ export interface components {
             pages?: boolean;
             /** @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does. */
             search?: string | null;
+            /** @description The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled. */
+            servers?: string[] | null;
             /** @description Whether the run comes as server-sent events. Without them, what would ask is refused. */
             stream?: boolean;
             way?: components["schemas"]["AgentWay"];
@@ -2343,7 +2374,10 @@ export interface components {
             /** @enum {string} */
             type: "begun";
         };
-        /** @description How the model says what it wants to do. */
+        /**
+         * @description How the model says what it wants to do.
+         * @enum {string}
+         */
         AgentWay: "auto" | "calls" | "text";
         /** @description The counts of a day's lines. */
         Aggregate: {
@@ -3472,6 +3506,7 @@ export interface components {
             };
             /**
              * @default {
+             *       "form": "exact",
              *       "store": "",
              *       "endpoint": "",
              *       "region": "",
@@ -3509,6 +3544,13 @@ export interface components {
              *     }
              */
             log: components["schemas"]["LogConfig"];
+            /**
+             * @description MCP servers, by the names that their tools begin with.
+             * @default {}
+             */
+            mcp?: {
+                [key: string]: components["schemas"]["McpServerConfig"];
+            };
             /**
              * @default {
              *       "text": "none",
@@ -3668,7 +3710,7 @@ export interface components {
         };
         /** @description A conversation to save: messages, a prompt, or with neither the tier's last conversation. Other fields are as in a chat. */
         ContextSave: {
-            form?: null | components["schemas"]["ContextForm"];
+            form?: components["schemas"]["ContextForm"] | null;
             messages?: components["schemas"]["Message"][];
             /** @description A tier, a model's id, or `auto`, which is the default. */
             model?: string | null;
@@ -3757,9 +3799,9 @@ export interface components {
         };
         /** @description What has become of a vector store. */
         DeletedVectorStore: {
+            deleted: boolean;
             id: string;
             object: string;
-            deleted: boolean;
         };
         /** @description A diagnosis, and the same as text. */
         Diagnosed: components["schemas"]["Diagnosis"] & {
@@ -3921,11 +3963,11 @@ export interface components {
              * @description Files that are searched and have a `notice`, such as pages that are pictures.
              */
             noticed: number;
-            /** @description Whether a model of this machine writes down the text of pages that are pictures. */
-            read_pictures: boolean;
             /** Format: int64 */
             passages: number;
             path: string;
+            /** @description Whether a model of this machine writes down the text of pages that are pictures. */
+            read_pictures: boolean;
             /**
              * Format: int64
              * @description Files that are still to be read.
@@ -4789,6 +4831,69 @@ export interface components {
             working_set_bytes: number | null;
         };
         MaxLoaded: "auto" | number;
+        /** @description `[mcp.NAME]`. It has either a command or an address. */
+        McpServerConfig: {
+            /**
+             * @description The program and its arguments, such as `["npx", "-y", "@example/server"]`. It runs in the sandbox of an agent's commands.
+             * @default []
+             */
+            command: string[];
+            /**
+             * @description Offer its tools to agents.
+             * @default true
+             */
+            enabled: boolean;
+            /**
+             * @description The folder that the program may read and write; empty: one of its own, which is deleted afterwards.
+             * @default
+             */
+            folder: string;
+            /**
+             * @description The variable in which the program gets its key, which is stored under the secret `mcp-NAME`; empty: it gets none.
+             * @default
+             */
+            key_variable: string;
+            /**
+             * @description Let the program connect to servers on ports 80 and 443.
+             * @default false
+             */
+            network: boolean;
+            /**
+             * @description More folders that the program may read, such as the one that it is installed in.
+             * @default []
+             */
+            read: string[];
+            /**
+             * @description The tools to offer; empty: all that the server has.
+             * @default []
+             */
+            tools: string[];
+            /**
+             * @description The address of a server instead, with `https://`, or `http://` on this machine. It gets the key that is stored for its host.
+             * @default
+             */
+            url: string;
+            /**
+             * @description Variables of Tierbar's environment that the program sees.
+             * @default []
+             */
+            variables: string[];
+        };
+        /** @description What an MCP server has. */
+        McpServerTest: {
+            name: string;
+            /** @description Why agents are offered none of them; `null` if they are. */
+            problem: string | null;
+            /** @description In the server's order and words. */
+            tools: components["schemas"]["McpTool"][];
+        };
+        /** @description A tool of an MCP server. */
+        McpTool: {
+            description: string;
+            name: string;
+            /** @description Whether agents are offered it. */
+            offered: boolean;
+        };
         /**
          * @description What a click on the icon opens.
          * @enum {string}
@@ -7431,12 +7536,6 @@ export interface components {
         };
         /** @description A collection of documents, in OpenAI's form. */
         VectorStore: {
-            id: string;
-            object: string;
-            /** @description The collection's name. */
-            name: string;
-            /** @description `in_progress` while files are still to be read. */
-            status: string;
             /**
              * Format: int64
              * @description Always 0: it is not recorded.
@@ -7444,65 +7543,77 @@ export interface components {
             created_at: number;
             file_counts: {
                 /** Format: int64 */
-                in_progress: number;
+                cancelled: number;
                 /** Format: int64 */
                 completed: number;
                 /** Format: int64 */
                 failed: number;
                 /** Format: int64 */
-                cancelled: number;
+                in_progress: number;
                 /** Format: int64 */
                 total: number;
             };
+            id: string;
+            /** @description Always empty. */
+            metadata: Record<string, never>;
+            /** @description The collection's name. */
+            name: string;
+            object: string;
+            /** @description `in_progress` while files are still to be read. */
+            status: string;
             /**
              * Format: int64
              * @description The files' sizes on disk.
              */
             usage_bytes: number;
-            /** @description Always empty. */
-            metadata: Record<string, never>;
         };
         /** @description A file of a vector store, in OpenAI's form. */
         VectorStoreFile: {
-            id: string;
-            object: string;
-            vector_store_id: string;
-            /** @description `in_progress`, `completed` or `failed`. */
-            status: string;
+            /** @description Its path, and its title if it has one. */
+            attributes: Record<string, never>;
             /**
              * Format: int64
              * @description Always 0: it is not recorded.
              */
             created_at: number;
+            id: string;
+            last_error: {
+                code: string;
+                message: string;
+            } | null;
+            object: string;
+            /** @description `in_progress`, `completed` or `failed`. */
+            status: string;
             /**
              * Format: int64
              * @description Its size on disk.
              */
             usage_bytes: number;
-            last_error: null | {
-                code: string;
-                message: string;
-            };
-            /** @description Its path, and its title if it has one. */
-            attributes: Record<string, never>;
+            vector_store_id: string;
         };
         /** @description Files of a vector store. */
         VectorStoreFiles: {
-            object: string;
             data: components["schemas"]["VectorStoreFile"][];
             first_id: string | null;
-            last_id: string | null;
             has_more: boolean;
+            last_id: string | null;
+            object: string;
         };
         /** @description Vector stores. */
         VectorStoreList: {
-            object: string;
             data: components["schemas"]["VectorStore"][];
             first_id: string | null;
-            last_id: string | null;
             has_more: boolean;
+            last_id: string | null;
+            object: string;
         };
         VectorStoreResult: {
+            /** @description The passage's id, page, line and place. */
+            attributes: Record<string, never>;
+            content: {
+                text: string;
+                type: string;
+            }[];
             file_id: string;
             filename: string;
             /**
@@ -7510,27 +7621,21 @@ export interface components {
              * @description How well it matches. Scores of one search can be compared, and no others.
              */
             score: number;
-            /** @description The passage's id, page, line and place. */
-            attributes: Record<string, never>;
-            content: {
-                type: string;
-                text: string;
-            }[];
         };
         /** @description The passages that match best. */
         VectorStoreResults: {
-            object: string;
-            search_query: string[];
             data: components["schemas"]["VectorStoreResult"][];
             /** @description Always false: there is one page. */
             has_more: boolean;
             next_page: string | null;
+            object: string;
+            search_query: string[];
         };
         /** @description What to search a vector store for. */
         VectorStoreSearch: {
-            query: components["schemas"]["Queries"];
             /** @description At most 50; 10 without it. */
             max_num_results?: number | null;
+            query: components["schemas"]["Queries"];
             /** @description `ranker`: `auto`, or `none` for a search without the reranking model. */
             ranking_options?: Record<string, never> | null;
         };
@@ -7837,6 +7942,9 @@ export type LogConfig = components['schemas']['LogConfig'];
 export type LogEvent = components['schemas']['LogEvent'];
 export type MachineFigures = components['schemas']['MachineFigures'];
 export type MaxLoaded = components['schemas']['MaxLoaded'];
+export type McpServerConfig = components['schemas']['McpServerConfig'];
+export type McpServerTest = components['schemas']['McpServerTest'];
+export type McpTool = components['schemas']['McpTool'];
 export type MenuBarClick = components['schemas']['MenuBarClick'];
 export type MenuBarConfig = components['schemas']['MenuBarConfig'];
 export type MenuBarText = components['schemas']['MenuBarText'];
@@ -9858,6 +9966,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventLog"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    testMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of an MCP server in the configuration */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The server's tools */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerTest"];
                 };
             };
             "4XX": components["responses"]["Refusal"];
@@ -12067,15 +12200,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The id of the last one that is known. */
-                after?: string | null;
+                after?: string;
                 /** @description The id of the first one that is known. */
-                before?: string | null;
+                before?: string;
                 /** @description How many, at most 100; 20 without it. */
-                limit?: number | null;
+                limit?: number;
                 /** @description `asc` or `desc`, which is the default. */
-                order?: string | null;
+                order?: string;
                 /** @description Of files, only those in this state: `in_progress`, `completed`, `failed` or `cancelled`. */
-                filter?: string | null;
+                filter?: string;
             };
             header?: never;
             path?: never;
@@ -12220,15 +12353,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The id of the last one that is known. */
-                after?: string | null;
+                after?: string;
                 /** @description The id of the first one that is known. */
-                before?: string | null;
+                before?: string;
                 /** @description How many, at most 100; 20 without it. */
-                limit?: number | null;
+                limit?: number;
                 /** @description `asc` or `desc`, which is the default. */
-                order?: string | null;
+                order?: string;
                 /** @description Of files, only those in this state: `in_progress`, `completed`, `failed` or `cancelled`. */
-                filter?: string | null;
+                filter?: string;
             };
             header?: never;
             path: {

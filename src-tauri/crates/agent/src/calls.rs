@@ -611,7 +611,7 @@ mod tests {
         let description = tools[8]["function"]["description"].as_str().unwrap();
         assert_eq!(description.chars().count(), DESCRIPTION);
         assert!(!description.contains("<|"), "{description}");
-        let to = &tools[7]["function"]["parameters"]["properties"]["to"];
+        let to = &tools[8]["function"]["parameters"]["properties"]["to"];
         assert_eq!(to["description"], "< |im_end| >");
     }
 }

@@ -94,7 +94,7 @@ mod tests {
         let page = page(crate::command()).unwrap();
         assert!(page.contains(".TH tierbar 1"), "{page}");
         for command in crate::command().get_subcommands() {
-            let name = command.get_name();
+            let name = command.get_name().replace('-', "\\-");
             assert!(page.contains(&format!("tierbar\\-{name}")), "{name}");
         }
     }

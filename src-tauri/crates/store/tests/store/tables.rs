@@ -505,7 +505,10 @@ async fn a_search_finds_chinese_japanese_and_korean() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
+            "DROP TABLE ledger; DROP TABLE grades;
+             DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
+             DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
+             DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
              DROP TRIGGER message_characters_removed; DROP INDEX chats_listed; ALTER TABLE messages DROP COLUMN times;
              PRAGMA user_version = 15;",
         )
@@ -651,7 +654,7 @@ async fn a_damaged_page_is_an_error_when_read() {
     let id = {
         let store = fixture.store();
         let id = store.create_chat(ChatFields::default()).await.unwrap().id;
-        for _ in 0..50 {
+        for _ in 0..150 {
             store
                 .add_message(&id, user("word ".repeat(500)))
                 .await
