@@ -121,7 +121,7 @@ it('contexts are uploaded, replaced after a question, and deleted from the store
   stored = { book: 1, old: 1 };
   app = await openSettings(network, '#models');
   await until(() => rows().length === 2);
-  expect(rows()[0]?.textContent).toContain('The store has another version');
+  expect(rows()[0]?.textContent).toContain('A different version is in the store');
   expect(rows()[1]?.textContent).toContain('Only in the store');
   conflicts = true;
   await fireEvent.click(screen.getByRole('button', { name: 'Upload book' }));

@@ -30,7 +30,7 @@ export const INPUTS: { key: Input; label: string; unit: string }[] = [
   { key: 'kwh_price', label: 'Kilowatt-hour', unit: '$' },
   { key: 'idle_watts', label: 'Power while idle', unit: 'W' },
   { key: 'busy_watts', label: 'Power while answering', unit: 'W' },
-  { key: 'hours_on', label: 'Time on for this purpose', unit: 'h a day' },
+  { key: 'hours_on', label: 'Hours on per day', unit: 'h a day' },
   { key: 'hours_busy', label: 'Of that, time answering', unit: 'h a day' },
   { key: 'prompt_tokens', label: 'Tokens in', unit: 'a day' },
   { key: 'answer_tokens', label: 'Tokens out', unit: 'a day' },

@@ -213,7 +213,7 @@ it('describes sources, places and citations', () => {
     'Not connected · 1 passage',
   );
   expect(placeOf({ ...PASSAGE, headings: [], page: null, line: 12 })).toBe('line 12');
-  expect(describeIndexing({ ...IDLE, embedder: null })).toContain('under Models');
+  expect(describeIndexing({ ...IDLE, embedder: null })).toContain('in Models');
   expect(pieces('So [1], not [2] or [x].', [1])).toEqual([
     { words: 'So ' },
     { number: 1 },

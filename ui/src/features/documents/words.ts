@@ -36,7 +36,7 @@ export function describeIndexing({ state, file, waiting, embedder, problem }: In
   if (name) return `Reading “${name}”. Files left: ${left}.`;
   if (state === 'indexing') return `Files left to read: ${left}.`;
   if (embedder === null)
-    return 'Documents are found by their words. To find them by meaning too, give a tier an embedding model, under Models.';
+    return 'Search matches words. To search by meaning too, choose an embedding model in Models.';
   return 'All documents are read.';
 }
 

@@ -71,7 +71,9 @@ const sent = () => network.sent('PATCH', '/tierbar/v1/config').map(({ body }) =>
 describe('MCP servers', () => {
   it('are added with a key, tried out, turned off and removed', async () => {
     await open();
-    expect(screen.getByTestId('mcp-empty').textContent).toContain('You are asked before each use.');
+    expect(screen.getByTestId('mcp-empty').textContent).toContain(
+      'Tierbar asks before each use, unless you allow more.',
+    );
     await fireEvent.click(screen.getByTestId('mcp-add'));
     expect(document.activeElement).toBe(screen.getByTestId('mcp-name'));
     await type('mcp-name', 'notes');

@@ -33,7 +33,7 @@ export function describeAccess({ url, folder, network }: McpServerConfig): strin
   if (url !== '') return null;
   if (folder === '')
     return network
-      ? 'Can use the network, and no files of yours.'
+      ? 'Can use the network, but none of your files.'
       : 'Can use neither the network nor files of yours.';
   return network
     ? `Can use the network, and read and change files in ${folder}.`
