@@ -446,7 +446,7 @@ fn is_marked(read: &[String]) -> bool {
 #[test]
 fn what_others_want_is_done_once_a_person_allows_it() {
     for (name, gone) in [
-        ("an order that says it only reads", "a.txt"),
+        ("an order that says it only reads", "evil.sh"),
         ("a note to the assistant", "a.txt"),
         ("the end of the data", "a.txt"),
     ] {

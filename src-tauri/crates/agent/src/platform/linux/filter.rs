@@ -1,7 +1,7 @@
 //! The seccomp filter: system calls that lead out of the sandbox past Landlock, or that attack the kernel.
 //!
 //! What is not listed is allowed, because programs need most calls and the list of all grows with each kernel. A call that is
-//! refused returns EPERM, or ENOSYS where the C library then tries another one. Calls of another architecture or ABI have other
+//! refused returns EPERM, or ENOSYS or EOPNOTSUPP where programs then try another one. Calls of another architecture or ABI have other
 //! numbers, so they end the process.
 
 use libc::{
@@ -39,6 +39,8 @@ enum Refused {
     Always,
     /// The C library has another way.
     Unknown,
+    /// As by a file system that does not have this.
+    Unsupported,
     /// Done by the launcher or, where it says so, by the kernel.
     Served,
     /// Unless each of these arguments is as given.
@@ -171,16 +173,8 @@ const NEVER: &[c_long] = &[
     // Files by handles, past their folders.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
-    // Owners and attributes: Landlock does not restrict them, the path may be any, and a file need not be open for writing.
+    // Owners and inode flags: Landlock does not restrict them, the path may be any, and a file need not be open for writing.
     libc::SYS_fchownat,
-    libc::SYS_setxattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_fremovexattr,
-    SETXATTRAT,
-    REMOVEXATTRAT,
     FILE_SETATTR,
     // Memory that no limit counts, or that others share.
     libc::SYS_memfd_create,
@@ -199,6 +193,18 @@ const NEVER: &[c_long] = &[
     libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
+];
+
+/// Extended attributes, for the same reason. A command sees a file system without them: then `cp -p` sets the mode instead.
+const ATTRIBUTES: &[c_long] = &[
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    SETXATTRAT,
+    REMOVEXATTRAT,
 ];
 
 /// The older calls, which this architecture still has.
@@ -235,6 +241,11 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     const SELF: Is = Is::OneOf(&[0]);
     let never = NEVER.iter().chain(NEVER_HERE);
     let mut calls: Vec<_> = never.map(|number| (*number, Refused::Always)).collect();
+    calls.extend(
+        ATTRIBUTES
+            .iter()
+            .map(|number| (*number, Refused::Unsupported)),
+    );
     let mut unless = |number, arguments: &[(u32, Is)]| {
         calls.push((number, Refused::Unless(arguments.to_vec())));
     };
@@ -354,6 +365,7 @@ fn body(refused: &Refused) -> Vec<sock_filter> {
     let arguments = match refused {
         Refused::Always => return vec![ret(error(libc::EPERM))],
         Refused::Unknown => return vec![ret(error(libc::ENOSYS))],
+        Refused::Unsupported => return vec![ret(error(libc::EOPNOTSUPP))],
         Refused::Served => return vec![ret(libc::SECCOMP_RET_USER_NOTIF)],
         Refused::ServedWithout(argument, bits) => {
             return vec![
@@ -500,6 +512,10 @@ mod tests {
                 let got = call(rules, *number, &[0; 6]);
                 assert_eq!(got, error(libc::EPERM), "{number}");
             }
+        }
+        for number in ATTRIBUTES {
+            let got = call(OPEN, *number, &[0; 6]);
+            assert_eq!(got, error(libc::EOPNOTSUPP), "{number}");
         }
         assert_eq!(call(OPEN, libc::SYS_clone3, &[]), error(libc::ENOSYS));
     }
