@@ -86,6 +86,31 @@ test('thinking, then streaming', async ({ page, open, network }) => {
   await look(page, 'thinking');
 });
 
+test('an agent that asks before it changes a file', async ({ page, open, network }) => {
+  await open();
+  await page.getByTestId('composer').fill('/agent /Users/ada/toy');
+  await page.getByTestId('send').click();
+  await page.getByTestId('composer').fill('Mend the failing test');
+  await page.getByTestId('send').click();
+  await expect.poll(() => network.turns.length).toBe(1);
+  const turn = network.turns[0];
+  turn?.event({ type: 'tool_call', id: 's1', name: 'run_command', arguments: '{"command":"make test"}' });
+  turn?.event({ type: 'tool_result', id: 's1', text: '1 failed: test_total', failed: true });
+  turn?.event({
+    type: 'consent',
+    question: {
+      id: 'q1',
+      title: 'Change this file?',
+      what: 'total.py',
+      diff: '--- a/total.py\n+++ b/total.py\n@@ -1,2 +1,2 @@\n def total(prices):\n-    return sum(prices[1:])\n+    return sum(prices)\n',
+      folder: '/Users/ada/toy',
+      scopes: ['once', 'folder'],
+    },
+  });
+  await expect(page.getByTestId('consent-once')).toBeEnabled();
+  await look(page, 'agent');
+});
+
 test('a tier that loads', async ({ page, open, network }) => {
   const loading = { state: 'starting', loaded_percent: 40 } as const;
   await open(

@@ -5,6 +5,7 @@ import type {
   Config,
   Connections,
   ContextEntry,
+  Documents,
   Entry,
   History,
   LibraryModel,
@@ -311,6 +312,47 @@ export const CONFIG: Config = configured({
     },
   },
 });
+
+const DOCUMENTS: Documents = {
+  sources: [
+    {
+      id: 1,
+      path: '/Users/ada/Papers',
+      collection: 'Papers',
+      is_folder: true,
+      is_missing: false,
+      indexed: 212,
+      waiting: 14,
+      failed: 0,
+      noticed: 3,
+      read_pictures: false,
+      passages: 18_340,
+      without_vectors: 0,
+    },
+    {
+      id: 2,
+      path: '/Users/ada/Notes',
+      collection: 'Documents',
+      is_folder: true,
+      is_missing: false,
+      indexed: 96,
+      waiting: 0,
+      failed: 1,
+      noticed: 0,
+      read_pictures: false,
+      passages: 1204,
+      without_vectors: 0,
+    },
+  ],
+  indexing: {
+    state: 'indexing',
+    file: '/Users/ada/Papers/lighthouses.pdf',
+    done: 212,
+    waiting: 14,
+    embedder: 'all-MiniLM-L6-v2',
+    problem: null,
+  },
+};
 
 const CONNECTIONS: Connections = {
   server: {
@@ -623,6 +665,8 @@ export function respond({ method, path }: Sent): Response | null {
           },
         ],
       });
+    case '/tierbar/v1/documents':
+      return Response.json(DOCUMENTS);
     case '/tierbar/v1/catalog':
       return Response.json({ version: '1', date: '2026-11-20', refreshed: null, models: CATALOG });
     case '/tierbar/v1/setup':

@@ -31,6 +31,12 @@ test('Models', async ({ page, open }) => {
   await look(page, 'models-phone');
 });
 
+test('Documents', async ({ page, open }) => {
+  await open('/settings.html#documents');
+  await expect(page.getByTestId('document-source')).toHaveCount(2);
+  await look(page, 'documents');
+});
+
 test('a store for saved contexts', async ({ page, open }) => {
   await page.setViewportSize(TALL);
   await open('/settings.html#models');
