@@ -69,10 +69,9 @@ class VectorStores(unittest.TestCase):
         self.assertIn("seven years", search.results[0].text)
         self.assertEqual(message.type, "message")
         with self.client.responses.stream(**request) as stream:
-            kinds = [event.type for event in stream]
-            streamed = stream.get_final_response()
-        self.assertIn("response.file_search_call.completed", kinds)
-        self.assertEqual(streamed.output[0].results, search.results)
+            events = list(stream)
+        self.assertIn("response.file_search_call.completed", [event.type for event in events])
+        self.assertEqual(events[-1].response.output[0].results, search.results)
         with self.assertRaises(openai.PermissionDeniedError):
             self.stranger.responses.create(**request)
 
