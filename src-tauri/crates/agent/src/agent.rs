@@ -558,7 +558,9 @@ impl Agent {
 
     fn refuse(&mut self, at: Moment<'_>) -> Output {
         self.refusals += 1;
-        self.observe(prompts::REFUSED, at)
+        // Not marked as data, which the model is told not to follow.
+        let call = self.calls.pop_front();
+        self.answer_call(call, prompts::REFUSED.to_owned(), at)
     }
 
     /// Gives the model what came of its open call, and goes on.
@@ -566,6 +568,10 @@ impl Agent {
         let call = self.calls.pop_front();
         let tool = call.as_ref().map_or("the step", |call| call.name.as_str());
         let text = mark(tool, text, at.nonce);
+        self.answer_call(call, text, at)
+    }
+
+    fn answer_call(&mut self, call: Option<Call>, text: String, at: Moment<'_>) -> Output {
         self.messages.push(Message::Observation {
             call: call.map(|call| call.id),
             text,
