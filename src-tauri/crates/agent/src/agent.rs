@@ -43,7 +43,7 @@ pub struct Bounds {
     pub refusals: u32,
     /// Questions to the person.
     pub questions: u32,
-    /// Answers in a row that cannot be read.
+    /// Steps in a row that come to nothing: they cannot be read, carried out or prepared, or were done already.
     pub mistakes: u32,
     /// How often the same act is carried out.
     pub repeats: u32,
@@ -302,7 +302,10 @@ impl Agent {
             }
             (Input::Prepared(prepared), State::Preparing) => Ok(match prepared {
                 Ok(change) => self.prepared(change, at),
-                Err(why) => self.observe(&why, at),
+                Err(why) => {
+                    self.mistakes += 1;
+                    self.observe(&why, at)
+                }
             }),
             (Input::Done(done), State::Doing(act)) => {
                 let text = match done {
@@ -420,7 +423,7 @@ impl Agent {
             ),
             (
                 self.mistakes >= bounds.mistakes,
-                format!("{} answers in a row that cannot be read", bounds.mistakes),
+                format!("{} steps in a row that came to nothing", bounds.mistakes),
             ),
         ];
         let reached = reached.into_iter().find(|(reached, _)| *reached);
@@ -505,7 +508,6 @@ impl Agent {
         match wanted {
             Ok(Wanted::Act(act)) => self.decide(act, at),
             Ok(prepare) => {
-                self.mistakes = 0;
                 self.state = State::Preparing;
                 Output::Prepare(prepare)
             }
@@ -524,7 +526,6 @@ impl Agent {
     }
 
     fn decide(&mut self, act: Act, at: Moment<'_>) -> Output {
-        self.mistakes = 0;
         let times = self.done.iter().filter(|done| **done == act).count();
         if times >= self.task.bounds.repeats as usize {
             let text = format!("This was done {times} times already, and is not done again.");
@@ -535,6 +536,7 @@ impl Agent {
         match decide(act, general, grants, at.now, at.id.to_owned()) {
             Decision::Allowed(permitted) => self.carry_out(permitted),
             Decision::Ask(pending) => {
+                self.mistakes = 0;
                 self.questions += 1;
                 let question = pending.question().clone();
                 self.state = State::Consent {
@@ -551,6 +553,7 @@ impl Agent {
     }
 
     fn carry_out(&mut self, permitted: Permitted) -> Output {
+        self.mistakes = 0;
         self.acts += 1;
         self.state = State::Doing(permitted.act().clone());
         Output::Do(permitted)
@@ -558,7 +561,9 @@ impl Agent {
 
     fn refuse(&mut self, at: Moment<'_>) -> Output {
         self.refusals += 1;
-        self.observe(prompts::REFUSED, at)
+        // Not marked as data, which the model is told not to follow.
+        let call = self.calls.pop_front();
+        self.answer_call(call, prompts::REFUSED.to_owned(), at)
     }
 
     /// Gives the model what came of its open call, and goes on.
@@ -566,6 +571,10 @@ impl Agent {
         let call = self.calls.pop_front();
         let tool = call.as_ref().map_or("the step", |call| call.name.as_str());
         let text = mark(tool, text, at.nonce);
+        self.answer_call(call, text, at)
+    }
+
+    fn answer_call(&mut self, call: Option<Call>, text: String, at: Moment<'_>) -> Output {
         self.messages.push(Message::Observation {
             call: call.map(|call| call.id),
             text,

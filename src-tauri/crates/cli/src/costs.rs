@@ -167,6 +167,9 @@ fn notes(total: &RequestCosts) -> String {
              costs.cloud_output_price, for a million tokens"
                 .to_owned(),
         );
+        if total.paid > 0.0 {
+            lines.push(format!("Endpoints charged {}.", money(Some(total.paid))));
+        }
     } else {
         let (cloud, paid) = (money(total.cloud), money(Some(total.paid)));
         let electricity = total.electricity.map_or_else(String::new, |dollars| {

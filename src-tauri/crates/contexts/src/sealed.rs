@@ -176,7 +176,7 @@ impl StoreKey {
         let [.., a, b, c, d] = header;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
         if length > LONGEST_DESCRIPTION {
-            return Err(corrupt("was changed in the store"));
+            return Err(corrupt("was changed"));
         }
         let mut description = vec![0; length + TAG];
         read(&mut from, &mut description)?;
@@ -276,7 +276,7 @@ impl Cipher {
     }
 
     fn open(&mut self, piece: &mut Vec<u8>, last: bool) -> Result<(), Error> {
-        let changed = || corrupt("was changed in the store");
+        let changed = || corrupt("was changed");
         let nonce = self.nonce(last).map_err(|_| changed())?;
         let opened = self
             .key

@@ -80,9 +80,12 @@ impl Cutting {
     fn add(&mut self, block: &Block) {
         let is_new_page = self.open.page.is_some() && block.page != self.open.page;
         if block.heading.is_some() && self.tokens > self.size.most / 4
-            || is_new_page && self.tokens > self.size.most / 2
+            || is_new_page && self.tokens > self.size.most / 8
         {
             self.end();
+        } else if is_new_page {
+            // A title alone is found with what follows it, on the page of that.
+            self.open.page = block.page;
         }
         if let Some(level) = block.heading {
             self.trail.retain(|(above, _)| *above < level);
@@ -279,6 +282,23 @@ mod tests {
                 ("Results".to_owned(), Some(3), "Results"),
             ]
         );
+    }
+
+    #[test]
+    fn a_passage_is_on_the_page_that_it_names() {
+        let owls = "The barn owl was counted in eleven barns. It hunts voles at dusk.";
+        let blocks = [
+            block("Owls", None, Some(1)),
+            block(owls, None, Some(2)),
+            block("The tawny owl nests in the oak.", None, Some(3)),
+        ];
+        let found: Vec<_> = chunks(&blocks, SMALL)
+            .into_iter()
+            .map(|chunk| (chunk.page, chunk.text))
+            .collect();
+        let first = format!("Owls\n{owls}");
+        let last = "The tawny owl nests in the oak.".to_owned();
+        assert_eq!(found, [(Some(2), first), (Some(3), last)]);
     }
 
     #[test]

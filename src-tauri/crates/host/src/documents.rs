@@ -214,6 +214,10 @@ fn place(path: &str) -> Result<(String, bool), Error> {
         let message = "the whole disk is too much to search";
         return Err(Error::new(Code::BadRequest, message).hint("add a folder of documents"));
     }
+    if real.ancestors().any(crate::folder::is_data_folder) {
+        let message = format!("{path} belongs to Tierbar's own data");
+        return Err(Error::new(Code::BadRequest, message).hint("add a folder of documents"));
+    }
     if !found.is_dir() && !found.is_file() {
         let message = format!("{path} is neither a file nor a folder");
         return Err(Error::new(Code::BadRequest, message));
@@ -247,6 +251,18 @@ mod tests {
             ("/no/such/file", Code::NotFound),
         ] {
             assert_eq!(place(path).unwrap_err().code, code, "{path}");
+        }
+    }
+
+    #[test]
+    fn tierbars_own_data_cannot_be_added() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["tierbar.db", "token", "secrets.json"] {
+            std::fs::write(home.path().join(name), "x").unwrap();
+        }
+        for path in [home.path().to_owned(), home.path().join("secrets.json")] {
+            let error = place(path.to_str().unwrap()).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{error}");
         }
     }
 

@@ -24,6 +24,11 @@ pub(crate) fn set(variable: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+/// Whether this is a data folder, of this Tierbar or another: it has a database and a token.
+pub(crate) fn is_data_folder(path: &Path) -> bool {
+    path.join("tierbar.db").is_file() && token_file(path).is_file()
+}
+
 /// An existing data folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder(PathBuf);

@@ -34,6 +34,13 @@ describe('the tools of an answer', () => {
     for (const written of ['', 'null', '[1]', '{"query": 3}', '{"url": "x"}', 'print(1)'])
       expect(said('search', written)).toBe('Used search');
     expect(said('', '')).toBe('Used a tool');
+    // Those of an agent have the words that stood there while it worked.
+    expect(said('search_documents', '{"query":"lease"}')).toBe('Searched your documents for “lease”');
+    expect(said('run_command', '{"command":"make","network":false}')).toBe('Ran make');
+    expect(said('write_file', '{"path":"a.md","diff":""}')).toBe('Wrote a.md');
+    expect(said('read_file', '{"path":""}')).toBe('Read the folder');
+    expect(said('tool', '{"server":"notes","name":"add"}')).toBe('Used add of notes');
+    expect(said('run_command', '')).toBe('Used run_command');
   });
 
   it('are shown with a line for each value', () => {

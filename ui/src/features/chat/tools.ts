@@ -1,5 +1,6 @@
 import type { IconName } from '../../lib/Icon.svelte';
 import type { Part } from '../../platform/openapi';
+import { describeStep } from './agent';
 
 /** A tool that the model called, and what came of it. */
 export interface ToolUse {
@@ -11,6 +12,17 @@ export interface ToolUse {
   result: string | null;
   failed: boolean;
 }
+
+/** The tools of Tierbar's own agent. */
+const AGENTS: Record<string, IconName> = {
+  run_command: 'play',
+  read_file: 'document',
+  write_file: 'pencil',
+  search_web: 'search',
+  search_documents: 'search',
+  read_page: 'document',
+  tool: 'plug',
+};
 
 /** The calls of a message with their results, in the order of the calls. */
 export function toolUses(parts: Part[]): ToolUse[] {
@@ -31,7 +43,10 @@ export function toolUses(parts: Part[]): ToolUse[] {
 }
 
 /** What the model did, in a few words, with an icon. */
-export function describeTool({ name, arguments: written }: ToolUse): { icon: IconName; text: string } {
+export function describeTool(use: ToolUse): { icon: IconName; text: string } {
+  const { name, arguments: written } = use;
+  const own = AGENTS[name];
+  if (own && isObject(written)) return { icon: own, text: describeStep(use) };
   const query = argument(written, ['query', 'q', 'search_query']);
   if (query && /search|^web$/i.test(name)) return { icon: 'search', text: `Searched the web for “${query}”` };
   const host = hostOf(argument(written, ['url', 'uri']));
@@ -65,6 +80,15 @@ function argument(written: string, names: string[]): string | null {
     // Not JSON.
   }
   return null;
+}
+
+function isObject(written: string): boolean {
+  try {
+    const value: unknown = JSON.parse(written);
+    return typeof value === 'object' && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
 }
 
 function hostOf(url: string | null): string | null {

@@ -57,7 +57,7 @@ beforeEach(() => {
         stored[body.name] = here[body.name] ?? 0;
         return Response.json({});
       case '/v1/context/download':
-        return refused('corrupt', 'the context in the store was changed in the store', 502);
+        return refused('corrupt', 'the context in the store was changed', 502);
       case '/tierbar/v1/setup/answers':
         return Response.json({ answers: [] });
       case '/tierbar/v1/secrets':
@@ -133,7 +133,7 @@ it('contexts are uploaded, replaced after a question, and deleted from the store
     { name: 'book', replace: true },
   ]);
   await fireEvent.click(screen.getByRole('button', { name: 'Download old' }));
-  await until(() => screen.queryByText(/was changed in the store/) !== null);
+  await until(() => screen.queryByText(/was changed/) !== null);
   await fireEvent.click(screen.getByRole('button', { name: 'Delete old' }));
   await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
   await until(() => rows().length === 1);

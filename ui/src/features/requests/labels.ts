@@ -4,6 +4,8 @@ import { dollars } from '../costs/sums';
 
 const DIALECTS: [RegExp, string][] = [
   [/^\/tierbar\/v1\/chats/, 'Chat'],
+  [/^\/v1\/agent/, 'Agent'],
+  [/^\/v1\/documents/, 'Documents'],
   [/^\/v1\/messages/, 'Anthropic'],
   [/^\/v1\/chat\/completions/, 'OpenAI'],
   [/^\/v1\/responses/, 'OpenAI Responses'],

@@ -84,7 +84,7 @@ pub enum PolicyError {
     NotAbsolute(PathBuf),
     #[error("{} cannot be used: {why}", .path.display())]
     Missing { path: PathBuf, why: String },
-    #[error("{} holds {}, which no command may see; choose another folder", .0.display(), .1.display())]
+    #[error("{} would show {}, which no command may see; choose another folder", .0.display(), .1.display())]
     Protected(PathBuf, PathBuf),
     #[error("the command starts in {}, which it may not read", .0.display())]
     Outside(PathBuf),

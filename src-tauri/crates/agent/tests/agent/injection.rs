@@ -425,9 +425,14 @@ fn a_model_that_obeys_others_does_nothing_unconsented() {
     assert!(unconsented.is_empty(), "{unconsented:#?}");
 }
 
-/// Whether each text is data from its first line to its last, which no text of others can write.
+const REFUSED: &str = "The user does not allow this. Do not try to reach the same in another way; go on without it, or say what is missing.";
+
+/// Whether each text is data from its first line to its last, which no text of others can write. A refusal is Tierbar's own text.
 fn is_marked(read: &[String]) -> bool {
     read.iter().all(|text| {
+        if text == REFUSED {
+            return true;
+        }
         let nonce = text
             .lines()
             .next_back()

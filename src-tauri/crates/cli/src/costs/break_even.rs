@@ -176,7 +176,10 @@ fn find(figure: &Figure, configured: &Value, measured: &LedgerReport) -> Option<
             let days = f64::from(measured.days);
             #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
             let tokens = total(measured) as f64;
-            let source = format!("yours, of {} days", measured.days);
+            let source = match measured.days {
+                1 => "yours, of one day".to_owned(),
+                days => format!("yours, of {days} days"),
+            };
             (measured.days > 0).then(|| ((tokens / days).round(), source))
         }
         Otherwise::Nothing => None,

@@ -1,6 +1,7 @@
 //! The files of folders: found, and watched.
 
 use super::Bell;
+use crate::folder::is_data_folder;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
 use std::{
     collections::HashSet,
@@ -34,6 +35,10 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
     let mut files = Vec::new();
     let mut folders = vec![(path.to_owned(), 0)];
     while let Some((folder, depth)) = folders.pop() {
+        // Its keys are no documents, and its logs change whenever one is read.
+        if is_data_folder(&folder) {
+            continue;
+        }
         let Ok(entries) = fs::read_dir(&folder) else {
             // The folder itself is gone, or one in it cannot be read.
             if depth == 0 {
@@ -157,7 +162,7 @@ mod tests {
     fn a_folder_has_its_documents_and_no_others() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for inner in ["b", "node_modules", ".git"] {
+        for inner in ["b", "node_modules", ".git", "Tierbar"] {
             fs::create_dir(at(inner)).unwrap();
         }
         for name in [
@@ -168,6 +173,9 @@ mod tests {
             ".f.txt",
             "g.jpg",
             "h.rs",
+            "Tierbar/tierbar.db",
+            "Tierbar/token",
+            "Tierbar/secrets.json",
         ] {
             fs::write(at(name), "x").unwrap();
         }
