@@ -37,6 +37,8 @@ pub struct Bounds {
     pub acts: u32,
     /// Tokens that the model generates.
     pub tokens: u64,
+    /// Tokens that it reads, without those that its cache has.
+    pub read: u64,
     /// Without the time that a question is open.
     pub seconds: u64,
     /// Refusals after which no more is asked, so that nobody is worn down.
@@ -54,6 +56,7 @@ impl Default for Bounds {
         Self {
             acts: 24,
             tokens: 32_000,
+            read: 500_000,
             seconds: 900,
             refusals: 3,
             questions: 24,
@@ -110,7 +113,10 @@ pub struct Ask {
 pub struct Reply {
     pub text: String,
     pub calls: Vec<Call>,
+    /// Generated.
     pub tokens: u64,
+    /// Read, without those that the cache had.
+    pub read: u64,
 }
 
 /// What comes back.
@@ -215,6 +221,7 @@ pub struct Agent {
     started: u64,
     waited: u64,
     tokens: u64,
+    tokens_read: u64,
     acts: u32,
     refusals: u32,
     questions: u32,
@@ -244,6 +251,7 @@ impl Agent {
             started: 0,
             waited: 0,
             tokens: 0,
+            tokens_read: 0,
             acts: 0,
             refusals: 0,
             questions: 0,
@@ -298,6 +306,7 @@ impl Agent {
             }
             (Input::Reply(reply), State::Asked(purpose)) => {
                 self.tokens = self.tokens.saturating_add(reply.tokens);
+                self.tokens_read = self.tokens_read.saturating_add(reply.read);
                 Ok(self.read(reply, purpose, at))
             }
             (Input::Prepared(prepared), State::Preparing) => Ok(match prepared {
@@ -411,6 +420,10 @@ impl Agent {
             (
                 self.tokens >= bounds.tokens,
                 format!("{} tokens", bounds.tokens),
+            ),
+            (
+                self.tokens_read >= bounds.read,
+                format!("{} tokens read", bounds.read),
             ),
             (seconds >= bounds.seconds, format!("{} s", bounds.seconds)),
             (

@@ -72,6 +72,7 @@ impl Turn {
             text: text.into(),
             calls: Vec::new(),
             tokens: 10,
+            read: 100,
         }))
     }
 
@@ -90,6 +91,7 @@ impl Turn {
             text: String::new(),
             calls: calls.collect(),
             tokens: 10,
+            read: 100,
         }))
     }
 

@@ -361,6 +361,7 @@ fn pretend(agent: &mut Agent, question: &Question, moment: Moment<'_>, case: &Ca
                 arguments: yes.clone(),
             }],
             tokens: 1,
+            read: 0,
         }),
         Input::Done(Ok(found)),
         Input::Prepared(Err(yes)),

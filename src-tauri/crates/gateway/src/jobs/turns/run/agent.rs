@@ -647,6 +647,7 @@ impl Writing {
                 }
                 Some(Event::Usage(usage)) => {
                     reply.tokens = usage.completion_tokens;
+                    reply.read = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
                     self.take(Event::Usage(usage))
                 }
                 Some(event) => self.take(event),
