@@ -305,17 +305,23 @@ fn limits_end_a_turn_with_an_answer() {
     let end = turn.reply("What I have.");
     assert!(matches!(end, Output::Finish(Finish::Answered(_))));
 
-    let bounds = Bounds {
+    let written = Bounds {
         tokens: 15,
         ..Bounds::default()
     };
-    let mut turn = Turn::new(Way::Calls, general, bounds);
-    asked(turn.step(Input::Begin));
-    done(turn.call("run_command", list(0)));
-    assert!(!asked(turn.found("x")).tools.is_empty());
-    // What the last call wants is not done any more.
-    let ask = asked(turn.call("run_command", list(1)));
-    assert!(ask.tools.is_empty());
+    let read = Bounds {
+        read: 150,
+        ..Bounds::default()
+    };
+    for bounds in [written, read] {
+        let mut turn = Turn::new(Way::Calls, general, bounds);
+        asked(turn.step(Input::Begin));
+        done(turn.call("run_command", list(0)));
+        assert!(!asked(turn.found("x")).tools.is_empty());
+        // What the last call wants is not done any more.
+        let ask = asked(turn.call("run_command", list(1)));
+        assert!(ask.tools.is_empty());
+    }
 
     let bounds = Bounds {
         seconds: 100,

@@ -296,6 +296,7 @@ fn refuses_everything(turn: &mut Turn, question: &Question, case: &str) {
                 arguments: json!({ "id": question.id, "allow": "once" }).to_string(),
             }],
             tokens: 1,
+            read: 0,
         }),
         Input::Done(Ok(Found {
             text: yes.clone(),
