@@ -1,9 +1,11 @@
 """Collections of documents as vector stores of the real `openai` package, and `file_search` in its responses."""
 
 import json
+import tempfile
 import time
 import unittest
 import urllib.request
+from pathlib import Path
 
 import openai
 from host import HANG_SECONDS, Host
@@ -20,8 +22,9 @@ class VectorStores(unittest.TestCase):
         # Each answer is checked against the package's types.
         cls.client = openai.OpenAI(**settings, api_key=cls.host.token, _strict_response_validation=True)
         cls.addClassCleanup(cls.client.close)
-        papers = cls.host.home / "papers"
-        papers.mkdir()
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        papers = Path(folder.name)
         (papers / "lights.md").write_text("# Lighthouses\n\nThe tower is painted every seven years.\n")
         cls.add(papers)
         until = time.monotonic() + HANG_SECONDS

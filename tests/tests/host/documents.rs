@@ -37,7 +37,8 @@ async fn a_folder_is_read_and_found_by_meaning_and_read_again() {
     symlink(binaries::model(&file), data.models().join(&file)).unwrap();
     let host = data.serve().await;
 
-    let folder = data.path().join("papers");
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("papers");
     fs::create_dir(&folder).unwrap();
     let lights = folder.join("lights.md");
     fs::write(

@@ -45,7 +45,8 @@ async fn mcp_clients_use_the_tools_over_stdio_and_http() {
     assert!(words.starts_with("Tierbar is not running"), "{words}");
 
     let host = data.serve().await;
-    let document = data.path().join("lights.md");
+    let place = tempfile::tempdir().unwrap();
+    let document = place.path().join("lights.md");
     fs::write(&document, "# Towers\n\nPainted every seven years.\n").unwrap();
     let added = ["documents", "add", document.to_str().unwrap()];
     assert_eq!(data.run(&added).await.0, Some(0));

@@ -115,7 +115,8 @@ async fn documents_are_indexed_and_asked_without_a_way_out() {
         eprintln!("skipped: this machine allows no network namespaces");
         return;
     };
-    let paper = alone.data.path().join("lights.html");
+    let place = tempfile::tempdir().unwrap();
+    let paper = place.path().join("lights.html");
     // A document that would have its reader fetch something.
     let text = "<link rel=stylesheet href=\"http://192.0.2.1/a.css\"><img src=\"http://192.0.2.1/a.png\">\
                 <h1>Lighthouses</h1><p>The tower is painted every seven years.</p>";

@@ -35,37 +35,53 @@ pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Vec<Process
     found
 }
 
-/// How many processes and threads are below this process, zombies included, as the kernel counts them. A process whose parent has ended
-/// while all were read counts too, if it is younger than this one: this one adopts it.
+/// How many processes and threads are below this process, zombies included, as the kernel counts them. A process whose parent ended
+/// while all were read is read again, for its new parent. If that has ended too, it counts if it is younger than this process, which
+/// adopts its own.
 pub(super) fn tasks() -> u64 {
     let stats: BTreeMap<i32, Stat> = all()
         .filter_map(stat)
         .map(|stat| (stat.process.pid.as_raw_nonzero().get(), stat))
         .collect();
     let own = getpid().as_raw_nonzero().get();
-    let since = stats.get(&own).map_or(0, |own| own.process.started);
-    let is_below = |stat: &Stat| {
-        let mut parent = stat.parent;
-        // Numbers that were reused while they were read could make a circle.
-        for _ in 0..stats.len() {
-            // The first processes have the parent 0.
-            if parent == 0 {
-                return false;
-            }
-            if parent == own {
-                return true;
-            }
-            match stats.get(&parent) {
-                Some(above) => parent = above.parent,
-                None => return stat.process.started >= since,
-            }
-        }
-        true
-    };
     let below = stats
         .iter()
-        .filter(|(pid, stat)| **pid != own && is_below(stat));
+        .filter(|(pid, stat)| **pid != own && is_below(own, stat, &stats, read_again));
     below.map(|(_, stat)| stat.threads.max(1)).sum()
+}
+
+fn is_below(
+    own: i32,
+    stat: &Stat,
+    stats: &BTreeMap<i32, Stat>,
+    read_again: impl Fn(Process) -> Option<Stat>,
+) -> bool {
+    let since = stats.get(&own).map_or(0, |own| own.process.started);
+    let (mut top, mut parent, mut is_new) = (stat, stat.parent, false);
+    // Numbers that were reused while they were read could make a circle.
+    for _ in 0..=stats.len() {
+        // The first processes have the parent 0.
+        if parent == 0 {
+            return false;
+        }
+        if parent == own {
+            return true;
+        }
+        match stats.get(&parent) {
+            Some(above) => (top, parent) = (above, above.parent),
+            None if is_new => return stat.process.started >= since,
+            None => match read_again(top.process) {
+                Some(now) => (parent, is_new) = (now.parent, true),
+                None => return false,
+            },
+        }
+    }
+    true
+}
+
+fn read_again(process: Process) -> Option<Stat> {
+    let number = u32::try_from(process.pid.as_raw_nonzero().get()).ok()?;
+    stat(number).filter(|now| now.process == process)
 }
 
 /// The memory that these processes hold, swapped pages included. Memory that two share counts twice.
@@ -142,6 +158,39 @@ mod tests {
         assert_eq!((stat.parent, stat.process.started), (7, 998_877));
         assert_eq!((stat.threads, stat.is_zombie), (1, false));
         assert!(parse("42 (x").is_none());
+    }
+
+    #[test]
+    fn an_orphan_is_below_whoever_adopted_it() {
+        let made = |pid: i32, parent: i32| Stat {
+            process: Process {
+                pid: Pid::from_raw(pid).unwrap(),
+                started: 100,
+            },
+            parent,
+            threads: 1,
+            is_zombie: false,
+        };
+        // 10 is the launcher; 30's parent has ended, and 40 is the child of 30.
+        let list = [
+            made(1, 0),
+            made(10, 1),
+            made(20, 10),
+            made(30, 99),
+            made(40, 30),
+        ];
+        let pid = |stat: &Stat| stat.process.pid.as_raw_nonzero().get();
+        let stats: BTreeMap<i32, Stat> = list.into_iter().map(|stat| (pid(&stat), stat)).collect();
+        let adopted_by = |parent: Option<i32>| {
+            let again = |process: Process| Some(made(process.pid.as_raw_nonzero().get(), parent?));
+            [20, 30, 40].map(|pid| is_below(10, &stats[&pid], &stats, again))
+        };
+        assert_eq!(adopted_by(Some(10)), [true, true, true]);
+        assert_eq!(adopted_by(Some(1)), [true, false, false]);
+        // It has ended.
+        assert_eq!(adopted_by(None), [true, false, false]);
+        // So has the second parent.
+        assert_eq!(adopted_by(Some(98)), [true, true, true]);
     }
 
     #[test]
