@@ -94,7 +94,7 @@ bench-paging: ## Measure a mixture larger than memory beside llama-server; as ro
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-mixture --example simulate_experts
 	@$(with) tests/bench/paging --dense --approximate --read-ahead 128 $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-idle: ## Measure the memory of the idle app and server, and how fast a window opens (Linux)
+bench-idle: ## Measure the memory of the idle app and server, how fast a window opens, and what an open one takes (Linux)
 	@bundle/setup test
 	@$(MAKE) --no-print-directory binaries
 	@$(build) --bin idle_memory
