@@ -5,6 +5,7 @@ use crate::{
     edge::origin::OverTls,
     http::{
         body::{self, INFERENCE_LIMIT},
+        headers::on_behalf,
         routes::routes,
         schema::Errors,
     },
@@ -13,7 +14,7 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri},
     response::Response,
 };
 use serde_json::Value;
@@ -74,16 +75,7 @@ const OF_THE_MESSAGE: [&str; 8] = [
 
 /// The headers of a tool's request: those of the message that say who sends it, and from which page. It is answered now or not at all.
 fn call_headers(headers: &HeaderMap) -> HeaderMap {
-    let is_kept = |name: &HeaderName| {
-        let name = name.as_str();
-        !OF_THE_MESSAGE.contains(&name) && !name.starts_with("mcp-")
-    };
-    let kept = headers.iter().filter(|(name, _)| is_kept(name));
-    let mut kept: HeaderMap = kept
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let json = HeaderValue::from_static("application/json");
-    kept.insert(header::CONTENT_TYPE, json);
+    let mut kept = on_behalf(headers, &OF_THE_MESSAGE, "mcp-");
     let now = HeaderValue::from_static("never");
     kept.insert(HeaderName::from_static("x-tierbar-queue"), now);
     kept

@@ -14,13 +14,18 @@ use crate::{
         keys::{Keys, Sender, Weight},
         origin::OverTls,
     },
-    http::{error::Failure, headers::REQUEST_ID, routes::routes, schema::Errors},
+    http::{
+        error::Failure,
+        headers::{REQUEST_ID, on_behalf},
+        routes::routes,
+        schema::Errors,
+    },
 };
 use axum::{
     Extension, Router,
     body::Body,
     extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue, Request, header},
+    http::{HeaderMap, HeaderValue, Request},
     response::Response,
 };
 use connection::Connection;
@@ -130,17 +135,7 @@ const OF_THE_CONNECTION: [&str; 7] = [
 
 /// The headers of each turn: the connection's, which say who asks, for what tier, and from which page.
 fn turn_headers(headers: &HeaderMap) -> HeaderMap {
-    let is_kept = |name: &HeaderName| {
-        let name = name.as_str();
-        !OF_THE_CONNECTION.contains(&name) && !name.starts_with("sec-websocket-")
-    };
-    let kept = headers.iter().filter(|(name, _)| is_kept(name));
-    let mut kept: HeaderMap = kept
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let json = HeaderValue::from_static("application/json");
-    kept.insert(header::CONTENT_TYPE, json);
-    kept
+    on_behalf(headers, &OF_THE_CONNECTION, "sec-websocket-")
 }
 
 /// Whose memory a connection takes.

@@ -364,53 +364,42 @@ fn read(
     written: &AtomicU64,
     events: &Sender<Event>,
 ) {
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => {
-                written.fetch_add(count as u64, Ordering::Relaxed);
-                let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-                stream.push(&buffer[..count]);
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
+    each_piece(&mut reader, |piece| {
+        written.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.push(piece);
+        Ok(())
+    });
     let _ = events.send(Event::Read);
 }
 
 /// Passes what the command says on to the host.
 fn pass_on(mut reader: Box<dyn Read + Send>, written: &AtomicU64, events: &Sender<Event>) {
     let mut host = io::stdout();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => {
-                written.fetch_add(count as u64, Ordering::Relaxed);
-                let passed = host.write_all(&buffer[..count]).and_then(|()| host.flush());
-                // The host is gone, or does not listen any more.
-                if passed.is_err() {
-                    break;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
+    each_piece(&mut reader, |piece| {
+        written.fetch_add(piece.len() as u64, Ordering::Relaxed);
+        host.write_all(piece).and_then(|()| host.flush())
+    });
     let _ = events.send(Event::Read);
 }
 
 /// Passes what the host says on to the command, to its end.
 fn pass_to(mut command: &UnixStream, events: &Sender<Event>) {
     let mut host = io::stdin().lock();
+    each_piece(&mut host, |piece| command.write_all(piece));
+    // The command may have ended.
+    let _ = command.shutdown(Shutdown::Write);
+    let _ = events.send(Event::InputEnded);
+}
+
+/// Reads to the end, or until a piece cannot be passed on: then nobody listens any more.
+fn each_piece(reader: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<()>) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        match host.read(&mut buffer) {
+        match reader.read(&mut buffer) {
             Ok(0) => break,
             Ok(count) => {
-                if command.write_all(&buffer[..count]).is_err() {
+                if take(&buffer[..count]).is_err() {
                     break;
                 }
             }
@@ -418,9 +407,6 @@ fn pass_to(mut command: &UnixStream, events: &Sender<Event>) {
             Err(_) => break,
         }
     }
-    // The command may have ended.
-    let _ = command.shutdown(Shutdown::Write);
-    let _ = events.send(Event::InputEnded);
 }
 
 fn watch_host(events: &Sender<Event>) {

@@ -21,6 +21,18 @@ const ANY: Needs = Needs {
     context: 0,
 };
 
+/// As most clients of MCP read it.
+const MCP_SERVERS: &str = r#"
+{
+  "mcpServers": {
+    "tierbar": {
+      "command": {program},
+      "args": {arguments}
+    }
+  }
+}"#;
+const GOES_TO_MODEL: &str = "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.";
+
 /// In the order in which they are listed: apps, coding agents, editors, automation, packages.
 pub const CLIENTS: &[Client] = &[
     Client {
@@ -141,19 +153,11 @@ In ~/.config/raycast/ai/providers.yaml, under providers:
                 ],
                 form: Json,
             },
-            text: r#"
-{
-  "mcpServers": {
-    "tierbar": {
-      "command": {program},
-      "args": {arguments}
-    }
-  }
-}"#,
+            text: MCP_SERVERS,
         }],
         notes: &[
             "Quit Claude Desktop and open it again, so that it reads the file.",
-            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
+            GOES_TO_MODEL,
         ],
     },
     Client {
@@ -454,19 +458,9 @@ models:
                 paths: &["~/.cursor/mcp.json"],
                 form: Json,
             },
-            text: r#"
-{
-  "mcpServers": {
-    "tierbar": {
-      "command": {program},
-      "args": {arguments}
-    }
-  }
-}"#,
+            text: MCP_SERVERS,
         }],
-        notes: &[
-            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
-        ],
+        notes: &[GOES_TO_MODEL],
     },
     Client {
         id: "vscode",
@@ -501,7 +495,7 @@ models:
         }],
         notes: &[
             "VS Code asks whether you trust Tierbar when a chat first uses it.",
-            "What a tool returns, such as passages of your documents, becomes part of the chat and goes to the model that answers it.",
+            GOES_TO_MODEL,
         ],
     },
     Client {

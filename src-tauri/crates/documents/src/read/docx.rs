@@ -9,15 +9,11 @@ use std::collections::HashMap;
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> {
     let archive = Archive::open(bytes)?;
-    let part = |name: &str| -> Result<String, Refusal> {
-        let bytes = archive.file(name)?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let levels = levels(&part("word/styles.xml")?);
-    let pages = paragraphs(&part("word/document.xml")?, &levels, sink);
-    paragraphs(&part("word/footnotes.xml")?, &levels, sink);
+    let levels = levels(&archive.text("word/styles.xml")?);
+    let pages = paragraphs(&archive.text("word/document.xml")?, &levels, sink);
+    paragraphs(&archive.text("word/footnotes.xml")?, &levels, sink);
     Ok(Facts {
-        title: element(&part("docProps/core.xml")?, "dc:title"),
+        title: element(&archive.text("docProps/core.xml")?, "dc:title"),
         // Only where Word has written down where its pages break.
         pages: (pages > 1).then_some(pages),
         ..Facts::default()

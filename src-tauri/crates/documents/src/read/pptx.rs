@@ -10,13 +10,9 @@ use std::collections::HashMap;
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> {
     let archive = Archive::open(bytes)?;
-    let part = |name: &str| -> Result<String, Refusal> {
-        let bytes = archive.file(name)?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let targets = targets(&part("ppt/_rels/presentation.xml.rels")?);
+    let targets = targets(&archive.text("ppt/_rels/presentation.xml.rels")?);
     let mut slides = 0;
-    for piece in Pieces::xml(&part("ppt/presentation.xml")?) {
+    for piece in Pieces::xml(&archive.text("ppt/presentation.xml")?) {
         let Piece::Open {
             name, attributes, ..
         } = piece
@@ -33,11 +29,11 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
                 Some(whole) => whole.to_owned(),
                 None => format!("ppt/{target}"),
             };
-            slide(&part(&name)?, slides, sink);
+            slide(&archive.text(&name)?, slides, sink);
         }
     }
     Ok(Facts {
-        title: element(&part("docProps/core.xml")?, "dc:title"),
+        title: element(&archive.text("docProps/core.xml")?, "dc:title"),
         pages: Some(slides),
         ..Facts::default()
     })

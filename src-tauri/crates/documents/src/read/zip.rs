@@ -96,6 +96,15 @@ impl<'a> Archive<'a> {
         Ok(Some(unpacked))
     }
 
+    /// Returns a part as text; an empty one if there is none. Bytes that are no UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// As [`Archive::file`].
+    pub(crate) fn text(&self, name: &str) -> Result<String, Refusal> {
+        let bytes = self.file(name)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Behind the file's own header, whose name and extra field may be longer than the directory's.
     fn packed(&self, entry: &Entry) -> Option<&'a [u8]> {
         let name = usize::from(u16_at(self.bytes, entry.at.checked_add(26)?)?);
