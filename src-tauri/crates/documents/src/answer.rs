@@ -1,7 +1,10 @@
 //! What a model is asked about passages, and which of them its answer cites.
 
 use std::{collections::BTreeSet, fmt::Write as _, ops::Range};
-use tierbar_core::tasks::delimited::{broken, delimited, rule};
+use tierbar_core::{
+    documents::Passage,
+    tasks::delimited::{broken, delimited, rule},
+};
 
 /// A passage as a model sees it.
 #[derive(Debug, Clone)]
@@ -11,6 +14,16 @@ pub struct Quoted<'a> {
     /// Its headings, page and the like.
     pub place: String,
     pub text: &'a str,
+}
+
+impl<'a> From<&'a Passage> for Quoted<'a> {
+    fn from(passage: &'a Passage) -> Self {
+        Self {
+            title: &passage.title,
+            place: passage.place(),
+            text: &passage.text,
+        }
+    }
 }
 
 /// The instructions: passages are material, whatever they say.

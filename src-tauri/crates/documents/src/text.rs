@@ -65,11 +65,7 @@ pub(crate) fn squeeze(text: &str) -> String {
 
 /// Returns the first `length` bytes, or fewer so that no letter is cut.
 pub(crate) fn head(text: &str, length: usize) -> &str {
-    let mut end = length.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(length)]
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A client of model servers that the user configured. An answer may take minutes.
 
 use crate::{
+    loopback::{built, strict},
     platform::LOCAL_NETWORK,
     web::{display_url, root_cause},
 };
@@ -9,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use secrecy::{ExposeSecret, SecretString};
 use std::{fmt, io, net::IpAddr, time::Duration};
-use tierbar_core::{Code, Error};
+use tierbar_core::Error;
 use url::{Host, Url};
 
 /// An answer whose body is still arriving. Dropping it closes the connection, which tells the server to stop. An error is
@@ -41,27 +42,7 @@ impl Remote {
     /// # Errors
     /// [`Code::Internal`] if the system gives no TLS roots.
     pub fn new(silence: Duration) -> Result<Self, Error> {
-        let builder = || {
-            // The first of the process stays.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            reqwest::Client::builder()
-                .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
-                .http1_only()
-                // A prompt goes to the configured server and nowhere else.
-                .redirect(reqwest::redirect::Policy::none())
-                .referer(false)
-                .retry(reqwest::retry::never())
-                .connect_timeout(CONNECT)
-                .read_timeout(silence)
-        };
-        let built = |builder: reqwest::ClientBuilder| {
-            builder.build().map_err(|error| {
-                Error::new(
-                    Code::Internal,
-                    format!("cannot create the web client: {}", root_cause(&error)),
-                )
-            })
-        };
+        let builder = || strict(CONNECT).read_timeout(silence);
         Ok(Self {
             direct: built(builder().no_proxy())?,
             open: built(builder())?,

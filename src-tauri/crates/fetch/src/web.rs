@@ -13,6 +13,7 @@ mod tests;
 pub use answer::{Answer, ByteRange, ContentRange};
 
 use self::reach::{Lookup, Reach};
+use crate::loopback::{built, strict};
 use http::{HeaderMap, HeaderValue, header};
 use hyper_util::client::proxy::matcher::Matcher;
 use secrecy::{ExposeSecret, SecretString};
@@ -122,28 +123,14 @@ impl Web {
     }
 
     fn with_lookup(options: WebOptions, lookup: Lookup) -> Result<Self, Error> {
-        // Fails if the process has a provider already, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |reach| {
-            let builder = reqwest::Client::builder()
-                .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
-                .http1_only()
-                .redirect(reqwest::redirect::Policy::none())
-                .referer(false)
-                .retry(reqwest::retry::never())
-                .connect_timeout(options.connect_timeout)
+            let builder = strict(options.connect_timeout)
                 .tcp_keepalive(Duration::from_secs(15))
                 .dns_resolver(lookup.resolver(reach));
-            let builder = if options.proxies {
+            built(if options.proxies {
                 builder
             } else {
                 builder.no_proxy()
-            };
-            builder.build().map_err(|error| {
-                Error::new(
-                    Code::Internal,
-                    format!("cannot create the web client: {}", root_cause(&error)),
-                )
             })
         };
         Ok(Self {

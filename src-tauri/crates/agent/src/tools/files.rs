@@ -92,7 +92,7 @@ impl Folder {
         for (at, line) in text.split_inclusive('\n').enumerate().skip(first - 1) {
             if kept.len() + line.len() > READ_BYTES {
                 if kept.is_empty() {
-                    kept.push_str(beginning(line, READ_BYTES));
+                    kept.push_str(&line[..line.floor_char_boundary(READ_BYTES)]);
                     kept.push_str("\n[… the line goes on …]\n");
                     next_line = Some(at + 2).filter(|next| *next <= lines);
                 } else {
@@ -146,11 +146,7 @@ impl Folder {
         if path.file_name().is_none() {
             return Err(Failure::new("the path names no file"));
         }
-        let before = match self.text(&path) {
-            Ok(text) => Some(text),
-            Err(error) if error == missing(&path) => None,
-            Err(error) => return Err(error),
-        };
+        let before = self.text_if_there(&path)?;
         change(path, before, after)
     }
 
@@ -192,11 +188,7 @@ impl Folder {
             return Err(Failure::new("the change is for another folder"));
         }
         let path = &change.path;
-        let now = match self.text(path) {
-            Ok(text) => Some(text),
-            Err(error) if error == missing(path) => None,
-            Err(error) => return Err(error),
-        };
+        let now = self.text_if_there(path)?;
         if now != change.before {
             return Err(Failure(format!(
                 "{} has changed since it was read; read it again",
@@ -272,16 +264,18 @@ impl Folder {
             .ok_or_else(|| Failure(format!("{} is no text in UTF-8", path.display())))
     }
 
+    /// `None` if there is no such file.
+    fn text_if_there(&self, path: &Path) -> Result<Option<String>, Failure> {
+        match self.text(path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error == missing(path) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Opens a folder of this one.
     fn folder(&self, path: &Path) -> Result<OwnedFd, Failure> {
-        let mut folder = self
-            .root
-            .try_clone()
-            .map_err(|error| Failure(error.to_string()))?;
-        for part in path.components() {
-            folder = step(&folder, part, path)?;
-        }
-        Ok(folder)
+        self.walk(path, path, false)
     }
 
     /// Opens the folder of a file, and returns the file's name in it. `create`: makes the folders that are missing.
@@ -290,11 +284,16 @@ impl Folder {
             .file_name()
             .ok_or_else(|| Failure::new("the path names no file"))?;
         let parent = path.parent().unwrap_or(Path::new(""));
+        Ok((self.walk(parent, path, create)?, name.to_owned()))
+    }
+
+    /// Opens a folder of this one, step by step. `path` is the one that errors name.
+    fn walk(&self, to: &Path, path: &Path, create: bool) -> Result<OwnedFd, Failure> {
         let mut folder = self
             .root
             .try_clone()
             .map_err(|error| Failure(error.to_string()))?;
-        for part in parent.components() {
+        for part in to.components() {
             if create {
                 let made =
                     rustix::fs::mkdirat(&folder, part.as_os_str(), Mode::from_raw_mode(0o755));
@@ -306,7 +305,7 @@ impl Folder {
             }
             folder = step(&folder, part, path)?;
         }
-        Ok((folder, name.to_owned()))
+        Ok(folder)
     }
 }
 
@@ -371,11 +370,6 @@ fn diff(path: &Path, before: Option<&str>, after: &str) -> String {
         .context_radius(3)
         .header(&old, &name('b'))
         .to_string()
-}
-
-/// As much of a text as these bytes hold.
-fn beginning(text: &str, bytes: usize) -> &str {
-    &text[..text.floor_char_boundary(bytes)]
 }
 
 #[cfg(test)]

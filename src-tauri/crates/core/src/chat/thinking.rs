@@ -5,11 +5,7 @@ static TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thi
 
 /// Follows an answer's text as it comes.
 #[derive(Debug, Default)]
-pub struct InlineThinking {
-    state: State,
-    /// What has not been judged yet: the beginning, or the end of what has come.
-    pending: String,
-}
+pub struct InlineThinking(WithoutThinking);
 
 #[derive(Debug, Default)]
 enum State {
@@ -23,31 +19,10 @@ enum State {
 impl InlineThinking {
     /// Adds more of the text. Returns whether the model thinks in it.
     pub fn push(&mut self, text: &str) -> bool {
-        match self.state {
-            State::Answering => return false,
-            State::Unknown => {
-                self.pending.push_str(text);
-                let begun = self.pending.trim_start();
-                let opened = TAGS.iter().find(|(tag, _)| begun.starts_with(tag));
-                if let Some((_, end)) = opened {
-                    self.state = State::Thinking(end);
-                } else if !TAGS.iter().any(|(tag, _)| tag.starts_with(begun)) {
-                    self.state = State::Answering;
-                }
-            }
-            State::Thinking(_) => self.pending.push_str(text),
+        if !matches!(self.0.state, State::Answering) {
+            self.0.push(text);
         }
-        if let State::Thinking(end) = self.state {
-            if self.pending.contains(end) {
-                self.state = State::Answering;
-            } else {
-                keep_tail(&mut self.pending, end.len());
-            }
-        }
-        if matches!(self.state, State::Answering) {
-            self.pending = String::new();
-        }
-        matches!(self.state, State::Thinking(_))
+        matches!(self.0.state, State::Thinking(_))
     }
 }
 
@@ -120,11 +95,7 @@ pub fn split(text: &str) -> (&str, &str) {
 
 /// Keeps the last bytes, in which a tag may have begun.
 fn keep_tail(pending: &mut String, bytes: usize) {
-    let mut from = pending.len().saturating_sub(bytes);
-    while !pending.is_char_boundary(from) {
-        from -= 1;
-    }
-    pending.drain(..from);
+    pending.drain(..pending.floor_char_boundary(pending.len().saturating_sub(bytes)));
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::{
     too_long, wrong_length,
 };
 use crate::{
+    loopback::{built, strict},
     remote::is_near,
     web::{display_url, host_of, root_cause},
 };
@@ -108,26 +109,12 @@ impl Bucket {
             return Err(invalid("is more than a server's address")
                 .hint("put the bucket into `contexts.store`, and the key where secrets are kept"));
         }
-        // Fails if the process has a provider already, which is fine.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = reqwest::Client::builder()
-            .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
-            .http1_only()
-            // A signature is for one address, and what is sent is for one server.
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT);
-        let builder = if is_near(&server) {
+        // A signature is for one address, and what is sent is for one server.
+        let builder = strict(CONNECT);
+        let client = built(if is_near(&server) {
             builder.no_proxy()
         } else {
             builder
-        };
-        let client = builder.build().map_err(|error| {
-            Error::new(
-                Code::Internal,
-                format!("cannot create the web client: {}", root_cause(&error)),
-            )
         })?;
         let prefix = options.prefix.trim_matches('/');
         Ok(Self(Arc::new(Inner {

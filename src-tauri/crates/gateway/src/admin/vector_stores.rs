@@ -312,7 +312,7 @@ pub(crate) async fn delete(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
 ) -> Result<Json<DeletedVectorStore>, Failure> {
-    let collection = admin.jobs.collection(&id).await?;
+    let collection = admin.jobs.collection(&id).await?.name;
     for source in admin.store.document_sources().await? {
         if source.collection == collection {
             admin.documents.remove(source.id).await?;
@@ -527,7 +527,7 @@ pub(crate) async fn files(
     query: Result<Query<Page>, QueryRejection>,
 ) -> Result<Json<VectorStoreFiles>, Failure> {
     let query = read_query(query)?;
-    let collection = admin.jobs.collection(&id).await?;
+    let collection = admin.jobs.collection(&id).await?.name;
     let limit = query.limit()?;
     // Those just before a file are found from there on, backwards.
     let backwards = query.before.is_some() && query.after.is_none();
@@ -599,7 +599,7 @@ pub(crate) async fn file(
     State(admin): State<Arc<Admin>>,
     Ids(id, file): Ids,
 ) -> Result<Json<VectorStoreFile>, Failure> {
-    let collection = admin.jobs.collection(&id).await?;
+    let collection = admin.jobs.collection(&id).await?.name;
     let number = cursor(Some(&file))?.unwrap_or_default();
     // One file of the collection, by its id.
     let range = FileRange {
@@ -670,15 +670,7 @@ fn no_upload(store: &str) -> Failure {
 /// # Errors
 /// `NotFound` for a store that is not there.
 async fn store(admin: &Admin, id: &str) -> Result<VectorStore, Error> {
-    let name = admin.jobs.collection(id).await?;
-    let collections = admin.store.document_collections().await?;
-    let known = collections
-        .into_iter()
-        .find(|collection| collection.name == name);
-    // It may have been removed in between.
-    let known = known
-        .ok_or_else(|| Error::new(Code::NotFound, format!("there is no vector store \"{id}\"")))?;
-    Ok(known.into())
+    Ok(admin.jobs.collection(id).await?.into())
 }
 
 /// Reads a request whose fields the table has.

@@ -163,6 +163,14 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
+    /// The call with this number; a new one behind the last. `None` beyond that.
+    pub(crate) fn of(calls: &mut Vec<Self>, index: usize) -> Option<&mut Self> {
+        if index >= calls.len() {
+            calls.push(Self::default());
+        }
+        calls.get_mut(index)
+    }
+
     /// Adds a piece of this call. What is known of its id and name stays.
     pub(crate) fn add(&mut self, part: ToolCallPart) {
         self.id = self.id.take().or(part.id).filter(|id| !id.is_empty());
@@ -185,10 +193,7 @@ impl Gathered {
             Event::Reasoning(text) => self.reasoning += &text,
             Event::Text(text) => self.text += &text,
             Event::ToolCall(part) => {
-                if part.index >= self.calls.len() {
-                    self.calls.push(ToolCall::default());
-                }
-                if let Some(call) = self.calls.get_mut(part.index) {
+                if let Some(call) = ToolCall::of(&mut self.calls, part.index) {
                     call.add(part);
                 }
             }

@@ -62,47 +62,72 @@ impl Jobs {
         &self,
         search: &DocumentSearch,
     ) -> Result<FoundPassages, Error> {
-        self.find_passages(search, |_| true).await
+        let query = checked(&search.query)?;
+        let meaning = self.meaning(query, |_| true).await;
+        let place = search.collection.clone();
+        self.find_passages(search, place, meaning.as_ref(), |_| true)
+            .await
     }
 
-    /// As [`Self::search_documents`], with the help of those models alone that are loaded already.
-    pub(crate) async fn search_documents_with_loaded(
+    /// As [`Self::search_documents`], in each of these collections, and in all of them at `None`. The question is embedded once, and
+    /// only the models of the tiers that help are asked.
+    pub(crate) async fn search_each(
         &self,
         search: &DocumentSearch,
-    ) -> Result<FoundPassages, Error> {
-        self.find_passages(search, |tier| tier.state.holds_memory())
-            .await
+        collections: &[Option<String>],
+        helps: fn(&TierStatus) -> bool,
+    ) -> Result<Vec<FoundPassages>, Error> {
+        let meaning = self.meaning(checked(&search.query)?, helps).await;
+        let mut found = Vec::new();
+        for collection in collections {
+            let passages = self.find_passages(search, collection.clone(), meaning.as_ref(), helps);
+            found.push(passages.await?);
+        }
+        Ok(found)
+    }
+
+    /// The embedder's name and what it makes of the question; `None` without an embedder: words find passages too.
+    async fn meaning(
+        &self,
+        query: &str,
+        helps: fn(&TierStatus) -> bool,
+    ) -> Option<(String, Vec<f32>)> {
+        let (tier, model) = local(&self.inference, ModelKind::Embedding, helps)?;
+        match embed::embed(&self.inference, &tier, query).await {
+            Ok(vector) => Some((model, vector)),
+            Err(error) => {
+                tracing::debug!("a search goes by words alone: {error}");
+                None
+            }
+        }
     }
 
     async fn find_passages(
         &self,
         search: &DocumentSearch,
+        collection: Option<String>,
+        meaning: Option<&(String, Vec<f32>)>,
         helps: fn(&TierStatus) -> bool,
     ) -> Result<FoundPassages, Error> {
         let query = search.query.trim();
-        check(query)?;
         let limit = search.limit.unwrap_or(USUAL).clamp(1, MOST_PASSAGES);
         let place = || Place {
-            collection: search.collection.clone(),
+            collection: collection.clone(),
             file: search.file.map(|file| file.min(MOST_ID)),
         };
         let by_words = self
             .store
             .passages_with_words(query, place(), RANKED)
             .await?;
-        let mut embedder = None;
-        let mut by_meaning: Vec<u64> = Vec::new();
-        // Without an embedder, words find passages too.
-        if let Some((tier, model)) = local(&self.inference, ModelKind::Embedding, helps) {
-            match embed::embed(&self.inference, &tier, query).await {
-                Ok(vector) => {
-                    let alike = self.store.passages_like(&model, vector, place(), RANKED);
-                    by_meaning = alike.await?.into_iter().map(|(id, _)| id).collect();
-                    embedder = Some(model);
-                }
-                Err(error) => tracing::debug!("a search goes by words alone: {error}"),
+        let by_meaning: Vec<u64> = match meaning {
+            Some((model, vector)) => {
+                let alike = self
+                    .store
+                    .passages_like(model, vector.clone(), place(), RANKED);
+                alike.await?.into_iter().map(|(id, _)| id).collect()
             }
-        }
+            None => Vec::new(),
+        };
         let fused = fuse(&[&by_words, &by_meaning]);
         let most = limit.max(RERANKED);
         let ids = fused.iter().take(most).map(|(id, _)| *id).collect();
@@ -126,13 +151,15 @@ impl Jobs {
         passages.truncate(limit);
         Ok(FoundPassages {
             passages,
-            embedder,
+            embedder: meaning.map(|(model, _)| model.clone()),
             reranked,
         })
     }
 }
 
-fn check(query: &str) -> Result<(), Error> {
+/// The question, without white space around it.
+fn checked(query: &str) -> Result<&str, Error> {
+    let query = query.trim();
     if query.is_empty() {
         return Err(Error::new(Code::BadRequest, "the question is empty"));
     }
@@ -143,7 +170,7 @@ fn check(query: &str) -> Result<(), Error> {
         );
         return Err(Error::new(Code::BadRequest, message));
     }
-    Ok(())
+    Ok(query)
 }
 
 /// The tier on this machine whose model is for that and that helps, and the model's name.

@@ -3,6 +3,7 @@
 use super::Bell;
 use crate::folder::is_data_folder;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
+use parking_lot::Mutex;
 use std::{
     collections::HashSet,
     fs::{self, Metadata},
@@ -53,7 +54,7 @@ pub(super) fn scan(source: &DocumentSource) -> Option<Vec<SeenFile>> {
             let Ok(found) = entry.metadata() else {
                 continue;
             };
-            if name.starts_with(['.', '~']) || LEFT_OUT.contains(&&*name) {
+            if is_left_out(&name) {
                 continue;
             }
             let path = entry.path();
@@ -82,12 +83,31 @@ fn seen(path: &Path, found: &Metadata) -> Option<SeenFile> {
     })
 }
 
+fn is_left_out(name: &str) -> bool {
+    name.starts_with(['.', '~']) || LEFT_OUT.contains(&name)
+}
+
+/// Whether a scan of these sources could find something at the path. What is in none of them could be the name that the system has for
+/// one that is.
+fn is_found(path: &Path, sources: &HashSet<PathBuf>) -> bool {
+    let inside = |source: &PathBuf| path.strip_prefix(source).ok();
+    let mut places = sources.iter().filter_map(inside).peekable();
+    let is_elsewhere = places.peek().is_none();
+    let is_read = |inside: &Path| {
+        let names = inside.components().map(|part| part.as_os_str());
+        !names
+            .into_iter()
+            .any(|name| is_left_out(&name.to_string_lossy()))
+    };
+    (is_elsewhere || places.any(is_read)) && !path.ancestors().any(is_data_folder)
+}
+
 /// Watches sources for changes.
 #[derive(Debug)]
 pub(super) struct Watch {
     bell: Arc<Bell>,
     watcher: Option<RecommendedWatcher>,
-    watched: HashSet<PathBuf>,
+    watched: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Watch {
@@ -95,17 +115,24 @@ impl Watch {
         Self {
             bell,
             watcher: None,
-            watched: HashSet::new(),
+            watched: Arc::default(),
         }
     }
 
     /// Watches these and no others. Returns whether all of them are watched; otherwise changes are found by looking now and then.
     pub(super) fn follow(&mut self, sources: &[DocumentSource]) -> bool {
         if self.watcher.is_none() {
-            let bell = Arc::clone(&self.bell);
+            let (bell, watched) = (Arc::clone(&self.bell), Arc::clone(&self.watched));
             let made = recommended_watcher(move |event: notify::Result<notify::Event>| {
+                let matters = |event: notify::Event| {
+                    let is_vague = event.need_rescan() || event.paths.is_empty();
+                    let sources = watched.lock();
+                    let mut paths = event.paths.iter();
+                    !event.kind.is_access()
+                        && (is_vague || paths.any(|path| is_found(path, &sources)))
+                };
                 // An error means that events may have been lost.
-                if event.map_or(true, |event| !event.kind.is_access()) {
+                if event.map_or(true, matters) {
                     bell.ring();
                 }
             });
@@ -118,7 +145,9 @@ impl Watch {
             .iter()
             .map(|source| source.path.clone().into())
             .collect();
-        self.watched.retain(|path| {
+        // Not locked while the watcher works, since its thread waits for the lock.
+        let mut watched = self.watched.lock().clone();
+        watched.retain(|path| {
             let keep = wanted.contains(path);
             if !keep {
                 // The system has forgotten one that is gone already.
@@ -127,13 +156,13 @@ impl Watch {
             keep
         });
         for path in wanted {
-            if !self.watched.contains(&path)
-                && watcher.watch(&path, RecursiveMode::Recursive).is_ok()
-            {
-                self.watched.insert(path);
+            if !watched.contains(&path) && watcher.watch(&path, RecursiveMode::Recursive).is_ok() {
+                watched.insert(path);
             }
         }
-        self.watched.len() == sources.len()
+        let all = watched.len() == sources.len();
+        *self.watched.lock() = watched;
+        all
     }
 }
 
@@ -197,5 +226,17 @@ mod tests {
         assert_eq!(scan(&source(&at("g.jpg"), false)).unwrap().len(), 1);
         assert_eq!(scan(&source(&at("none"), true)), None);
         assert_eq!(scan(&source(&at("none"), false)), None);
+    }
+
+    #[test]
+    fn a_change_matters_where_a_scan_would_look() {
+        let sources = HashSet::from([PathBuf::from("/home/me/.notes")]);
+        let is_found = |path: &str| is_found(Path::new(path), &sources);
+        assert!(is_found("/home/me/.notes/a.md"));
+        assert!(is_found("/home/me/.notes"));
+        assert!(!is_found("/home/me/.notes/.git/index"));
+        assert!(!is_found("/home/me/.notes/target/x.txt"));
+        // The system may know a source by another name.
+        assert!(is_found("/private/home/me/.notes/.git/index"));
     }
 }

@@ -69,16 +69,17 @@ impl Indexer {
     async fn forever(&self) {
         let mut watch = Some(files::Watch::new(Arc::clone(&self.bell)));
         let mut is_blind = true;
+        let mut is_empty = false;
         let mut looked: Option<Instant> = None;
         loop {
             let pause = if is_blind { LOOK_BLIND } else { LOOK };
             let is_due = looked.is_none_or(|looked| looked.elapsed() >= pause);
             if self.bell.take() || is_due {
-                is_blind = match self.look(&mut watch).await {
-                    Ok(is_blind) => is_blind,
+                (is_blind, is_empty) = match self.look(&mut watch).await {
+                    Ok(looked) => looked,
                     Err(error) => {
                         tracing::warn!("the documents could not be looked for: {error}");
-                        true
+                        (true, false)
                     }
                 };
                 looked = Some(Instant::now());
@@ -92,7 +93,12 @@ impl Indexer {
                 }
             };
             self.state.lock().file = None;
-            let wait = if is_whole { LOOK_BLIND } else { RETRY };
+            let wait = match (is_empty, is_whole) {
+                // Who adds something rings.
+                (true, _) => LOOK,
+                (false, true) => LOOK_BLIND,
+                (false, false) => RETRY,
+            };
             if self.bell.is_rung() || timeout(wait, self.bell.rung.notified()).await.is_ok() {
                 self.settle().await;
             }
@@ -115,13 +121,13 @@ impl Indexer {
         }
     }
 
-    /// Finds the files of all sources. Returns whether changes may go unnoticed.
-    async fn look(&self, watch: &mut Option<files::Watch>) -> Result<bool, Error> {
+    /// Finds the files of all sources. Returns whether changes may go unnoticed, and whether there are no sources.
+    async fn look(&self, watch: &mut Option<files::Watch>) -> Result<(bool, bool), Error> {
         let sources = self.store.document_sources().await?;
         if sources.is_empty() {
             // Nothing is watched.
             *watch = Some(files::Watch::new(Arc::clone(&self.bell)));
-            return Ok(false);
+            return Ok((false, true));
         }
         let mut followed = watch
             .take()
@@ -140,7 +146,7 @@ impl Indexer {
         for (source, files) in found {
             self.store.sync_documents(source, files).await?;
         }
-        Ok(!all)
+        Ok((!all, false))
     }
 
     /// Reads what waits. Returns whether nothing is left to do; `false` also when it is interrupted by changes or a pause.

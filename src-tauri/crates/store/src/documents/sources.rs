@@ -239,18 +239,6 @@ impl Store {
         .await
     }
 
-    /// Returns how many files are to be read.
-    pub async fn waiting_documents(&self) -> Result<u64, Error> {
-        self.call(|database| {
-            database.read(|connection| {
-                connection
-                    .prepare_cached("SELECT count(*) FROM document_files WHERE state = 'waiting'")?
-                    .query_row([], |row| row.get(0))
-            })
-        })
-        .await
-    }
-
     /// Returns the files of a source behind the one with the id `after`, at most 1000.
     pub async fn document_files(
         &self,
@@ -294,18 +282,21 @@ fn no_source(id: u64) -> Error {
 fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
     connection
         .prepare_cached(
-            "SELECT id, path, collection, is_folder,
-                (SELECT count(*) FROM document_files WHERE source = document_sources.id AND state = 'indexed'),
-                (SELECT count(*) FROM document_files WHERE source = document_sources.id AND state = 'waiting'),
-                (SELECT count(*) FROM document_files WHERE source = document_sources.id AND state = 'failed'),
+            "SELECT sources.id, sources.path, collection, is_folder,
+                count(CASE state WHEN 'indexed' THEN 1 END),
+                count(CASE state WHEN 'waiting' THEN 1 END),
+                count(CASE state WHEN 'failed' THEN 1 END),
                 (SELECT count(*) FROM document_passages JOIN document_files ON document_files.id = file
-                 WHERE source = document_sources.id),
-                (SELECT count(*) FROM document_vectors JOIN document_files ON document_files.id = file
-                 WHERE source = document_sources.id),
+                 WHERE source = sources.id),
+                -- Through the passages: vectors have no index by file.
                 (SELECT count(*) FROM document_files
-                 WHERE source = document_sources.id AND state = 'indexed' AND notice IS NOT NULL),
+                 JOIN document_passages ON document_passages.file = document_files.id
+                 JOIN document_vectors ON passage = document_passages.id
+                 WHERE source = sources.id),
+                count(CASE WHEN state = 'indexed' AND notice IS NOT NULL THEN 1 END),
                 read_pictures
-             FROM document_sources ORDER BY collection COLLATE NOCASE, path",
+             FROM document_sources AS sources LEFT JOIN document_files AS files ON files.source = sources.id
+             GROUP BY sources.id ORDER BY collection COLLATE NOCASE, sources.path",
         )?
         .query_map([], |row| {
             let (passages, vectors): (u64, u64) = (row.get(7)?, row.get(8)?);

@@ -1,5 +1,6 @@
 //! How streams are packed (7.4).
 
+use super::lexer::digit;
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use std::io::Read;
 
@@ -114,12 +115,10 @@ fn lzw(bytes: &[u8], early: bool) -> Result<Vec<u8>, Undecoded> {
     Ok(unpacked)
 }
 
-fn hexadecimal(bytes: &[u8]) -> Vec<u8> {
+/// To a `>` or the end. Other bytes are left out, and a single digit at the end has a 0 behind it.
+pub(super) fn hexadecimal(bytes: &[u8]) -> Vec<u8> {
     let digits = bytes.iter().take_while(|&&byte| byte != b'>');
-    let digits: Vec<u8> = digits
-        .filter_map(|&byte| char::from(byte).to_digit(16))
-        .filter_map(|digit| u8::try_from(digit).ok())
-        .collect();
+    let digits: Vec<u8> = digits.filter_map(|&byte| digit(byte)).collect();
     let pairs = digits.chunks(2);
     pairs
         .map(|pair| pair[0] * 16 + pair.get(1).copied().unwrap_or_default())

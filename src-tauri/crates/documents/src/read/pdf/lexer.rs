@@ -1,6 +1,9 @@
 //! Objects and operators as they are written (ISO 32000-2, 7.2 and 7.3).
 
-use super::objects::{Dictionary, Object};
+use super::{
+    filters::hexadecimal,
+    objects::{Dictionary, Object},
+};
 use std::rc::Rc;
 
 /// Arrays and dictionaries are read to this depth.
@@ -311,27 +314,14 @@ impl<'a> Lexer<'a> {
     }
 
     fn hexadecimal(&mut self) -> Vec<u8> {
-        self.at += 1;
-        let (mut text, mut half) = (Vec::new(), None);
-        while let Some(byte) = self.peek() {
-            self.at += 1;
-            if byte == b'>' {
-                break;
-            }
-            let Some(digit) = digit(byte) else {
-                continue;
-            };
-            match half.take() {
-                None => half = Some(digit),
-                Some(high) => text.push(high * 16 + digit),
-            }
-        }
-        text.extend(half.map(|high| high * 16));
-        text
+        let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
+        let end = rest.iter().position(|&byte| byte == b'>');
+        self.at += 1 + end.map_or(rest.len(), |end| end + 1);
+        hexadecimal(rest)
     }
 }
 
-fn digit(byte: u8) -> Option<u8> {
+pub(super) fn digit(byte: u8) -> Option<u8> {
     let digit = char::from(byte).to_digit(16)?;
     u8::try_from(digit).ok()
 }

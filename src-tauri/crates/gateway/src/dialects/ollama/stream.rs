@@ -85,10 +85,7 @@ impl AnswerWriter {
 
     /// Ollama sends a call when it is complete.
     fn call(&mut self, part: ToolCallPart) {
-        if part.index >= self.calls.len() {
-            self.calls.push(ToolCall::default());
-        }
-        if let Some(call) = self.calls.get_mut(part.index)
+        if let Some(call) = ToolCall::of(&mut self.calls, part.index)
             && call.arguments.len() + part.arguments.len() <= LONGEST_CALL
         {
             call.add(part);

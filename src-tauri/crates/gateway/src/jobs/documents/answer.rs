@@ -1,6 +1,6 @@
 //! Answers from documents: passages are found, a model is asked about them, and what it cites is checked.
 
-use super::{DocumentSearch, MOST_ID, check};
+use super::{DocumentSearch, MOST_ID, checked};
 use crate::{
     inference::{
         ask::{Event, Failed},
@@ -89,7 +89,7 @@ impl Jobs {
         asked: DocumentQuestion,
         events: &Events,
     ) -> Result<DocumentAnswer, Error> {
-        check(asked.question.trim())?;
+        checked(&asked.question)?;
         if asked.whole {
             return self.ask_whole(&asked, events).await;
         }
@@ -279,15 +279,7 @@ fn request(
 }
 
 fn quoted(passages: &[Passage]) -> Vec<Quoted<'_>> {
-    passages.iter().map(quote).collect()
-}
-
-fn quote(passage: &Passage) -> Quoted<'_> {
-    Quoted {
-        title: &passage.title,
-        place: passage.place(),
-        text: &passage.text,
-    }
+    passages.iter().map(Quoted::from).collect()
 }
 
 /// Checks what the answer cites.

@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId, documents::Passage};
 use tierbar_documents::rank::fuse;
+use tierbar_store::Collection;
 
 /// How the tool is named in a request's body.
 const NAME: &[u8] = b"\"file_search\"";
@@ -119,19 +120,20 @@ impl Jobs {
         limit: usize,
         rerank: bool,
     ) -> Result<Vec<Passage>, Error> {
-        let mut found: Vec<Vec<Passage>> = Vec::new();
+        let mut collections = Vec::new();
         for store in stores {
-            let collection = self.collection(store).await?;
-            for query in queries {
-                let search = DocumentSearch {
-                    query: query.clone(),
-                    collection: Some(collection.clone()),
-                    file: None,
-                    limit: Some(limit),
-                    rerank: Some(rerank),
-                };
-                found.push(self.search_documents(&search).await?.passages);
-            }
+            collections.push(Some(self.collection(store).await?.name));
+        }
+        let mut found: Vec<Vec<Passage>> = Vec::new();
+        for query in queries {
+            let search = DocumentSearch {
+                query: query.clone(),
+                limit: Some(limit),
+                rerank: Some(rerank),
+                ..DocumentSearch::default()
+            };
+            let each = self.search_each(&search, &collections, |_| true).await?;
+            found.extend(each.into_iter().map(|found| found.passages));
         }
         Ok(fused(found, limit))
     }
@@ -140,10 +142,12 @@ impl Jobs {
     ///
     /// # Errors
     /// `NotFound`.
-    pub(crate) async fn collection(&self, store: &str) -> Result<String, Error> {
+    pub(crate) async fn collection(&self, store: &str) -> Result<Collection, Error> {
+        let name = collection_of(store);
         let collections = self.store.document_collections().await?;
-        collection_of(store)
-            .filter(|name| collections.iter().any(|known| known.name == *name))
+        collections
+            .into_iter()
+            .find(|known| Some(&known.name) == name.as_ref())
             .ok_or_else(|| {
                 let shown: String = store.chars().take(100).collect();
                 Error::new(

@@ -63,7 +63,7 @@ impl Messages {
 
     /// Puts the passages of a search into the user's last message, as quotations.
     pub(super) fn quote(&mut self, passages: &[Passage]) {
-        let passages: Vec<_> = passages.iter().map(quoted).collect();
+        let passages: Vec<_> = passages.iter().map(Quoted::from).collect();
         let last = self
             .list
             .iter_mut()
@@ -239,14 +239,6 @@ impl Messages {
         self.list
             .push(Map::from_iter([("role".to_owned(), json!(role))]));
         &mut self.list[at]
-    }
-}
-
-fn quoted(passage: &Passage) -> Quoted<'_> {
-    Quoted {
-        title: &passage.title,
-        place: passage.place(),
-        text: &passage.text,
     }
 }
 

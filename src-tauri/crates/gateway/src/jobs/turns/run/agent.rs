@@ -628,10 +628,7 @@ impl Writing {
             let ending = match event {
                 None | Some(Event::Finished { .. }) => break,
                 Some(Event::ToolCall(part)) => {
-                    if part.index >= calls.len() {
-                        calls.push(ToolCall::default());
-                    }
-                    if let Some(call) = calls.get_mut(part.index) {
+                    if let Some(call) = ToolCall::of(&mut calls, part.index) {
                         call.add(part);
                     }
                     None

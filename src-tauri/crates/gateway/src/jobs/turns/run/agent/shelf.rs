@@ -2,9 +2,11 @@
 
 use crate::jobs::{Jobs, documents::DocumentSearch};
 use parking_lot::Mutex;
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 use tierbar_agent::consent::Collections;
-use tierbar_core::{Code, Error, chat::agent::AgentDocuments, documents::Passage};
+use tierbar_core::{
+    Code, Error, chat::agent::AgentDocuments, documents::Passage, status::TierStatus,
+};
 
 /// As many passages as one search shows the model.
 const PASSAGES: usize = 6;
@@ -29,11 +31,10 @@ impl Shelf {
             AgentDocuments::All(false) => return Ok(None),
             AgentDocuments::All(true) => Collections::All,
             AgentDocuments::Collections(names) => {
-                let sources = jobs.store.document_sources().await?;
-                let known: BTreeSet<_> = sources.iter().map(|source| &source.collection).collect();
+                let collections = jobs.store.document_collections().await?;
+                let known: Vec<_> = collections.into_iter().map(|known| known.name).collect();
                 if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
                     let message = format!("there is no collection \"{unknown}\" of documents");
-                    let known: Vec<_> = known.into_iter().map(String::as_str).collect();
                     let hint = match known.is_empty() {
                         true => "add documents first".to_owned(),
                         false => format!("choose from {}", known.join(", ")),
@@ -66,17 +67,15 @@ impl Shelf {
             Collections::All => vec![None],
             Collections::Named(names) => names.iter().cloned().map(Some).collect(),
         };
-        let mut found = Vec::new();
-        for collection in wanted {
-            let search = DocumentSearch {
-                query: words.to_owned(),
-                collection,
-                limit: Some(PASSAGES),
-                ..DocumentSearch::default()
-            };
-            let passages = self.jobs.search_documents_with_loaded(&search).await;
-            found.push(passages.map_err(|error| error.message)?.passages);
-        }
+        let search = DocumentSearch {
+            query: words.to_owned(),
+            limit: Some(PASSAGES),
+            ..DocumentSearch::default()
+        };
+        let is_loaded = |tier: &TierStatus| tier.state.holds_memory();
+        let found = self.jobs.search_each(&search, &wanted, is_loaded).await;
+        let found = found.map_err(|error| error.message)?;
+        let found = found.into_iter().map(|found| found.passages).collect();
         let mut numbers = self.numbers.lock();
         let passages = best(found).into_iter();
         let texts: Vec<_> = passages.map(|passage| numbers.quote(passage)).collect();
