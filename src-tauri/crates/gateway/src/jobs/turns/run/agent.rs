@@ -207,6 +207,7 @@ impl Acting {
                 text
             },
             addresses: hits.into_iter().map(|hit| hit.address).collect(),
+            failed: false,
         })
     }
 
@@ -234,10 +235,7 @@ impl Acting {
         } else {
             text
         };
-        Ok(Found {
-            text,
-            addresses: Vec::new(),
-        })
+        Ok(Found::text(text))
     }
 }
 
@@ -757,7 +755,7 @@ impl Writing {
             }
         };
         let (text, failed) = match &found {
-            Ok(found) => (found.text.as_str(), false),
+            Ok(found) => (found.text.as_str(), found.failed),
             Err(why) => (why.as_str(), true),
         };
         let text: String = text.chars().take(KEPT_CHARACTERS).collect();
@@ -809,11 +807,7 @@ async fn done(
                     .perform(&permitted, &stop)
                     .map_err(|failure| failure.0))
             });
-            let text = performed.await.map_err(|error| error.message)??;
-            Ok(Found {
-                text,
-                addresses: Vec::new(),
-            })
+            performed.await.map_err(|error| error.message)?
         }
         Act::Search { words, .. } => acting.search(&words).await,
         Act::Page { address, .. } => acting.page(address.url()).await,
@@ -823,10 +817,7 @@ async fn done(
                 .ok_or("no documents can be searched")?
                 .find(&words)
                 .await?;
-            Ok(Found {
-                text,
-                addresses: Vec::new(),
-            })
+            Ok(Found::text(text))
         }
         Act::Tool {
             server,
@@ -838,10 +829,7 @@ async fn done(
             let call = servers.call(&server, &name, &definition, &arguments);
             let called = given_up.run_until_cancelled(call).await;
             let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
-            Ok(Found {
-                text,
-                addresses: Vec::new(),
-            })
+            Ok(Found::text(text))
         }
     }
 }
