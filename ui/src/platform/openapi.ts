@@ -2443,6 +2443,7 @@ export interface components {
             tier: string | null;
             /**
              * Format: double
+             * @description From the question; of an agent's answer, from the last time that the model was asked, without steps and questions before it.
              * @default null
              */
             time_to_first_token_ms: number | null;
@@ -7452,7 +7453,7 @@ export interface components {
             text: string;
             /**
              * Format: int32
-             * @description Tokens so far, with those of the reasoning.
+             * @description Tokens so far, with those of the reasoning; of an agent, since the model was last asked.
              */
             tokens: number;
             /** @enum {string} */

@@ -83,6 +83,27 @@ describe('a turn that acts', () => {
     expect(chat.live).toBeNull();
   });
 
+  it('measures its first word without the question before it', async () => {
+    let now = 1000;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    chat.agent = '/work';
+    const done = chat.send('Mend it');
+    await until(() => network.turns.length === 1);
+    const turn = network.turns[0] as RunningTurn;
+    turn.event({ type: 'consent', question: QUESTION });
+    await until(() => chat.live?.consent !== null && chat.live !== null);
+    now = 61_000;
+    turn.event({ type: 'consent_answered', id: 'q1', allow: null });
+    await until(() => chat.live?.consent === null);
+    now = 61_500;
+    turn.event({ type: 'text', text: 'No.', tokens: 1, decode_ms: 0 });
+    await until(() => chat.live?.text === 'No.');
+    expect(chat.live?.firstTokenMs).toBe(500);
+    vi.restoreAllMocks();
+    turn.finish('stop');
+    await done;
+  });
+
   it('searches the documents and the web where that is chosen', async () => {
     chat.agent = '/work';
     render(AgentBar, { chat });

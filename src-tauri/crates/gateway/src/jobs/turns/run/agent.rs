@@ -2,7 +2,7 @@
 
 mod shelf;
 
-use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, shutting_down};
+use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, pace::Pace, shutting_down};
 use crate::{
     blocking::blocking,
     inference::{
@@ -591,6 +591,8 @@ impl Writing {
         let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
         self.tiers = inference.tiers.snapshot();
         self.asked = Instant::now();
+        // What was before was the work of tools, and the time in which a person was asked.
+        self.pace = Pace::new(self.asked);
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
         let asked = tokio::select! {
@@ -654,6 +656,7 @@ impl Writing {
                 return Err(ending);
             }
         }
+        self.note_thinking(false);
         reply.calls = calls
             .into_iter()
             .enumerate()
