@@ -2291,7 +2291,7 @@ export interface components {
              * @description In seconds since 1970.
              */
             since: number;
-            /** @description Such as `Run commands`. */
+            /** @description Such as `Run all commands`. */
             title: string;
             /**
              * Format: int64
@@ -3629,6 +3629,11 @@ export interface components {
             clients: components["schemas"]["ClientSettings"][];
             server: components["schemas"]["ClientServer"];
         };
+        /**
+         * @description What kind of act an agent asks about.
+         * @enum {string}
+         */
+        ConsentAct: "command" | "read" | "write" | "search" | "page" | "documents" | "tool";
         /** @description What a person answers. */
         ConsentAnswer: {
             allow: components["schemas"]["ConsentScope"] | null;
@@ -3637,6 +3642,7 @@ export interface components {
         };
         /** @description What an agent asks before it acts. */
         ConsentQuestion: {
+            act: components["schemas"]["ConsentAct"];
             /** @description The change of a file, as a unified diff. */
             diff: string | null;
             /** @description Where, if it has a place. */
@@ -7830,6 +7836,7 @@ export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
 export type ConfigAnswer = components['schemas']['ConfigAnswer'];
 export type Connections = components['schemas']['Connections'];
+export type ConsentAct = components['schemas']['ConsentAct'];
 export type ConsentAnswer = components['schemas']['ConsentAnswer'];
 export type ConsentQuestion = components['schemas']['ConsentQuestion'];
 export type ConsentScope = components['schemas']['ConsentScope'];

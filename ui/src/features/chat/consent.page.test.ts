@@ -14,6 +14,7 @@ import Root from './Root.svelte';
 
 const QUESTION: ConsentQuestion = {
   id: 'q1',
+  act: 'write',
   title: 'Change this file?',
   what: 'src/a.py',
   diff: '--- a/src/a.py\n+++ b/src/a.py\n-old\n+new\n',
@@ -42,6 +43,18 @@ describe('the card', () => {
     await fireEvent.click(once);
     expect(onanswer).toHaveBeenCalledExactlyOnceWith('once');
     vi.useRealTimers();
+  });
+
+  it('says that all commands of a folder can change hidden files', () => {
+    const scopes: ConsentQuestion['scopes'] = ['once', 'folder', 'exact'];
+    const command = { ...QUESTION, act: 'command' as const, title: 'Run this command?', what: 'make', diff: null, scopes };
+    const { unmount } = render(Consent, { question: command, onanswer: async () => {} });
+    const all = screen.getByTestId('consent-folder');
+    expect(all.textContent).toBe('Allow All Commands Here');
+    expect(all.title).toContain('.envrc and Git hooks');
+    unmount();
+    render(Consent, { question: QUESTION, onanswer: async () => {} });
+    expect(screen.getByTestId('consent-folder').textContent).toBe('Allow in This Folder');
   });
 
   it('can be refused at once', async () => {

@@ -25,7 +25,7 @@ use tierbar_agent::{
         Way,
     },
     calls::{Call, Surroundings, Wanted},
-    consent::{Act, Answer, General, Grant, Grants, Permitted, Question, Scope},
+    consent::{Act, Answer, General, Grant, Grants, Kind, Permitted, Question, Scope},
     sandbox::{Limits, Stop},
     tools::{
         Workplace,
@@ -38,8 +38,8 @@ use tierbar_core::{
     chat::{
         Finish, Part, TurnEvent,
         agent::{
-            AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope,
-            knows_tools, result_part,
+            AgentOptions, AgentTier, AgentWay, ConsentAct, ConsentAnswer, ConsentQuestion,
+            ConsentScope, knows_tools, result_part,
         },
     },
     config::McpServerConfig,
@@ -361,9 +361,22 @@ fn shown_scope(scope: Scope) -> ConsentScope {
     }
 }
 
+fn shown_kind(kind: Kind) -> ConsentAct {
+    match kind {
+        Kind::Command => ConsentAct::Command,
+        Kind::Read => ConsentAct::Read,
+        Kind::Write => ConsentAct::Write,
+        Kind::Search => ConsentAct::Search,
+        Kind::Page => ConsentAct::Page,
+        Kind::Documents => ConsentAct::Documents,
+        Kind::Tool => ConsentAct::Tool,
+    }
+}
+
 fn shown(question: Question) -> ConsentQuestion {
     ConsentQuestion {
         id: question.id,
+        act: shown_kind(question.kind),
         title: question.title,
         what: question.what,
         diff: question.diff,

@@ -53,6 +53,7 @@ async fn a_file_is_written_once_a_person_allows_it() {
     stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
     let question = event(&mut events, "consent").await["question"].clone();
     assert_eq!(question["title"], "Create this file?");
+    assert_eq!(question["act"], "write");
     assert_eq!(question["scopes"], json!(["once", "folder"]));
     let id = question["id"].as_str().unwrap();
     // Neither another question's answer counts, nor a scope that is not offered, nor a word that is none.
