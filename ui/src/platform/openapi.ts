@@ -2295,7 +2295,7 @@ export interface components {
             title: string;
             /**
              * Format: int64
-             * @description In seconds since 1970; `null`: until Tierbar quits.
+             * @description In seconds since 1970; `null`: until it is revoked.
              */
             until: number | null;
             /** @description The command, the tool or whom it is for, with invisible characters made visible. */

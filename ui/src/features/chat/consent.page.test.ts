@@ -52,6 +52,7 @@ describe('the card', () => {
     const all = screen.getByTestId('consent-folder');
     expect(all.textContent).toBe('Allow All Commands Here');
     expect(all.title).toContain('.envrc and Git hooks');
+    expect(screen.getByTestId('consent-exact').textContent).toBe('Always Allow This');
     unmount();
     render(Consent, { question: QUESTION, onanswer: async () => {} });
     expect(screen.getByTestId('consent-folder').textContent).toBe('Allow in This Folder');
@@ -167,7 +168,7 @@ describe('a turn that acts', () => {
     await fireEvent.click(await screen.findByTestId('agent-permissions'));
     const grant = await screen.findByTestId('agent-grant');
     expect(grant.textContent).toContain('make test');
-    expect(grant.textContent).toContain('In every chat, until Tierbar quits');
+    expect(grant.textContent).toContain('In every chat, until you revoke it');
     await fireEvent.click(screen.getByTestId('agent-revoke'));
     await until(() => screen.queryByTestId('agent-grant') === null);
     expect(network.sent('DELETE', '/tierbar/v1/agent/grants/g1')).toHaveLength(1);

@@ -173,7 +173,7 @@ fn reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
         (ConsentScope::Chat, _) => {
             " (this kind of step, or this tool with any input, in this chat)"
         }
-        (ConsentScope::Exact, _) => " (exactly this)",
+        (ConsentScope::Exact, _) => " (exactly this, in this folder, until you revoke it)",
     }
 }
 

@@ -143,7 +143,7 @@ pub enum ConsentScope {
     Folder,
     /// All of this kind, or all uses of this tool, for this chat and at most eight hours.
     Chat,
-    /// Exactly this again, in any chat, as long as the host runs.
+    /// Exactly this again, in this folder and in any chat, until it is revoked. It is stored.
     Exact,
 }
 
@@ -175,7 +175,7 @@ pub struct AgentGrant {
     pub chat: Option<String>,
     /// In seconds since 1970.
     pub since: u64,
-    /// In seconds since 1970; `null`: until Tierbar quits.
+    /// In seconds since 1970; `null`: until it is revoked.
     #[schema(required = true)]
     pub until: Option<u64>,
 }

@@ -114,9 +114,9 @@ pub(crate) struct RevokedGrants {
     security(("token" = [])),
     responses((status = 200, description = "What is allowed", body = AgentGrants), Errors),
 )]
-pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Json<AgentGrants> {
-    let grants = admin.jobs.agent_grants();
-    Json(AgentGrants { grants })
+pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<AgentGrants>, Failure> {
+    let grants = admin.jobs.agent_grants().await?;
+    Ok(Json(AgentGrants { grants }))
 }
 
 /// Revokes all that agents may do without asking again.
@@ -128,9 +128,11 @@ pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Json<AgentGrants>
     security(("token" = [])),
     responses((status = 200, description = "How much was revoked", body = RevokedGrants), Errors),
 )]
-pub(crate) async fn revoke_all(State(admin): State<Arc<Admin>>) -> Json<RevokedGrants> {
-    let revoked = admin.jobs.revoke_agent_grants();
-    Json(RevokedGrants { revoked })
+pub(crate) async fn revoke_all(
+    State(admin): State<Arc<Admin>>,
+) -> Result<Json<RevokedGrants>, Failure> {
+    let revoked = admin.jobs.revoke_agent_grants().await?;
+    Ok(Json(RevokedGrants { revoked }))
 }
 
 /// Revokes one thing that agents may do without asking again. A turn that runs asks before it does it again.
@@ -147,6 +149,6 @@ pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
 ) -> Result<StatusCode, Failure> {
-    admin.jobs.revoke_agent_grant(&id)?;
+    admin.jobs.revoke_agent_grant(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

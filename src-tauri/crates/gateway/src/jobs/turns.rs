@@ -14,14 +14,13 @@ mod runs;
 use crate::{blocking::blocking, edge::keys::Weight, inference::Inference, jobs::Jobs};
 use attachments::NewPart;
 pub(crate) use attachments::hash_of;
+use grants::KeptGrants;
 use log::Log;
-use parking_lot::Mutex as SyncMutex;
 use prompt::Prompt;
 use run::{Acting, Consents};
 pub(crate) use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use tierbar_agent::consent::Grant;
 use tierbar_core::{
     Code, Error,
     chat::{
@@ -67,8 +66,8 @@ pub(crate) struct Turns {
     /// How often a chat has been created, changed or deleted, or a turn has begun or ended.
     revision: watch::Sender<u64>,
     tasks: TaskTracker,
-    /// What was allowed to agents beyond once, as long as the host runs.
-    grants: Arc<SyncMutex<Vec<Grant>>>,
+    /// What was allowed to agents beyond once.
+    grants: Arc<KeptGrants>,
 }
 
 impl Turns {

@@ -225,7 +225,7 @@ impl Jobs {
             .await;
             // What was allowed to this run ends with it.
             let is_others = |grant: &Grant| grant.chat.as_deref() != Some(turn.id.as_str());
-            jobs.turns.grants.lock().retain(is_others);
+            jobs.turns.grants.list.lock().retain(is_others);
             let mut turns = jobs.turns.turns.lock().await;
             turns.retain(|kept| !Arc::ptr_eq(kept, &turn));
         });

@@ -10,7 +10,11 @@ use crate::{
         caller::Caller,
         request::Request,
     },
-    jobs::{Jobs, mcp::Servers, turns::grants::now},
+    jobs::{
+        Jobs,
+        mcp::Servers,
+        turns::grants::{KeptGrants, now},
+    },
     services::SandboxPlace,
 };
 use futures_util::StreamExt;
@@ -25,7 +29,7 @@ use tierbar_agent::{
         Way,
     },
     calls::{Call, Surroundings, Wanted},
-    consent::{Act, Answer, General, Grant, Grants, Kind, Permitted, Question, Scope},
+    consent::{Act, Answer, General, Grants, Kind, Permitted, Question, Scope},
     sandbox::{Limits, Stop},
     tools::{
         Workplace,
@@ -75,7 +79,7 @@ pub(in crate::jobs::turns) struct Acting {
     wanted: Vec<(String, McpServerConfig)>,
     servers: Servers,
     /// What was allowed beyond once, in all chats.
-    grants: Arc<Mutex<Vec<Grant>>>,
+    grants: Arc<KeptGrants>,
     /// Whether a person can be asked.
     is_attended: bool,
 }
@@ -130,6 +134,7 @@ impl Acting {
             )?,
             AgentWay::Text => Vec::new(),
         };
+        jobs.turns.grants.load(&jobs.store).await?;
         Ok(Self {
             chat: chat.to_owned(),
             place,
@@ -174,7 +179,7 @@ impl Acting {
                 search: allow.search,
                 known_pages: allow.known_pages,
             },
-            grants: Grants::new(self.grants.lock().clone(), &self.chat),
+            grants: Grants::new(self.grants.list.lock().clone(), &self.chat),
             bounds: Bounds::default(),
         }
     }
@@ -422,7 +427,7 @@ fn described(act: &Act) -> (&'static str, Value) {
 /// The agent with the random texts of each step.
 struct Stepping {
     agent: Agent,
-    grants: Arc<Mutex<Vec<Grant>>>,
+    grants: Arc<KeptGrants>,
 }
 
 impl Stepping {
@@ -434,7 +439,7 @@ impl Stepping {
             id: &id.to_string(),
         };
         // Held for the whole step, so that what is revoked neither counts in it nor comes back with it.
-        let mut kept = self.grants.lock();
+        let mut kept = self.grants.list.lock();
         self.agent.set_grants(kept.clone());
         let stepped = self.agent.step(input, moment);
         let grants = self.agent.grants().list();
@@ -723,6 +728,9 @@ impl Writing {
             };
             match stepping.step(Input::Answer(answer.clone())) {
                 Ok(output) => {
+                    if let Err(error) = stepping.grants.store(&self.store).await {
+                        tracing::warn!("what was allowed ends when Tierbar quits: {error}");
+                    }
                     self.turn.log.push(TurnEvent::ConsentAnswered {
                         id: answer.id,
                         allow: answer.allow.map(shown_scope),
