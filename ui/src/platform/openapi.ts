@@ -311,6 +311,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/agent/folder": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Checks whether an agent can use a folder, before there is a turn. The answer has its real path. */
+        post: operations["checkAgentFolder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/agent/grants": {
         parameters: {
             query?: never;
@@ -2279,6 +2296,11 @@ export interface components {
         };
         /** @description Which documents an agent can search. */
         AgentDocuments: boolean | string[];
+        /** @description A folder for an agent. */
+        AgentFolder: {
+            /** @description An absolute path, which may begin with `~/` in a request. */
+            folder: string;
+        };
         /** @description Something that an agent may do without asking again. */
         AgentGrant: {
             /** @description The chat or the run in which it holds; `null`: in each. */
@@ -2326,7 +2348,7 @@ export interface components {
             /** @default null */
             documents?: components["schemas"]["AgentDocuments"] | null;
             /**
-             * @description The absolute path of the folder for files and commands. Without one there are neither.
+             * @description The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
              * @default null
              */
             folder?: string | null;
@@ -2353,7 +2375,7 @@ export interface components {
             /** @description What is done without a question. */
             allow?: components["schemas"]["AgentAllowed"];
             documents?: components["schemas"]["AgentDocuments"] | null;
-            /** @description The absolute path of the folder for files and commands. Without one there are neither. */
+            /** @description The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither. */
             folder?: string | null;
             input: components["schemas"]["AgentInput"];
             /** @description A tier, a chain or a model's id; `auto` without it. */
@@ -7764,6 +7786,7 @@ export interface components {
 export type AgentAllowed = components['schemas']['AgentAllowed'];
 export type AgentAnswer = components['schemas']['AgentAnswer'];
 export type AgentDocuments = components['schemas']['AgentDocuments'];
+export type AgentFolder = components['schemas']['AgentFolder'];
 export type AgentGrant = components['schemas']['AgentGrant'];
 export type AgentGrants = components['schemas']['AgentGrants'];
 export type AgentInput = components['schemas']['AgentInput'];
@@ -8653,6 +8676,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    checkAgentFolder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentFolder"];
+            };
+        };
+        responses: {
+            /** @description The folder can be used */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentFolder"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

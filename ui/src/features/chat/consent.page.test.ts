@@ -47,7 +47,14 @@ describe('the card', () => {
 
   it('says that all commands of a folder can change hidden files', () => {
     const scopes: ConsentQuestion['scopes'] = ['once', 'folder', 'exact'];
-    const command = { ...QUESTION, act: 'command' as const, title: 'Run this command?', what: 'make', diff: null, scopes };
+    const command = {
+      ...QUESTION,
+      act: 'command' as const,
+      title: 'Run this command?',
+      what: 'make',
+      diff: null,
+      scopes,
+    };
     const { unmount } = render(Consent, { question: command, onanswer: async () => {} });
     const all = screen.getByTestId('consent-folder');
     expect(all.textContent).toBe('Allow All Commands Here');
@@ -173,6 +180,38 @@ describe('a turn that acts', () => {
     await until(() => screen.queryByTestId('agent-grant') === null);
     expect(network.sent('DELETE', '/tierbar/v1/agent/grants/g1')).toHaveLength(1);
     expect(document.activeElement).toBe(screen.getByTestId('agent-grants'));
+    app.feed.stop();
+  });
+
+  it('has the host check its folder when it is typed', async () => {
+    browser();
+    network.override = ({ path, body }) => {
+      if (!path.endsWith('/tierbar/v1/agent/folder')) return null;
+      const { folder } = body as { folder: string };
+      if (folder === '~/toy') return Response.json({ folder: '/Users/ada/toy' });
+      const error = { code: 'bad_request', message: `there is no folder ${folder}`, hint: 'create it' };
+      return Response.json({ error }, { status: 400 });
+    };
+    const openWindow = vi.fn(async () => {});
+    const app = startApp({
+      connection: async () => ({ url: '' }),
+      openSettings: openWindow,
+      openChat: openWindow,
+    });
+    const chats = new Chats({ api: app.api });
+    render(Root, { app, chats });
+    await until(() => network.eventStreams.length === 1);
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    const composer = await screen.findByTestId('composer');
+    const type = async (value: string) => {
+      await fireEvent.input(composer, { target: { value } });
+      await fireEvent.click(screen.getByTestId('send'));
+    };
+    await type('/agent ~/toy');
+    await until(() => chats.current.agent === '/Users/ada/toy');
+    await type('/agent /nonexistent');
+    expect((await screen.findByText(/There is no folder/)).textContent).toContain('/nonexistent');
+    expect(chats.current.agent).toBe('/Users/ada/toy');
     app.feed.stop();
   });
 

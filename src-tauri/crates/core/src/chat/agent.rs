@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentOptions {
-    /// The absolute path of the folder for files and commands. Without one there are neither.
+    /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
     pub folder: Option<String>,
     /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
     pub search: Option<String>,

@@ -16,7 +16,7 @@ use axum::{
     },
 };
 use futures_util::{StreamExt, stream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::chat::agent::{AgentGrant, ConsentAnswer};
 use utoipa::ToSchema;
@@ -90,6 +90,33 @@ pub(crate) async fn consent(
     let answer: ConsentAnswer = body::object(body).await?;
     admin.jobs.answer_run(&run, answer).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// A folder for an agent.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentFolder {
+    /// An absolute path, which may begin with `~/` in a request.
+    folder: String,
+}
+
+/// Checks whether an agent can use a folder, before there is a turn. The answer has its real path.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/agent/folder",
+    tag = "owner",
+    operation_id = "checkAgentFolder",
+    security(("token" = [])),
+    request_body = AgentFolder,
+    responses((status = 200, description = "The folder can be used", body = AgentFolder), Errors),
+)]
+pub(crate) async fn folder(
+    State(admin): State<Arc<Admin>>,
+    body: Body,
+) -> Result<Json<AgentFolder>, Failure> {
+    let AgentFolder { folder } = body::object(body).await?;
+    let folder = admin.jobs.agent_folder(&folder).await?;
+    Ok(Json(AgentFolder { folder }))
 }
 
 /// What agents may do without asking again.

@@ -359,6 +359,19 @@ impl Jobs {
         turn.consents.answer(answer).await
     }
 
+    /// Returns the real path of a folder for an agent.
+    ///
+    /// # Errors
+    /// `BadRequest` for one that an agent cannot use; `Internal` if there is no sandbox.
+    pub(crate) async fn agent_folder(&self, folder: &str) -> Result<String, Error> {
+        let place = run::open_folder(folder, self).await?;
+        let path = place.path().to_str().map(str::to_owned);
+        path.ok_or_else(|| {
+            let message = format!("the name of {} is no text", place.path().display());
+            Error::new(Code::BadRequest, message).hint("rename the folder, or enter another path")
+        })
+    }
+
     /// Stops the turn of a chat that is about to be deleted, if one runs.
     pub(crate) async fn stop_turns_of(&self, chat: &str) {
         let running = running(&self.turns.turns.lock().await, chat).map(Arc::clone);

@@ -3,7 +3,7 @@
 mod agent;
 mod pace;
 
-pub(super) use agent::{Acting, Consents};
+pub(super) use agent::{Acting, Consents, open_folder};
 
 use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
 use crate::{

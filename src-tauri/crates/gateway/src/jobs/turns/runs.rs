@@ -30,7 +30,7 @@ pub(crate) struct AgentRequest {
     /// Whether the run comes as server-sent events. Without them, what would ask is refused.
     #[serde(default)]
     pub(crate) stream: bool,
-    /// The absolute path of the folder for files and commands. Without one there are neither.
+    /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
     #[serde(default)]
     folder: Option<String>,
     /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.

@@ -12,7 +12,7 @@ use crate::{
     },
     jobs::{
         Jobs,
-        mcp::Servers,
+        mcp::{Servers, from_home},
         turns::grants::{KeptGrants, now},
     },
     services::SandboxPlace,
@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use shelf::Shelf;
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::{
         Agent, Ask, Bounds, Finish as End, Found, Input, Misplaced, Moment, Output, Reply, Task,
@@ -95,24 +95,7 @@ impl Acting {
         jobs: &Arc<Jobs>,
     ) -> Result<Self, Error> {
         let place = match &options.folder {
-            Some(folder) => {
-                let SandboxPlace {
-                    launcher,
-                    protected,
-                    own_ports,
-                } = jobs.inference.services.sandbox()?;
-                let terms = Terms {
-                    limits: Limits::default(),
-                    protected,
-                    own_ports,
-                };
-                let folder = PathBuf::from(folder);
-                let opened = blocking("opening the agent's folder", move || {
-                    let place = Workplace::open(&folder, terms, launcher);
-                    place.map_err(|failure| Error::new(Code::BadRequest, failure.0))
-                });
-                Some(Arc::new(opened.await?))
-            }
+            Some(folder) => Some(Arc::new(open_folder(folder, jobs).await?)),
             None => None,
         };
         let provider = options.search.as_deref().map(provider).transpose()?;
@@ -242,6 +225,42 @@ impl Acting {
         };
         Ok(Found::text(text))
     }
+}
+
+/// Opens the folder of an agent, which may begin with `~/`.
+///
+/// # Errors
+/// `BadRequest` for one that is not there, is relative, or would show what is protected; `Internal` if there is no sandbox.
+pub(in crate::jobs::turns) async fn open_folder(
+    folder: &str,
+    jobs: &Jobs,
+) -> Result<Workplace, Error> {
+    let path = from_home(folder);
+    if !path.is_absolute() {
+        let message = format!("\"{folder}\" is not an absolute path");
+        return Err(Error::new(Code::BadRequest, message)
+            .hint("begin the path of the agent's folder with / or ~/"));
+    }
+    let SandboxPlace {
+        launcher,
+        protected,
+        own_ports,
+    } = jobs.inference.services.sandbox()?;
+    let terms = Terms {
+        limits: Limits::default(),
+        protected,
+        own_ports,
+    };
+    let opened = blocking("opening the agent's folder", move || {
+        if matches!(path.try_exists(), Ok(false)) {
+            let message = format!("there is no folder {}", path.display());
+            let error = Error::new(Code::BadRequest, message);
+            return Err(error.hint("create it, or enter another path"));
+        }
+        let place = Workplace::open(&path, terms, launcher);
+        place.map_err(|failure| Error::new(Code::BadRequest, failure.0))
+    });
+    opened.await
 }
 
 /// The MCP servers that a turn may use, of those that are configured.
