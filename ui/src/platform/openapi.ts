@@ -311,6 +311,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/agent/folder": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Checks whether an agent can use a folder, before there is a turn. The answer has its real path. */
+        post: operations["checkAgentFolder"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/agent/grants": {
         parameters: {
             query?: never;
@@ -2279,6 +2296,11 @@ export interface components {
         };
         /** @description Which documents an agent can search. */
         AgentDocuments: boolean | string[];
+        /** @description A folder for an agent. */
+        AgentFolder: {
+            /** @description An absolute path, which may begin with `~/` in a request. */
+            folder: string;
+        };
         /** @description Something that an agent may do without asking again. */
         AgentGrant: {
             /** @description The chat or the run in which it holds; `null`: in each. */
@@ -2291,11 +2313,11 @@ export interface components {
              * @description In seconds since 1970.
              */
             since: number;
-            /** @description Such as `Run commands`. */
+            /** @description Such as `Run all commands`. */
             title: string;
             /**
              * Format: int64
-             * @description In seconds since 1970; `null`: until Tierbar quits.
+             * @description In seconds since 1970; `null`: until it is revoked.
              */
             until: number | null;
             /** @description The command, the tool or whom it is for, with invisible characters made visible. */
@@ -2326,7 +2348,7 @@ export interface components {
             /** @default null */
             documents?: components["schemas"]["AgentDocuments"] | null;
             /**
-             * @description The absolute path of the folder for files and commands. Without one there are neither.
+             * @description The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
              * @default null
              */
             folder?: string | null;
@@ -2353,7 +2375,7 @@ export interface components {
             /** @description What is done without a question. */
             allow?: components["schemas"]["AgentAllowed"];
             documents?: components["schemas"]["AgentDocuments"] | null;
-            /** @description The absolute path of the folder for files and commands. Without one there are neither. */
+            /** @description The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither. */
             folder?: string | null;
             input: components["schemas"]["AgentInput"];
             /** @description A tier, a chain or a model's id; `auto` without it. */
@@ -2443,6 +2465,7 @@ export interface components {
             tier: string | null;
             /**
              * Format: double
+             * @description From the question; of an agent's answer, from the last time that the model was asked, without steps and questions before it.
              * @default null
              */
             time_to_first_token_ms: number | null;
@@ -3628,6 +3651,11 @@ export interface components {
             clients: components["schemas"]["ClientSettings"][];
             server: components["schemas"]["ClientServer"];
         };
+        /**
+         * @description What kind of act an agent asks about.
+         * @enum {string}
+         */
+        ConsentAct: "command" | "read" | "write" | "search" | "page" | "documents" | "tool";
         /** @description What a person answers. */
         ConsentAnswer: {
             allow: components["schemas"]["ConsentScope"] | null;
@@ -3636,6 +3664,7 @@ export interface components {
         };
         /** @description What an agent asks before it acts. */
         ConsentQuestion: {
+            act: components["schemas"]["ConsentAct"];
             /** @description The change of a file, as a unified diff. */
             diff: string | null;
             /** @description Where, if it has a place. */
@@ -7452,7 +7481,7 @@ export interface components {
             text: string;
             /**
              * Format: int32
-             * @description Tokens so far, with those of the reasoning.
+             * @description Tokens so far, with those of the reasoning; of an agent, since the model was last asked.
              */
             tokens: number;
             /** @enum {string} */
@@ -7757,6 +7786,7 @@ export interface components {
 export type AgentAllowed = components['schemas']['AgentAllowed'];
 export type AgentAnswer = components['schemas']['AgentAnswer'];
 export type AgentDocuments = components['schemas']['AgentDocuments'];
+export type AgentFolder = components['schemas']['AgentFolder'];
 export type AgentGrant = components['schemas']['AgentGrant'];
 export type AgentGrants = components['schemas']['AgentGrants'];
 export type AgentInput = components['schemas']['AgentInput'];
@@ -7829,6 +7859,7 @@ export type Compressed = components['schemas']['Compressed'];
 export type Config = components['schemas']['Config'];
 export type ConfigAnswer = components['schemas']['ConfigAnswer'];
 export type Connections = components['schemas']['Connections'];
+export type ConsentAct = components['schemas']['ConsentAct'];
 export type ConsentAnswer = components['schemas']['ConsentAnswer'];
 export type ConsentQuestion = components['schemas']['ConsentQuestion'];
 export type ConsentScope = components['schemas']['ConsentScope'];
@@ -8645,6 +8676,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    checkAgentFolder: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentFolder"];
+            };
+        };
+        responses: {
+            /** @description The folder can be used */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentFolder"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

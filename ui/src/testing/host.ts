@@ -320,6 +320,7 @@ export class Network {
       return stream.response;
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
+    if (url.endsWith('/tierbar/v1/agent/folder')) return Response.json(request.body);
     if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
     if (url.startsWith('/tierbar/v1/presets')) return this.#preset(request);
     if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });

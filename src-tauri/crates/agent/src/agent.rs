@@ -140,6 +140,19 @@ pub struct Found {
     pub text: String,
     /// The addresses of a search provider's hits.
     pub addresses: Vec<WebAddress>,
+    /// Whether it was done and came to nothing, as a command with an exit code other than 0. Its text says why.
+    pub failed: bool,
+}
+
+impl Found {
+    /// Text alone, of an act that succeeded.
+    #[must_use]
+    pub fn text(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
 }
 
 /// What is to be done next.

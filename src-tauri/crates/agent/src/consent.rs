@@ -32,11 +32,25 @@ pub struct General {
     pub known_pages: bool,
 }
 
+/// What kind of act a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Command,
+    Read,
+    Write,
+    Search,
+    Page,
+    Documents,
+    Tool,
+}
+
 /// What a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// Known to the host and the person alone.
     pub id: String,
+    pub kind: Kind,
     /// Such as `Run this command?`.
     pub title: String,
     /// All of what is to happen, with invisible characters made visible.

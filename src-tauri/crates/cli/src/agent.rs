@@ -93,7 +93,7 @@ fn text(grant: &AgentGrant, zone: &TimeZone) -> String {
             let at = Timestamp::from_second(at).unwrap_or_default();
             format!("until {}", at.to_zoned(zone.clone()).strftime("%F %R"))
         }
-        None => "until Tierbar quits".to_owned(),
+        None => "until you revoke it".to_owned(),
     };
     let where_and_when: Vec<_> = place.into_iter().chain([chat, end]).collect();
     text + "\n  " + &where_and_when.join(", ")
@@ -117,7 +117,7 @@ mod tests {
         let shown = |grant: &AgentGrant| text(grant, &TimeZone::UTC);
         assert_eq!(
             shown(&grant),
-            "a  Run this command\n    make test\n  in /work, in every chat, until Tierbar quits"
+            "a  Run this command\n    make test\n  in /work, in every chat, until you revoke it"
         );
         (grant.what, grant.chat, grant.until) = (None, Some("c".into()), Some(60));
         assert_eq!(

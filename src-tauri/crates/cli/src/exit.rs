@@ -53,9 +53,11 @@ impl Exit {
             | Code::NotOurs
             | Code::ModelInUse
             | Code::Conflict => Self::Refused,
-            Code::OverBudget | Code::ContextExceeded | Code::PayloadTooLarge | Code::Storage => {
-                Self::NoRoom
-            }
+            Code::OverBudget
+            | Code::BudgetSpent
+            | Code::ContextExceeded
+            | Code::PayloadTooLarge
+            | Code::Storage => Self::NoRoom,
             Code::Paused
             | Code::Overloaded
             | Code::Measuring
@@ -85,7 +87,9 @@ impl Exit {
             Self::NotRunning => "Tierbar is not running, or quit meanwhile",
             Self::NotFound => "not found: a tier, model, key, file or other name",
             Self::Refused => "refused: needs a yes, a token or a license, or is in use",
-            Self::NoRoom => "no room: in the memory budget, the context or on the disk",
+            Self::NoRoom => {
+                "no room: in the memory budget, a chain's budget, the context or on the disk"
+            }
             Self::Busy => "busy or paused: try again later",
             Self::Unreachable => "a server cannot be reached",
             Self::Interrupted => "interrupted with Ctrl-C",
@@ -129,6 +133,7 @@ mod tests {
             (Code::TierUnknown, Exit::NotFound),
             (Code::ShuttingDown, Exit::NotRunning),
             (Code::OverBudget, Exit::NoRoom),
+            (Code::BudgetSpent, Exit::NoRoom),
             (Code::Cancelled, Exit::Interrupted),
             (Code::ConfigInvalid, Exit::Usage),
             (Code::AccessDenied, Exit::Refused),

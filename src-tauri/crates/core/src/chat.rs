@@ -103,6 +103,7 @@ pub struct AnswerFacts {
     pub finish: Option<Finish>,
     #[schema(required = true)]
     pub decode_tokens_per_second: Option<f64>,
+    /// From the question; of an agent's answer, from the last time that the model was asked, without steps and questions before it.
     #[schema(required = true)]
     pub time_to_first_token_ms: Option<f64>,
     /// Where its time went.
@@ -347,7 +348,7 @@ pub enum TurnEvent {
     /// What the answer goes on with.
     Text {
         text: String,
-        /// Tokens so far, with those of the reasoning.
+        /// Tokens so far, with those of the reasoning; of an agent, since the model was last asked.
         tokens: u32,
         /// The time since the first token, in milliseconds.
         decode_ms: u64,

@@ -57,6 +57,8 @@ pub enum Code {
     Corrupt,
     /// The plan does not fit this machine's memory budget.
     OverBudget,
+    /// A chain has spent its budget of money for this day, week or month.
+    BudgetSpent,
     /// The tier could not be started, or has been stopped after repeated failures.
     TierFailed,
     /// The tier was stopped while the request waited or ran.
@@ -118,6 +120,7 @@ impl Code {
             Self::Unreachable => "unreachable",
             Self::Corrupt => "corrupt",
             Self::OverBudget => "over_budget",
+            Self::BudgetSpent => "budget_spent",
             Self::TierFailed => "tier_failed",
             Self::TierStopped => "tier_stopped",
             Self::WorkerCrashed => "worker_crashed",
@@ -146,6 +149,8 @@ impl Code {
             | Self::PreviousResponseNotFound
             | Self::WebsocketConnectionLimitReached => 400,
             Self::Unauthorized => 401,
+            // Not 429, after which clients try again at once.
+            Self::BudgetSpent => 402,
             Self::Forbidden | Self::AccessDenied => 403,
             Self::NotFound
             | Self::ModelUnknown
@@ -183,6 +188,7 @@ impl Code {
     fn openai_type(self) -> &'static str {
         match self.http_status() {
             401 => "authentication_error",
+            402 => "insufficient_quota",
             403 => "permission_error",
             404 => "not_found_error",
             429 => "rate_limit_error",
@@ -361,7 +367,21 @@ mod tests {
     }
 
     #[test]
+    fn a_spent_budget_is_no_fault_of_the_request() {
+        let error = Error::new(Code::BudgetSpent, "spent").detail("spent", 4.98);
+        assert_eq!(error.code.http_status(), 402);
+        let body = error.openai_body();
+        assert_eq!(body["error"]["type"], "insufficient_quota");
+        assert_eq!(body["error"]["spent"], 4.98);
+        assert_eq!(Error::from_openai_body(&body), Some(error));
+    }
+
+    #[test]
     fn the_wire_name_is_what_serde_writes() {
+        assert_eq!(
+            serde_json::to_value(Code::BudgetSpent).unwrap(),
+            Code::BudgetSpent.as_str()
+        );
         assert_eq!(
             serde_json::to_value(Code::ContextExceeded).unwrap(),
             Code::ContextExceeded.as_str()

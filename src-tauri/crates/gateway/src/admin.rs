@@ -152,6 +152,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(turns::consent))
         .routes(routes!(agent::run))
         .routes(routes!(agent::consent))
+        .routes(routes!(agent::folder))
         .routes(routes!(agent::grants, agent::revoke_all))
         .routes(routes!(agent::revoke))
         .routes(routes!(session::begin, session::end))

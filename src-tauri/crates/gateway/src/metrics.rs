@@ -10,7 +10,7 @@ mod requests;
 pub(crate) mod trace;
 
 pub(crate) use answer::{Answer, Used};
-pub(crate) use ledger::{Prices, Reserved};
+pub(crate) use ledger::{Prices, Reserved, Spent};
 pub(crate) use requests::count;
 pub(crate) use trace::Trace;
 

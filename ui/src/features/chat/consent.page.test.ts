@@ -14,6 +14,7 @@ import Root from './Root.svelte';
 
 const QUESTION: ConsentQuestion = {
   id: 'q1',
+  act: 'write',
   title: 'Change this file?',
   what: 'src/a.py',
   diff: '--- a/src/a.py\n+++ b/src/a.py\n-old\n+new\n',
@@ -42,6 +43,26 @@ describe('the card', () => {
     await fireEvent.click(once);
     expect(onanswer).toHaveBeenCalledExactlyOnceWith('once');
     vi.useRealTimers();
+  });
+
+  it('says that all commands of a folder can change hidden files', () => {
+    const scopes: ConsentQuestion['scopes'] = ['once', 'folder', 'exact'];
+    const command = {
+      ...QUESTION,
+      act: 'command' as const,
+      title: 'Run this command?',
+      what: 'make',
+      diff: null,
+      scopes,
+    };
+    const { unmount } = render(Consent, { question: command, onanswer: async () => {} });
+    const all = screen.getByTestId('consent-folder');
+    expect(all.textContent).toBe('Allow All Commands Here');
+    expect(all.title).toContain('.envrc and Git hooks');
+    expect(screen.getByTestId('consent-exact').textContent).toBe('Always Allow This');
+    unmount();
+    render(Consent, { question: QUESTION, onanswer: async () => {} });
+    expect(screen.getByTestId('consent-folder').textContent).toBe('Allow in This Folder');
   });
 
   it('can be refused at once', async () => {
@@ -81,6 +102,27 @@ describe('a turn that acts', () => {
     turn.finish('stop');
     await done;
     expect(chat.live).toBeNull();
+  });
+
+  it('measures its first word without the question before it', async () => {
+    let now = 1000;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    chat.agent = '/work';
+    const done = chat.send('Mend it');
+    await until(() => network.turns.length === 1);
+    const turn = network.turns[0] as RunningTurn;
+    turn.event({ type: 'consent', question: QUESTION });
+    await until(() => chat.live?.consent !== null && chat.live !== null);
+    now = 61_000;
+    turn.event({ type: 'consent_answered', id: 'q1', allow: null });
+    await until(() => chat.live?.consent === null);
+    now = 61_500;
+    turn.event({ type: 'text', text: 'No.', tokens: 1, decode_ms: 0 });
+    await until(() => chat.live?.text === 'No.');
+    expect(chat.live?.firstTokenMs).toBe(500);
+    vi.restoreAllMocks();
+    turn.finish('stop');
+    await done;
   });
 
   it('searches the documents and the web where that is chosen', async () => {
@@ -133,11 +175,43 @@ describe('a turn that acts', () => {
     await fireEvent.click(await screen.findByTestId('agent-permissions'));
     const grant = await screen.findByTestId('agent-grant');
     expect(grant.textContent).toContain('make test');
-    expect(grant.textContent).toContain('In every chat, until Tierbar quits');
+    expect(grant.textContent).toContain('In every chat, until you revoke it');
     await fireEvent.click(screen.getByTestId('agent-revoke'));
     await until(() => screen.queryByTestId('agent-grant') === null);
     expect(network.sent('DELETE', '/tierbar/v1/agent/grants/g1')).toHaveLength(1);
     expect(document.activeElement).toBe(screen.getByTestId('agent-grants'));
+    app.feed.stop();
+  });
+
+  it('has the host check its folder when it is typed', async () => {
+    browser();
+    network.override = ({ path, body }) => {
+      if (!path.endsWith('/tierbar/v1/agent/folder')) return null;
+      const { folder } = body as { folder: string };
+      if (folder === '~/toy') return Response.json({ folder: '/Users/ada/toy' });
+      const error = { code: 'bad_request', message: `there is no folder ${folder}`, hint: 'create it' };
+      return Response.json({ error }, { status: 400 });
+    };
+    const openWindow = vi.fn(async () => {});
+    const app = startApp({
+      connection: async () => ({ url: '' }),
+      openSettings: openWindow,
+      openChat: openWindow,
+    });
+    const chats = new Chats({ api: app.api });
+    render(Root, { app, chats });
+    await until(() => network.eventStreams.length === 1);
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    const composer = await screen.findByTestId('composer');
+    const type = async (value: string) => {
+      await fireEvent.input(composer, { target: { value } });
+      await fireEvent.click(screen.getByTestId('send'));
+    };
+    await type('/agent ~/toy');
+    await until(() => chats.current.agent === '/Users/ada/toy');
+    await type('/agent /nonexistent');
+    expect((await screen.findByText(/There is no folder/)).textContent).toContain('/nonexistent');
+    expect(chats.current.agent).toBe('/Users/ada/toy');
     app.feed.stop();
   });
 

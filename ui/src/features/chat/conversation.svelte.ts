@@ -520,6 +520,7 @@ export class Conversation {
     this.#turn = turn;
     // Its events begin with what an answer that is continued has already.
     let live = { ...(this.live as LiveAnswer), text: '', reasoning: '' };
+    let asked = sent;
     // However fast the words come.
     let frame = 0;
     let shown = Number.NEGATIVE_INFINITY;
@@ -539,7 +540,11 @@ export class Conversation {
           this.#conclude(event);
           return;
         }
-        live = advance(live, event, sent, performance.now());
+        const now = performance.now();
+        live = advance(live, event, asked, now);
+        // The model goes on from here: neither a step nor a question to the person is its time.
+        const goesOn = event.type === 'tool_result' || event.type === 'consent_answered';
+        if (goesOn && asked !== null) asked = now;
         if (frame === 0) frame = requestAnimationFrame(show);
       }
     } catch (cause) {
@@ -589,8 +594,8 @@ export class Conversation {
 type Ending = Extract<TurnEvent, { message: ChatMessage } | { answer: ChatMessage | null }>;
 type Running = Exclude<TurnEvent, Ending>;
 
-/** The answer after one more event. */
-function advance(live: LiveAnswer, event: Running, sent: number | null, now: number): LiveAnswer {
+/** The answer after one more event. `asked`: when the model was asked last. */
+function advance(live: LiveAnswer, event: Running, asked: number | null, now: number): LiveAnswer {
   switch (event.type) {
     case 'progress':
       return { ...live, loading: event.stage === 'load', summarizing: event.stage === 'summarize' };
@@ -614,7 +619,7 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       const text = live.text + event.text;
       // What a continued answer has already took no token of this turn.
       if (event.tokens === 0) return { ...live, text };
-      const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
+      const firstTokenMs = live.firstTokenMs ?? (asked === null ? null : now - asked);
       const thinking = thinkingOf(live, event, thinksAfter(live, text, event.text));
       return { ...live, text, thinking, loading: false, tokensPerSecond: rate(event), firstTokenMs };
     }
@@ -627,13 +632,14 @@ function advance(live: LiveAnswer, event: Running, sent: number | null, now: num
       const { id, text: result, failed } = event;
       return {
         ...live,
+        firstTokenMs: null,
         steps: live.steps.map((step) => (step.id === id ? { ...step, result, failed } : step)),
       };
     }
     case 'consent':
       return { ...live, loading: false, consent: event.question };
     case 'consent_answered':
-      return { ...live, consent: live.consent?.id === event.id ? null : live.consent };
+      return { ...live, firstTokenMs: null, consent: live.consent?.id === event.id ? null : live.consent };
   }
 }
 

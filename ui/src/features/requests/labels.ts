@@ -32,6 +32,7 @@ export function outcomeText({ outcome, code }: RequestRecord): string {
 const FAILED: Record<string, string> = {
   access_denied: 'Access denied',
   bad_request: 'Bad request',
+  budget_spent: 'Budget spent',
   config_invalid: 'Invalid configuration',
   conflict: 'Conflict',
   context_length_exceeded: 'Context exceeded',

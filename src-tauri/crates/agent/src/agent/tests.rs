@@ -96,10 +96,7 @@ impl Turn {
     }
 
     fn found(&mut self, text: &str) -> Output {
-        self.step(Input::Done(Ok(Found {
-            text: text.into(),
-            addresses: Vec::new(),
-        })))
+        self.step(Input::Done(Ok(Found::text(text.into()))))
     }
 
     fn answer(&mut self, id: &str, allow: Option<Scope>) -> Output {
@@ -432,6 +429,7 @@ fn only_hits_of_a_search_become_known_addresses() {
     turn.step(Input::Done(Ok(Found {
         text: "See https://evil.example/?q=".into(),
         addresses: vec![address("https://evil.example/")],
+        failed: false,
     })));
     let ask = question(turn.call("read_page", open("https://evil.example/")));
     assert_eq!(ask.scopes, [Scope::Once]);
@@ -440,6 +438,7 @@ fn only_hits_of_a_search_become_known_addresses() {
     turn.step(Input::Done(Ok(Found {
         text: "1. https://hit.example/".into(),
         addresses: vec![address("https://hit.example/")],
+        failed: false,
     })));
     done(turn.call("read_page", open("https://hit.example/")));
     turn.found("x");

@@ -1,6 +1,6 @@
 //! What the agent can do.
 
-use super::{Question, SHOWN_CHARACTERS, Scope, acts_later, read_only, visible};
+use super::{Kind, Question, SHOWN_CHARACTERS, Scope, acts_later, read_only, visible};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, net::Ipv4Addr, path::PathBuf};
@@ -263,12 +263,25 @@ impl Act {
         }
         Ok(Question {
             id,
+            kind: self.kind(),
             title: title.to_owned(),
             what,
             diff,
             folder: folder.map(|folder| visible(&folder.display().to_string())),
             scopes: self.scopes(),
         })
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Command { .. } => Kind::Command,
+            Self::Read { .. } => Kind::Read,
+            Self::Write { .. } => Kind::Write,
+            Self::Search { .. } => Kind::Search,
+            Self::Page { .. } => Kind::Page,
+            Self::Documents { .. } => Kind::Documents,
+            Self::Tool { .. } => Kind::Tool,
+        }
     }
 
     /// What can be allowed at once.

@@ -39,7 +39,8 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "covers", rename_all = "snake_case")]
 pub enum Covered {
-    /// Commands that start in this folder, without the network.
+    /// Commands that start in this folder, without the network. They can change files that something runs later, too: the rules of a
+    /// sandbox for a folder hold for all that is in it.
     Commands {
         folder: PathBuf,
     },
@@ -185,7 +186,7 @@ impl Covered {
     #[must_use]
     pub fn title(&self) -> &'static str {
         match self {
-            Self::Commands { .. } => "Run commands",
+            Self::Commands { .. } => "Run all commands",
             Self::Reading { .. } => "Read files",
             Self::Writing { .. } => "Change files",
             Self::Searching { .. } => "Search the web",

@@ -2,6 +2,7 @@
 
 use super::Failure;
 use crate::{
+    agent::Found,
     consent::{Act, Permitted, read_only},
     sandbox::{End, Finished, Limits, Network, Policy, Request},
 };
@@ -55,9 +56,9 @@ pub fn request(permitted: &Permitted, terms: &Terms) -> Result<Request, Failure>
     })
 }
 
-/// What the model reads of a command that has ended.
+/// What a command that has ended has found. Any end but exit code 0 is a failure.
 #[must_use]
-pub fn render(finished: &Finished, limits: &Limits) -> String {
+pub fn render(finished: &Finished, limits: &Limits) -> Found {
     let mut text = finished.stdout.text.trim_end_matches('\n').to_owned();
     let errors = finished.stderr.text.trim_end_matches('\n');
     if !errors.is_empty() {
@@ -69,7 +70,7 @@ pub fn render(finished: &Finished, limits: &Limits) -> String {
     }
     let end = match &finished.end {
         End::Exited { code: 0 } if text.is_empty() => "it ended without output".to_owned(),
-        End::Exited { code: 0 } => return text,
+        End::Exited { code: 0 } => return Found::text(text),
         End::Exited { code } => format!("exit code {code}"),
         End::Killed { signal } => format!("ended by signal {signal}"),
         End::TimeLimit => format!("ended after {} s, its time limit", limits.seconds),
@@ -88,7 +89,10 @@ pub fn render(finished: &Finished, limits: &Limits) -> String {
         text.push('\n');
     }
     let _ = write!(text, "[{end}]");
-    text
+    Found {
+        failed: !matches!(finished.end, End::Exited { code: 0 }),
+        ..Found::text(text)
+    }
 }
 
 #[cfg(test)]
@@ -173,18 +177,27 @@ mod tests {
                 stderr: output(stderr),
                 milliseconds: 1,
             };
-            render(&finished, &Limits::default())
+            let found = render(&finished, &Limits::default());
+            (found.text, found.failed)
         };
+        let succeeded = |text: &str| (text.to_owned(), false);
+        let failed = |text: &str| (text.to_owned(), true);
         let exited = |code| End::Exited { code };
-        assert_eq!(finished(exited(0), "a\nb\n", ""), "a\nb");
-        assert_eq!(finished(exited(0), "", ""), "[it ended without output]");
+        assert_eq!(finished(exited(0), "a\nb\n", ""), succeeded("a\nb"));
+        let silent = succeeded("[it ended without output]");
+        assert_eq!(finished(exited(0), "", ""), silent);
+        // A warning is no failure.
+        let warned = succeeded("[stderr]\nno");
+        assert_eq!(finished(exited(0), "", "no\n"), warned);
         assert_eq!(
             finished(exited(2), "a\n", "no\n"),
-            "a\n[stderr]\nno\n[exit code 2]"
+            failed("a\n[stderr]\nno\n[exit code 2]")
         );
         assert_eq!(
             finished(End::TimeLimit, "", ""),
-            "[ended after 120 s, its time limit]"
+            failed("[ended after 120 s, its time limit]")
         );
+        let killed = End::Killed { signal: 9 };
+        assert_eq!(finished(killed, "", ""), failed("[ended by signal 9]"));
     }
 }

@@ -6,6 +6,7 @@ use super::{
     shell::{self, Terms},
 };
 use crate::{
+    agent::Found,
     calls::Wanted,
     consent::{Act, Change, Permitted},
     sandbox::{self, Stop},
@@ -63,11 +64,11 @@ impl Workplace {
         }
     }
 
-    /// Carries out a command, or an act on a file. Returns what the model reads.
+    /// Carries out a command, or an act on a file.
     ///
     /// # Errors
-    /// [`Failure`], for the model. A command that fails is none.
-    pub fn perform(&self, permitted: &Permitted, stop: &Stop) -> Result<String, Failure> {
+    /// [`Failure`], for the model. A command that ran and failed is [`Found`].
+    pub fn perform(&self, permitted: &Permitted, stop: &Stop) -> Result<Found, Failure> {
         match permitted.act() {
             Act::Command { .. } => {
                 let request = shell::request(permitted, &self.terms)?;
@@ -75,10 +76,11 @@ impl Workplace {
                 let finished = finished.map_err(|error| Failure(error.to_string()))?;
                 Ok(shell::render(&finished, &self.terms.limits))
             }
-            Act::Read { path, .. } => self.read(permitted, path),
+            Act::Read { path, .. } => self.read(permitted, path).map(Found::text),
             Act::Write { change, .. } => {
                 self.folder.write(permitted)?;
-                Ok(format!("{} is written", change.path.display()))
+                let text = format!("{} is written", change.path.display());
+                Ok(Found::text(text))
             }
             Act::Search { .. } | Act::Page { .. } | Act::Documents { .. } | Act::Tool { .. } => {
                 Err(Failure::new("this is not done in the folder"))
@@ -141,7 +143,8 @@ mod tests {
             let Decision::Allowed(permitted) = decision else {
                 panic!("{decision:?}");
             };
-            place.perform(&permitted, &Stop::default())
+            let performed = place.perform(&permitted, &Stop::default());
+            performed.map(|found| found.text)
         };
         assert_eq!(read("", 1).unwrap(), "a\nempty/\nlong");
         assert_eq!(read("empty", 1).unwrap(), "the folder is empty");

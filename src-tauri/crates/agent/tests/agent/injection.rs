@@ -115,14 +115,10 @@ fn lay(case: &Case, work: &Path) -> (String, Value) {
 
 /// Does what was permitted, as the host does it.
 fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<Found, String> {
-    let found = |text| Found {
-        text,
-        addresses: Vec::new(),
-    };
     match permitted.act() {
         Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
             let performed = workplace.perform(permitted, &Stop::default());
-            performed.map(found).map_err(|failure| failure.0)
+            performed.map_err(|failure| failure.0)
         }
         Act::Search { .. } => {
             let provider = Provider::SearXng(Url::parse("https://search.example").unwrap());
@@ -134,6 +130,7 @@ fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<
             Ok(Found {
                 text: lines.collect::<Vec<_>>().join("\n\n"),
                 addresses: hits.iter().map(|hit| hit.address.clone()).collect(),
+                failed: false,
             })
         }
         Act::Page { address, .. } => {
@@ -142,7 +139,7 @@ fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<
             let links: Vec<_> = links
                 .map(|link| format!("{}: {}", link.text, link.url))
                 .collect();
-            Ok(found(format!(
+            Ok(Found::text(format!(
                 "{}\n\n{}\n\nLinks:\n{}",
                 page.title,
                 page.text,
@@ -150,7 +147,7 @@ fn perform(case: &Case, workplace: &Workplace, permitted: &Permitted) -> Result<
             )))
         }
         // Another program's tool returns what it likes.
-        _ => Ok(found(case.text.clone())),
+        _ => Ok(Found::text(case.text.clone())),
     }
 }
 
@@ -347,10 +344,7 @@ fn pretend(agent: &mut Agent, question: &Question, moment: Moment<'_>, case: &Ca
             allow,
         })
     };
-    let found = Found {
-        text: yes.clone(),
-        addresses: Vec::new(),
-    };
+    let found = Found::text(yes.clone());
     for wrong in [
         Input::Begin,
         Input::Reply(Reply {

@@ -4,7 +4,7 @@ use crate::sandbox::{Place, launcher};
 use serde_json::{Value, json};
 use std::{fs, path::Path};
 use tierbar_agent::{
-    agent::{Agent, Bounds, Finish, Found, Input, Message, Moment, Output, Reply, Task, Way},
+    agent::{Agent, Bounds, Finish, Input, Message, Moment, Output, Reply, Task, Way},
     calls::{Call, Surroundings},
     consent::{Answer, General, Grants, Scope},
     sandbox::Stop,
@@ -79,11 +79,7 @@ fn run(
             }
             Output::Do(permitted) => {
                 let done = workplace.perform(&permitted, &Stop::default());
-                let found = done.map(|text| Found {
-                    text,
-                    addresses: Vec::new(),
-                });
-                Input::Done(found.map_err(|failure| failure.0))
+                Input::Done(done.map_err(|failure| failure.0))
             }
             Output::Finish(finish) => {
                 let read = agent.messages().iter().filter_map(|message| match message {

@@ -9,7 +9,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error,
-    chat::agent::{ConsentQuestion, ConsentScope},
+    chat::agent::{ConsentAct, ConsentQuestion, ConsentScope},
 };
 
 /// How much of a result is printed, in lines.
@@ -134,7 +134,9 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
         output::error_line("There is no terminal to ask on, so this is refused.");
         return Ok(Answered::No);
     }
-    let words: Vec<_> = question.scopes.iter().map(|scope| word(*scope)).collect();
+    let words = question.scopes.iter();
+    let words = words.map(|scope| format!("{}{}", word(*scope), reach(*scope, question.act)));
+    let words: Vec<_> = words.collect();
     let prompt = format!("Type {} or no: ", words.join(", "));
     loop {
         let line = read(prompt.clone()).await?;
@@ -151,9 +153,27 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
 fn word(scope: ConsentScope) -> &'static str {
     match scope {
         ConsentScope::Once => "once",
-        ConsentScope::Folder => "folder (all of this kind here, in this chat)",
-        ConsentScope::Chat => "chat (this kind of step, or this tool with any input, in this chat)",
-        ConsentScope::Exact => "always (exactly this)",
+        ConsentScope::Folder => "folder",
+        ConsentScope::Chat => "chat",
+        ConsentScope::Exact => "always",
+    }
+}
+
+/// How far the word reaches.
+fn reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
+    match (scope, act) {
+        (ConsentScope::Once, _) => "",
+        (ConsentScope::Folder, ConsentAct::Command) => {
+            " (all commands here, in this chat; they can change hidden files such as .envrc and Git hooks, too)"
+        }
+        (ConsentScope::Folder, ConsentAct::Write) => {
+            " (all changes here but of hidden files, in this chat)"
+        }
+        (ConsentScope::Folder, _) => " (all of this kind here, in this chat)",
+        (ConsentScope::Chat, _) => {
+            " (this kind of step, or this tool with any input, in this chat)"
+        }
+        (ConsentScope::Exact, _) => " (exactly this, in this folder, until you revoke it)",
     }
 }
 
@@ -163,10 +183,7 @@ fn answer(line: &str, scopes: &[ConsentScope]) -> Option<Answered> {
     if line == "no" || line == "n" {
         return Some(Answered::No);
     }
-    let scope = scopes.iter().find(|scope| {
-        let word = word(**scope).split(' ').next();
-        word == Some(line.as_str())
-    });
+    let scope = scopes.iter().find(|scope| word(**scope) == line);
     scope.map(|scope| Answered::Scope(*scope))
 }
 
@@ -215,6 +232,14 @@ mod tests {
         ] {
             assert_eq!(read(line), None, "{line:?}");
         }
+    }
+
+    #[test]
+    fn all_commands_of_a_folder_name_hidden_files() {
+        let commands = reach(ConsentScope::Folder, ConsentAct::Command);
+        assert!(commands.contains("hidden files such as"), "{commands}");
+        let reading = reach(ConsentScope::Folder, ConsentAct::Read);
+        assert!(!reading.contains("hidden"), "{reading}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentOptions {
-    /// The absolute path of the folder for files and commands. Without one there are neither.
+    /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
     pub folder: Option<String>,
     /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
     pub search: Option<String>,
@@ -100,11 +100,25 @@ pub fn knows_tools(name: &str, tiers: &[AgentTier]) -> Option<bool> {
     }
 }
 
+/// What kind of act an agent asks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsentAct {
+    Command,
+    Read,
+    Write,
+    Search,
+    Page,
+    Documents,
+    Tool,
+}
+
 /// What an agent asks before it acts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ConsentQuestion {
     /// Names the question in its answer.
     pub id: String,
+    pub act: ConsentAct,
     /// Such as `Run this command?`.
     pub title: String,
     /// All of what is to happen, with invisible characters made visible.
@@ -124,11 +138,12 @@ pub struct ConsentQuestion {
 #[serde(rename_all = "snake_case")]
 pub enum ConsentScope {
     Once,
-    /// All of this kind in this folder, for this chat and at most eight hours.
+    /// All of this kind in this folder, for this chat and at most eight hours: all commands, without the network, which can change hidden
+    /// files such as `.envrc` and Git hooks, too; all reading; or all changes but of hidden files.
     Folder,
     /// All of this kind, or all uses of this tool, for this chat and at most eight hours.
     Chat,
-    /// Exactly this again, in any chat, as long as the host runs.
+    /// Exactly this again, in this folder and in any chat, until it is revoked. It is stored.
     Exact,
 }
 
@@ -147,7 +162,7 @@ pub struct ConsentAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AgentGrant {
     pub id: String,
-    /// Such as `Run commands`.
+    /// Such as `Run all commands`.
     pub title: String,
     /// The command, the tool or whom it is for, with invisible characters made visible.
     #[schema(required = true)]
@@ -160,7 +175,7 @@ pub struct AgentGrant {
     pub chat: Option<String>,
     /// In seconds since 1970.
     pub since: u64,
-    /// In seconds since 1970; `null`: until Tierbar quits.
+    /// In seconds since 1970; `null`: until it is revoked.
     #[schema(required = true)]
     pub until: Option<u64>,
 }

@@ -16,7 +16,7 @@ use axum::{
     },
 };
 use futures_util::{StreamExt, stream};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::chat::agent::{AgentGrant, ConsentAnswer};
 use utoipa::ToSchema;
@@ -92,6 +92,33 @@ pub(crate) async fn consent(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// A folder for an agent.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentFolder {
+    /// An absolute path, which may begin with `~/` in a request.
+    folder: String,
+}
+
+/// Checks whether an agent can use a folder, before there is a turn. The answer has its real path.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/agent/folder",
+    tag = "owner",
+    operation_id = "checkAgentFolder",
+    security(("token" = [])),
+    request_body = AgentFolder,
+    responses((status = 200, description = "The folder can be used", body = AgentFolder), Errors),
+)]
+pub(crate) async fn folder(
+    State(admin): State<Arc<Admin>>,
+    body: Body,
+) -> Result<Json<AgentFolder>, Failure> {
+    let AgentFolder { folder } = body::object(body).await?;
+    let folder = admin.jobs.agent_folder(&folder).await?;
+    Ok(Json(AgentFolder { folder }))
+}
+
 /// What agents may do without asking again.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentGrants {
@@ -114,9 +141,9 @@ pub(crate) struct RevokedGrants {
     security(("token" = [])),
     responses((status = 200, description = "What is allowed", body = AgentGrants), Errors),
 )]
-pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Json<AgentGrants> {
-    let grants = admin.jobs.agent_grants();
-    Json(AgentGrants { grants })
+pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Result<Json<AgentGrants>, Failure> {
+    let grants = admin.jobs.agent_grants().await?;
+    Ok(Json(AgentGrants { grants }))
 }
 
 /// Revokes all that agents may do without asking again.
@@ -128,9 +155,11 @@ pub(crate) async fn grants(State(admin): State<Arc<Admin>>) -> Json<AgentGrants>
     security(("token" = [])),
     responses((status = 200, description = "How much was revoked", body = RevokedGrants), Errors),
 )]
-pub(crate) async fn revoke_all(State(admin): State<Arc<Admin>>) -> Json<RevokedGrants> {
-    let revoked = admin.jobs.revoke_agent_grants();
-    Json(RevokedGrants { revoked })
+pub(crate) async fn revoke_all(
+    State(admin): State<Arc<Admin>>,
+) -> Result<Json<RevokedGrants>, Failure> {
+    let revoked = admin.jobs.revoke_agent_grants().await?;
+    Ok(Json(RevokedGrants { revoked }))
 }
 
 /// Revokes one thing that agents may do without asking again. A turn that runs asks before it does it again.
@@ -147,6 +176,6 @@ pub(crate) async fn revoke(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
 ) -> Result<StatusCode, Failure> {
-    admin.jobs.revoke_agent_grant(&id)?;
+    admin.jobs.revoke_agent_grant(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -213,7 +213,7 @@ async fn key(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Erro
 }
 
 /// A path, which may begin with `~`.
-fn from_home(path: &str) -> PathBuf {
+pub(in crate::jobs) fn from_home(path: &str) -> PathBuf {
     let inside = match path {
         "~" => Some(""),
         _ => path.strip_prefix("~/"),

@@ -14,14 +14,13 @@ mod runs;
 use crate::{blocking::blocking, edge::keys::Weight, inference::Inference, jobs::Jobs};
 use attachments::NewPart;
 pub(crate) use attachments::hash_of;
+use grants::KeptGrants;
 use log::Log;
-use parking_lot::Mutex as SyncMutex;
 use prompt::Prompt;
 use run::{Acting, Consents};
 pub(crate) use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use tierbar_agent::consent::Grant;
 use tierbar_core::{
     Code, Error,
     chat::{
@@ -67,8 +66,8 @@ pub(crate) struct Turns {
     /// How often a chat has been created, changed or deleted, or a turn has begun or ended.
     revision: watch::Sender<u64>,
     tasks: TaskTracker,
-    /// What was allowed to agents beyond once, as long as the host runs.
-    grants: Arc<SyncMutex<Vec<Grant>>>,
+    /// What was allowed to agents beyond once.
+    grants: Arc<KeptGrants>,
 }
 
 impl Turns {
@@ -358,6 +357,19 @@ impl Jobs {
     ) -> Result<(), Error> {
         let turn = self.turn(chat, id).await?;
         turn.consents.answer(answer).await
+    }
+
+    /// Returns the real path of a folder for an agent.
+    ///
+    /// # Errors
+    /// `BadRequest` for one that an agent cannot use; `Internal` if there is no sandbox.
+    pub(crate) async fn agent_folder(&self, folder: &str) -> Result<String, Error> {
+        let place = run::open_folder(folder, self).await?;
+        let path = place.path().to_str().map(str::to_owned);
+        path.ok_or_else(|| {
+            let message = format!("the name of {} is no text", place.path().display());
+            Error::new(Code::BadRequest, message).hint("rename the folder, or enter another path")
+        })
     }
 
     /// Stops the turn of a chat that is about to be deleted, if one runs.

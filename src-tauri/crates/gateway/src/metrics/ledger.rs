@@ -5,6 +5,7 @@ use jiff::{Zoned, civil::Date};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -52,6 +53,35 @@ pub(super) struct Attempt {
     /// By an endpoint.
     pub(super) elsewhere: bool,
     pub(super) prices: Option<Prices>,
+}
+
+/// Why a chain's budget does not allow a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// What the request may cost.
+    pub(crate) cost: Dollars,
+    /// What the chain has spent, with what its requests that run may cost.
+    pub(crate) spent: Dollars,
+    pub(crate) budget: ChainBudget,
+    /// The first day on which nothing is spent again.
+    pub(crate) resets: Date,
+    /// Until then.
+    pub(crate) seconds: u64,
+}
+
+impl fmt::Display for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            cost,
+            spent,
+            budget,
+            ..
+        } = self;
+        write!(
+            f,
+            "it would cost up to {cost}, and {spent} of the chain's budget of {budget} is spent"
+        )
+    }
 }
 
 /// What a request of a chain may cost, held back from the chain's budget until it has ended.
@@ -191,6 +221,25 @@ fn first_day(period: Period, today: Date) -> Date {
     }
 }
 
+/// The first day of the next period.
+fn next_first_day(period: Period, today: Date) -> Date {
+    let span = jiff::Span::new();
+    let span = match period {
+        Period::Day => span.days(1),
+        Period::Week => span.weeks(1),
+        Period::Month => span.months(1),
+    };
+    first_day(period, today).saturating_add(span)
+}
+
+/// The seconds until a day begins where `now` is.
+fn seconds_until(day: Date, now: &Zoned) -> u64 {
+    let begins = day.to_zoned(now.time_zone().clone());
+    let begins = begins.map_or(0, |begins| begins.timestamp().as_second());
+    let left = begins.saturating_sub(now.timestamp().as_second());
+    u64::try_from(left).unwrap_or_default()
+}
+
 impl Metrics {
     /// As the default, with the energy that requests take.
     #[must_use]
@@ -246,23 +295,28 @@ impl Metrics {
     /// Holds back what a request may cost from its chain's budget.
     ///
     /// # Errors
-    /// Says how much of the budget is spent, if that is too much.
+    /// How much of the budget is spent, if that is too much.
     pub(crate) fn reserve(
         &self,
         chain: &str,
         budget: ChainBudget,
         cost: Dollars,
-    ) -> Result<Reserved, String> {
-        let today = Zoned::now().date();
+    ) -> Result<Reserved, Spent> {
+        let now = Zoned::now();
+        let today = now.date();
         let mut state = self.0.ledger.state.lock();
         let spent = state.spent(chain, budget.period, today);
         let reserved = state.reserved.entry(chain.to_owned()).or_default();
         let after = spent.plus(Dollars(*reserved)).plus(cost);
         if after > budget.amount {
-            return Err(format!(
-                "it would cost up to {cost}, and {} of the chain's budget of {budget} is spent",
-                spent.plus(Dollars(*reserved))
-            ));
+            let resets = next_first_day(budget.period, today);
+            return Err(Spent {
+                cost,
+                spent: spent.plus(Dollars(*reserved)),
+                budget,
+                resets,
+                seconds: seconds_until(resets, &now),
+            });
         }
         *reserved = reserved.saturating_add(cost.0);
         Ok(Reserved {
@@ -342,15 +396,33 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_resets_with_the_next_day_week_or_month() {
+        // A Thursday.
+        let today = date(2026, 12, 31);
+        for (period, next) in [
+            (Period::Day, date(2027, 1, 1)),
+            (Period::Week, date(2027, 1, 4)),
+            (Period::Month, date(2027, 1, 1)),
+        ] {
+            assert_eq!(next_first_day(period, today), next, "{period:?}");
+        }
+        let now = today.at(23, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC);
+        let now = now.unwrap();
+        assert_eq!(seconds_until(date(2027, 1, 1), &now), 3600);
+        assert_eq!(seconds_until(today, &now), 0);
+    }
+
+    #[test]
     fn a_budget_counts_running_requests_and_what_was_paid() {
         let metrics = Metrics::default();
         let day = budget("1 USD a day");
         let first = metrics.reserve("night", day, dollars(0.6)).unwrap();
         let refused = metrics.reserve("night", day, dollars(0.6)).unwrap_err();
-        assert!(
-            refused.contains("$0.60 of the chain's budget of $1.00 a day is spent"),
-            "{refused}"
+        assert_eq!(
+            refused.to_string(),
+            "it would cost up to $0.60, and $0.60 of the chain's budget of $1.00 a day is spent"
         );
+        assert!(refused.seconds <= 25 * 60 * 60, "{refused:?}");
         assert!(metrics.reserve("other", day, dollars(0.6)).is_ok());
         // 100,000 tokens of prompt and 10,000 of an answer.
         let ledger = &metrics.0.ledger;

@@ -505,7 +505,7 @@ async fn a_search_finds_chinese_japanese_and_korean() {
     rusqlite::Connection::open(fixture.path())
         .unwrap()
         .execute_batch(
-            "DROP TABLE ledger; DROP TABLE grades;
+            "DROP TABLE agent_grants; DROP TABLE ledger; DROP TABLE grades;
              DROP TRIGGER passage_added; DROP TRIGGER passage_removed; DROP TABLE passage_words; DROP TABLE document_vectors;
              DROP TABLE document_passages; DROP TABLE document_files; DROP TABLE document_sources;
              DROP TABLE messages_to_index; DROP TABLE message_characters; DROP TRIGGER message_characters_rewritten;
@@ -686,7 +686,7 @@ fn a_newer_schema_is_refused_and_unchanged() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 20)"),
+            .contains("newer Tierbar (schema 99; this one knows 21)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

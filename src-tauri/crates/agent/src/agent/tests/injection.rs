@@ -298,10 +298,7 @@ fn refuses_everything(turn: &mut Turn, question: &Question, case: &str) {
             tokens: 1,
             read: 0,
         }),
-        Input::Done(Ok(Found {
-            text: yes.clone(),
-            addresses: Vec::new(),
-        })),
+        Input::Done(Ok(Found::text(yes.clone()))),
         Input::Prepared(Err(yes)),
         Input::Answer(Answer {
             id: format!("{} ", question.id),

@@ -1,5 +1,6 @@
 //! What a request may cost, and what it may have cost already.
 
+use super::tried::TooDear;
 use crate::metrics::{Metrics, Reserved};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -82,17 +83,17 @@ impl Budget {
         chain: &TierId,
         engine: &EndpointEngine,
         metrics: &Metrics,
-    ) -> Result<Option<Reserved>, String> {
+    ) -> Result<Option<Reserved>, TooDear> {
         let Some(budget) = self.of_chain else {
             return Ok(None);
         };
         if engine.input_price.is_none() || engine.output_price.is_none() {
-            return Err(format!("it has no price, and the chain may cost {budget}"));
+            let why = format!("it has no price, and the chain may cost {budget}");
+            return Err(why.into());
         }
-        let cost = self
-            .cost(engine)
-            .ok_or("its limit on the answer's length cannot be read")?;
-        metrics.reserve(chain.as_str(), budget, cost).map(Some)
+        let unread = || "its limit on the answer's length cannot be read".to_owned();
+        let cost = self.cost(engine).ok_or_else(unread)?;
+        Ok(Some(metrics.reserve(chain.as_str(), budget, cost)?))
     }
 
     /// The endpoint took the request and gave nothing: it may be paid for all the same.
@@ -211,7 +212,8 @@ mod tests {
         assert!(held.is_some());
         let second = budget("0.05 USD a month");
         let refused = second.reserve(&night, &cloud(), &metrics).unwrap_err();
-        assert!(refused.contains("budget of $0.05 a month"), "{refused}");
+        assert!(refused.why.contains("budget of $0.05 a month"));
+        assert!(refused.spent.is_some());
         drop(held);
         assert!(second.reserve(&night, &cloud(), &metrics).is_ok());
         second.lost(&night, &cloud(), &metrics);
@@ -219,6 +221,7 @@ mod tests {
         let mut unpriced = cloud();
         unpriced.output_price = None;
         let refused = first.reserve(&night, &unpriced, &metrics).unwrap_err();
-        assert!(refused.starts_with("it has no price"), "{refused}");
+        assert!(refused.why.starts_with("it has no price"), "{refused:?}");
+        assert_eq!(refused.spent, None);
     }
 }

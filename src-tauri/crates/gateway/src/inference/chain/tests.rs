@@ -732,6 +732,23 @@ async fn endpoints_beyond_the_chains_budget_are_skipped() {
 }
 
 #[tokio::test]
+async fn a_chain_without_a_tier_here_says_that_its_budget_is_spent() {
+    let night = Night::new(|chain| {
+        chain.steps.truncate(2);
+        chain.budget = ChainBudget::try_from("0.001 USD a month".to_owned()).ok();
+    })
+    .await;
+    night.price("cloud-a", 15.0);
+    night.price("cloud-b", 0.5);
+    let refused = night.ask().await;
+    assert_eq!(refused.status(), 402);
+    let body = json(refused).await;
+    assert_eq!(body["error"]["code"], "budget_spent");
+    assert_eq!(body["error"]["budget"], 0.001);
+    assert_eq!(night.asked(), [0, 0, 0]);
+}
+
+#[tokio::test]
 async fn a_hedging_chain_starts_the_next_step_after_silence() {
     let night = Night::new(|chain| chain.hedge = Span::seconds(1)).await;
     night.a.does(Does::Hang);

@@ -1,6 +1,9 @@
 //! The failures of a chain's steps.
 
-use crate::http::error::{for_seconds, seconds_of};
+use crate::{
+    http::error::{for_seconds, seconds_of},
+    metrics::Spent,
+};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
@@ -37,6 +40,32 @@ pub(super) struct Step {
     may_pass: bool,
     #[serde(skip)]
     error: Option<Error>,
+    /// The chain's budget does not allow it.
+    #[serde(skip)]
+    spent: Option<Spent>,
+}
+
+/// Why a step may cost too much.
+#[derive(Debug)]
+pub(super) struct TooDear {
+    pub(super) why: String,
+    /// It is the chain's budget, which later allows it again.
+    pub(super) spent: Option<Spent>,
+}
+
+impl From<String> for TooDear {
+    fn from(why: String) -> Self {
+        Self { why, spent: None }
+    }
+}
+
+impl From<Spent> for TooDear {
+    fn from(spent: Spent) -> Self {
+        Self {
+            why: spent.to_string(),
+            spent: Some(spent),
+        }
+    }
 }
 
 impl Tried {
@@ -48,6 +77,7 @@ impl Tried {
             may_pass: setback(error.code) != Setback::Final,
             wait: seconds_of(&error),
             error: Some(error),
+            spent: None,
         });
     }
 
@@ -59,11 +89,12 @@ impl Tried {
             wait,
             may_pass: true,
             error: None,
+            spent: None,
         });
     }
 
-    /// Nor will it be cheaper later.
-    pub(super) fn too_dear(&self, tier: &TierId, why: String) {
+    /// Nor will it be cheaper soon.
+    pub(super) fn too_dear(&self, tier: &TierId, TooDear { why, spent }: TooDear) {
         self.0.lock().steps.push(Step {
             tier: tier.clone(),
             code: None,
@@ -71,6 +102,7 @@ impl Tried {
             wait: None,
             may_pass: false,
             error: None,
+            spent,
         });
     }
 
@@ -116,6 +148,11 @@ impl Tried {
         {
             return error.clone();
         }
+        if late.is_none()
+            && let Some(spent) = spent(&log.steps)
+        {
+            return over_budget(chain, spent).detail("tried", json!(log.steps));
+        }
         let reasons = log
             .steps
             .iter()
@@ -151,11 +188,103 @@ impl Tried {
     }
 }
 
+/// What the chain has spent, if money alone kept each step from answering.
+fn spent(steps: &[Step]) -> Option<&Spent> {
+    let is_too_dear = |step: &Step| step.code.is_none() && !step.may_pass;
+    let all = steps.iter().all(is_too_dear);
+    let mut spent = steps.iter().filter_map(|step| step.spent.as_ref());
+    spent.next().filter(|_| all)
+}
+
+fn over_budget(chain: &TierId, spent: &Spent) -> Error {
+    let Spent {
+        cost,
+        spent,
+        budget,
+        resets,
+        seconds,
+    } = spent;
+    let message = format!(
+        "the chain {chain} has spent {spent} of its budget of {budget}, and this request may cost up to {cost}"
+    );
+    let error = Error::new(Code::BudgetSpent, message)
+        .detail("spent", f64::from(*spent))
+        .detail("budget", f64::from(budget.amount))
+        .detail("cost", f64::from(*cost))
+        .detail("resets", resets.to_string());
+    if *cost > budget.amount {
+        return error.hint("set a smaller max_tokens, or raise the chain's budget");
+    }
+    let hint = format!(
+        "the budget resets on {resets}; until then, raise it, set a smaller max_tokens, or add a tier of this machine to the chain"
+    );
+    for_seconds(error, *seconds).hint(hint)
+}
+
 /// What all of them find wrong with the request is its client's to mend.
 fn refusal(steps: &[Step]) -> Code {
     let last = steps.iter().rev().find_map(|step| step.code);
     match last.filter(|_| steps.iter().all(|step| !step.may_pass)) {
         Some(code) => code,
         None => Code::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::config::{ChainBudget, Dollars};
+
+    fn tier(name: &str) -> TierId {
+        TierId::new(name).unwrap()
+    }
+
+    fn of_month(cost: f64) -> Spent {
+        Spent {
+            cost: Dollars::try_from(cost).unwrap(),
+            spent: Dollars::try_from(4.98).unwrap(),
+            budget: ChainBudget::try_from("5 USD a month".to_owned()).unwrap(),
+            resets: jiff::civil::date(2026, 12, 1),
+            seconds: 60,
+        }
+    }
+
+    #[test]
+    fn a_spent_budget_has_its_own_code_and_figures() {
+        let tried = Tried::default();
+        tried.too_dear(&tier("unpriced"), "it has no price".to_owned().into());
+        tried.too_dear(&tier("sonnet"), of_month(0.04).into());
+        let error = tried.error(&tier("night"), None);
+        assert_eq!(error.code, Code::BudgetSpent);
+        assert_eq!(
+            error.message,
+            "the chain night has spent $4.98 of its budget of $5.00 a month, and this request may cost up to $0.04"
+        );
+        assert!(error.hint.as_ref().unwrap().contains("2026-12-01"));
+        assert_eq!(error.details["spent"], 4.98);
+        assert_eq!(error.details["budget"], 5.0);
+        assert_eq!(error.details["resets"], "2026-12-01");
+        assert_eq!(error.details["tried"][1]["tier"], "sonnet");
+        assert_eq!(seconds_of(&error), Some(60));
+        // What costs more than the whole budget does not fit later either.
+        let tried = Tried::default();
+        tried.too_dear(&tier("sonnet"), of_month(6.0).into());
+        assert_eq!(seconds_of(&tried.error(&tier("night"), None)), None);
+    }
+
+    #[test]
+    fn a_step_that_failed_otherwise_says_so() {
+        let tried = Tried::default();
+        tried.too_dear(&tier("sonnet"), of_month(0.04).into());
+        tried.failed(&tier("primary"), Error::new(Code::Paused, "paused"));
+        let error = tried.error(&tier("night"), None);
+        assert_eq!(error.code, Code::Unreachable);
+        assert!(error.message.contains("budget of $5.00 a month is spent"));
+        let late = Some(Duration::from_secs(1));
+        assert_eq!(tried.error(&tier("night"), late).code, Code::WorkerTimeout);
+        // Only the price of one request is too high.
+        let tried = Tried::default();
+        tried.too_dear(&tier("sonnet"), "it costs too much".to_owned().into());
+        assert_eq!(tried.error(&tier("night"), None).code, Code::Unreachable);
     }
 }

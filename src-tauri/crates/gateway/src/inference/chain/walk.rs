@@ -231,14 +231,14 @@ impl Walk {
         let (wait, mut pause) = (self.asked.config.wait.0, BACK_OFF);
         for again in (0..=self.asked.config.retries).rev() {
             if let Some(why) = self.budget.too_dear(engine) {
-                self.tried.too_dear(tier, why);
+                self.tried.too_dear(tier, why.into());
                 return None;
             }
             let metrics = &self.inference.metrics;
             let reserved = match self.budget.reserve(&self.asked.name, engine, metrics) {
                 Ok(reserved) => reserved,
-                Err(why) => {
-                    self.tried.too_dear(tier, why);
+                Err(refused) => {
+                    self.tried.too_dear(tier, refused);
                     return None;
                 }
             };

@@ -1,8 +1,9 @@
 //! One turn, from its request to the stored message.
 
 mod agent;
+mod pace;
 
-pub(super) use agent::{Acting, Consents};
+pub(super) use agent::{Acting, Consents, open_folder};
 
 use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
     metrics::trace::of_route,
 };
 use futures_util::{FutureExt, StreamExt};
+use pace::Pace;
 use std::{
     panic::AssertUnwindSafe,
     sync::Arc,
@@ -60,9 +62,7 @@ pub(super) async fn run(
         store,
         turn: Arc::clone(&turn),
         facts: AnswerFacts::default(),
-        begun: Instant::now(),
-        first: None,
-        pieces: 0,
+        pace: Pace::new(Instant::now()),
         stage: None,
         stored: (0, 0),
         continued: None,
@@ -111,11 +111,8 @@ struct Writing {
     store: Store,
     turn: Arc<Turn>,
     facts: AnswerFacts,
-    begun: Instant,
-    /// When the first token came.
-    first: Option<Instant>,
-    /// Tokens so far: each comes by itself.
-    pieces: u32,
+    /// Of the turn; of an agent's, since the model was last asked.
+    pace: Pace,
     stage: Option<TurnStage>,
     /// Bytes of text and of reasoning that are stored.
     stored: (usize, usize),
@@ -185,12 +182,12 @@ impl Writing {
                 answered @ Ending::Answered(_) => return answered,
             };
             // What it asks is text: the tier may take that, if not the images before it.
-            let is_refused = error.code == Code::BadRequest && self.first.is_none();
+            let is_refused = error.code == Code::BadRequest && !self.pace.has_begun();
             if is_refused && prompt.name_earlier_media() {
                 continue;
             }
             let again = error.code == Code::ContextExceeded
-                && self.first.is_none()
+                && !self.pace.has_begun()
                 && prompt.when_full != WhenFull::Refuse;
             if !again || !prompt.leave_out(&error) {
                 return Ending::Failed(prompt.refusal(error));
@@ -289,7 +286,7 @@ impl Writing {
             Event::Progress(Stage::Load) => self.note_stage(TurnStage::Load),
             Event::Progress(Stage::Prefill) => self.note_stage(TurnStage::Prefill),
             // Thoughts come before an answer: this model begins it again.
-            Event::Reasoning(_) if self.continued.is_some() && self.first.is_none() => {
+            Event::Reasoning(_) if self.continued.is_some() && !self.pace.has_begun() => {
                 return Some(Ending::Failed(not_continued()));
             }
             Event::Reasoning(text) => {
@@ -332,7 +329,7 @@ impl Writing {
             }
             Event::Failed(failed) => {
                 // Who had begun to answer is known; who was asked in vain is not who answers.
-                if self.first.is_none() {
+                if !self.pace.has_begun() {
                     self.facts_of(failed.source);
                 }
                 return Some(Ending::Failed(failed.error));
@@ -383,19 +380,16 @@ impl Writing {
     }
 
     fn note_stage(&mut self, stage: TurnStage) {
-        if self.first.is_none() && self.stage.replace(stage) != Some(stage) {
+        if !self.pace.has_begun() && self.stage.replace(stage) != Some(stage) {
             self.turn.log.push(TurnEvent::Progress { stage });
         }
     }
 
     /// Counts a token. Returns how many there are, and the milliseconds since the first.
     fn note_token(&mut self) -> (u32, u64) {
-        self.pieces += 1;
-        let first = *self.first.get_or_insert_with(Instant::now);
-        let waited = ms(first.duration_since(self.begun));
-        self.facts.time_to_first_token_ms = Some(waited);
-        let decoded = u64::try_from(first.elapsed().as_millis());
-        (self.pieces, decoded.unwrap_or(u64::MAX))
+        let counted = self.pace.note_token(Instant::now());
+        self.facts.time_to_first_token_ms = self.pace.first_ms();
+        counted
     }
 
     /// How long the tier that answers has loaded for this answer; `None` if it was loaded already.
@@ -419,14 +413,14 @@ impl Writing {
 
     /// Adds the speed of an answer that has ended, and its times. One that broke off has no speed.
     fn note_speed(&mut self, finish: Finish) {
-        if self.first.is_none() || finish == Finish::Error {
+        if !self.pace.has_begun() || finish == Finish::Error {
             return;
         }
         self.facts.decode_tokens_per_second = measured_speed(&self.usage).or_else(|| self.speed());
         let prefill_ms = measured_ms(self.usage.prefill_seconds);
         let decode_ms = measured_ms(self.usage.decode_seconds).or_else(|| {
-            let first = self.first.filter(|_| !self.is_of_endpoint())?;
-            Some(ms(first.elapsed()))
+            let decoding = self.pace.decoding_seconds(Instant::now());
+            measured_ms(decoding.filter(|_| !self.is_of_endpoint()))
         });
         let times = self.times();
         (times.prefill_ms, times.decode_ms) = (prefill_ms, decode_ms);
@@ -448,9 +442,7 @@ impl Writing {
         if self.is_of_endpoint() {
             return None;
         }
-        let seconds = self.first?.elapsed().as_secs_f64();
-        // A rate over less than a quarter of a second says little.
-        (seconds >= 0.25).then(|| f64::from(self.pieces - 1) / seconds)
+        self.pace.speed(Instant::now())
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -486,7 +478,7 @@ impl Writing {
         // An answer to which nothing was added stays as it was.
         let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
         if let Some(before) = self.continued.take_if(|_| broke_off)
-            && self.first.is_none()
+            && !self.pace.has_begun()
         {
             self.facts = before;
         }

@@ -30,7 +30,7 @@ pub(crate) struct AgentRequest {
     /// Whether the run comes as server-sent events. Without them, what would ask is refused.
     #[serde(default)]
     pub(crate) stream: bool,
-    /// The absolute path of the folder for files and commands. Without one there are neither.
+    /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
     #[serde(default)]
     folder: Option<String>,
     /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
@@ -225,7 +225,7 @@ impl Jobs {
             .await;
             // What was allowed to this run ends with it.
             let is_others = |grant: &Grant| grant.chat.as_deref() != Some(turn.id.as_str());
-            jobs.turns.grants.lock().retain(is_others);
+            jobs.turns.grants.list.lock().retain(is_others);
             let mut turns = jobs.turns.turns.lock().await;
             turns.retain(|kept| !Arc::ptr_eq(kept, &turn));
         });

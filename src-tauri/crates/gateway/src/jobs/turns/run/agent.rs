@@ -2,7 +2,7 @@
 
 mod shelf;
 
-use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, shutting_down};
+use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, pace::Pace, shutting_down};
 use crate::{
     blocking::blocking,
     inference::{
@@ -10,7 +10,11 @@ use crate::{
         caller::Caller,
         request::Request,
     },
-    jobs::{Jobs, mcp::Servers, turns::grants::now},
+    jobs::{
+        Jobs,
+        mcp::{Servers, from_home},
+        turns::grants::{KeptGrants, now},
+    },
     services::SandboxPlace,
 };
 use futures_util::StreamExt;
@@ -18,14 +22,14 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use shelf::Shelf;
-use std::{path::PathBuf, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::{
         Agent, Ask, Bounds, Finish as End, Found, Input, Misplaced, Moment, Output, Reply, Task,
         Way,
     },
     calls::{Call, Surroundings, Wanted},
-    consent::{Act, Answer, General, Grant, Grants, Permitted, Question, Scope},
+    consent::{Act, Answer, General, Grants, Kind, Permitted, Question, Scope},
     sandbox::{Limits, Stop},
     tools::{
         Workplace,
@@ -38,8 +42,8 @@ use tierbar_core::{
     chat::{
         Finish, Part, TurnEvent,
         agent::{
-            AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, ConsentScope,
-            knows_tools, result_part,
+            AgentOptions, AgentTier, AgentWay, ConsentAct, ConsentAnswer, ConsentQuestion,
+            ConsentScope, knows_tools, result_part,
         },
     },
     config::McpServerConfig,
@@ -75,7 +79,7 @@ pub(in crate::jobs::turns) struct Acting {
     wanted: Vec<(String, McpServerConfig)>,
     servers: Servers,
     /// What was allowed beyond once, in all chats.
-    grants: Arc<Mutex<Vec<Grant>>>,
+    grants: Arc<KeptGrants>,
     /// Whether a person can be asked.
     is_attended: bool,
 }
@@ -91,24 +95,7 @@ impl Acting {
         jobs: &Arc<Jobs>,
     ) -> Result<Self, Error> {
         let place = match &options.folder {
-            Some(folder) => {
-                let SandboxPlace {
-                    launcher,
-                    protected,
-                    own_ports,
-                } = jobs.inference.services.sandbox()?;
-                let terms = Terms {
-                    limits: Limits::default(),
-                    protected,
-                    own_ports,
-                };
-                let folder = PathBuf::from(folder);
-                let opened = blocking("opening the agent's folder", move || {
-                    let place = Workplace::open(&folder, terms, launcher);
-                    place.map_err(|failure| Error::new(Code::BadRequest, failure.0))
-                });
-                Some(Arc::new(opened.await?))
-            }
+            Some(folder) => Some(Arc::new(open_folder(folder, jobs).await?)),
             None => None,
         };
         let provider = options.search.as_deref().map(provider).transpose()?;
@@ -130,6 +117,7 @@ impl Acting {
             )?,
             AgentWay::Text => Vec::new(),
         };
+        jobs.turns.grants.load(&jobs.store).await?;
         Ok(Self {
             chat: chat.to_owned(),
             place,
@@ -174,7 +162,7 @@ impl Acting {
                 search: allow.search,
                 known_pages: allow.known_pages,
             },
-            grants: Grants::new(self.grants.lock().clone(), &self.chat),
+            grants: Grants::new(self.grants.list.lock().clone(), &self.chat),
             bounds: Bounds::default(),
         }
     }
@@ -207,6 +195,7 @@ impl Acting {
                 text
             },
             addresses: hits.into_iter().map(|hit| hit.address).collect(),
+            failed: false,
         })
     }
 
@@ -234,11 +223,44 @@ impl Acting {
         } else {
             text
         };
-        Ok(Found {
-            text,
-            addresses: Vec::new(),
-        })
+        Ok(Found::text(text))
     }
+}
+
+/// Opens the folder of an agent, which may begin with `~/`.
+///
+/// # Errors
+/// `BadRequest` for one that is not there, is relative, or would show what is protected; `Internal` if there is no sandbox.
+pub(in crate::jobs::turns) async fn open_folder(
+    folder: &str,
+    jobs: &Jobs,
+) -> Result<Workplace, Error> {
+    let path = from_home(folder);
+    if !path.is_absolute() {
+        let message = format!("\"{folder}\" is not an absolute path");
+        return Err(Error::new(Code::BadRequest, message)
+            .hint("begin the path of the agent's folder with / or ~/"));
+    }
+    let SandboxPlace {
+        launcher,
+        protected,
+        own_ports,
+    } = jobs.inference.services.sandbox()?;
+    let terms = Terms {
+        limits: Limits::default(),
+        protected,
+        own_ports,
+    };
+    let opened = blocking("opening the agent's folder", move || {
+        if matches!(path.try_exists(), Ok(false)) {
+            let message = format!("there is no folder {}", path.display());
+            let error = Error::new(Code::BadRequest, message);
+            return Err(error.hint("create it, or enter another path"));
+        }
+        let place = Workplace::open(&path, terms, launcher);
+        place.map_err(|failure| Error::new(Code::BadRequest, failure.0))
+    });
+    opened.await
 }
 
 /// The MCP servers that a turn may use, of those that are configured.
@@ -363,9 +385,22 @@ fn shown_scope(scope: Scope) -> ConsentScope {
     }
 }
 
+fn shown_kind(kind: Kind) -> ConsentAct {
+    match kind {
+        Kind::Command => ConsentAct::Command,
+        Kind::Read => ConsentAct::Read,
+        Kind::Write => ConsentAct::Write,
+        Kind::Search => ConsentAct::Search,
+        Kind::Page => ConsentAct::Page,
+        Kind::Documents => ConsentAct::Documents,
+        Kind::Tool => ConsentAct::Tool,
+    }
+}
+
 fn shown(question: Question) -> ConsentQuestion {
     ConsentQuestion {
         id: question.id,
+        act: shown_kind(question.kind),
         title: question.title,
         what: question.what,
         diff: question.diff,
@@ -411,7 +446,7 @@ fn described(act: &Act) -> (&'static str, Value) {
 /// The agent with the random texts of each step.
 struct Stepping {
     agent: Agent,
-    grants: Arc<Mutex<Vec<Grant>>>,
+    grants: Arc<KeptGrants>,
 }
 
 impl Stepping {
@@ -423,7 +458,7 @@ impl Stepping {
             id: &id.to_string(),
         };
         // Held for the whole step, so that what is revoked neither counts in it nor comes back with it.
-        let mut kept = self.grants.lock();
+        let mut kept = self.grants.list.lock();
         self.agent.set_grants(kept.clone());
         let stepped = self.agent.step(input, moment);
         let grants = self.agent.grants().list();
@@ -593,6 +628,8 @@ impl Writing {
         let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
         self.tiers = inference.tiers.snapshot();
         self.asked = Instant::now();
+        // What was before was the work of tools, and the time in which a person was asked.
+        self.pace = Pace::new(self.asked);
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
         let asked = tokio::select! {
@@ -653,6 +690,7 @@ impl Writing {
                 return Err(ending);
             }
         }
+        self.note_thinking(false);
         reply.calls = calls
             .into_iter()
             .enumerate()
@@ -706,6 +744,9 @@ impl Writing {
             };
             match stepping.step(Input::Answer(answer.clone())) {
                 Ok(output) => {
+                    if let Err(error) = stepping.grants.store(&self.store).await {
+                        tracing::warn!("what was allowed ends when Tierbar quits: {error}");
+                    }
                     self.turn.log.push(TurnEvent::ConsentAnswered {
                         id: answer.id,
                         allow: answer.allow.map(shown_scope),
@@ -754,7 +795,7 @@ impl Writing {
             }
         };
         let (text, failed) = match &found {
-            Ok(found) => (found.text.as_str(), false),
+            Ok(found) => (found.text.as_str(), found.failed),
             Err(why) => (why.as_str(), true),
         };
         let text: String = text.chars().take(KEPT_CHARACTERS).collect();
@@ -806,11 +847,7 @@ async fn done(
                     .perform(&permitted, &stop)
                     .map_err(|failure| failure.0))
             });
-            let text = performed.await.map_err(|error| error.message)??;
-            Ok(Found {
-                text,
-                addresses: Vec::new(),
-            })
+            performed.await.map_err(|error| error.message)?
         }
         Act::Search { words, .. } => acting.search(&words).await,
         Act::Page { address, .. } => acting.page(address.url()).await,
@@ -820,10 +857,7 @@ async fn done(
                 .ok_or("no documents can be searched")?
                 .find(&words)
                 .await?;
-            Ok(Found {
-                text,
-                addresses: Vec::new(),
-            })
+            Ok(Found::text(text))
         }
         Act::Tool {
             server,
@@ -835,10 +869,7 @@ async fn done(
             let call = servers.call(&server, &name, &definition, &arguments);
             let called = given_up.run_until_cancelled(call).await;
             let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
-            Ok(Found {
-                text,
-                addresses: Vec::new(),
-            })
+            Ok(Found::text(text))
         }
     }
 }

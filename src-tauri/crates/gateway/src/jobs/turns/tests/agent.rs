@@ -53,6 +53,7 @@ async fn a_file_is_written_once_a_person_allows_it() {
     stage.call("write_file", &json!({"path": "a", "content": "x\n"}));
     let question = event(&mut events, "consent").await["question"].clone();
     assert_eq!(question["title"], "Create this file?");
+    assert_eq!(question["act"], "write");
     assert_eq!(question["scopes"], json!(["once", "folder"]));
     let id = question["id"].as_str().unwrap();
     // Neither another question's answer counts, nor a scope that is not offered, nor a word that is none.
@@ -133,11 +134,39 @@ async fn a_turn_that_waits_for_consent_can_be_stopped() {
 }
 
 #[tokio::test]
+async fn a_folder_is_checked_before_there_is_a_turn() {
+    let stage = Stage::new().await;
+    let home = std::env::home_dir().unwrap();
+    let inside = tempfile::tempdir_in(&home).unwrap();
+    let check = async |folder: &str| {
+        let body = json!({"folder": folder}).to_string();
+        let path = "/tierbar/v1/agent/folder";
+        let answer = stage.bench.ask("POST", path, body).await;
+        (answer.status().as_u16(), json(answer).await)
+    };
+    let name = inside.path().file_name().unwrap().to_str().unwrap();
+    let (status, checked) = check(&format!("~/{name}")).await;
+    assert_eq!(status, 200, "{checked}");
+    let real = inside.path().canonicalize().unwrap();
+    assert_eq!(checked["folder"], real.to_str().unwrap());
+    for (folder, why) in [
+        ("toy", "\"toy\" is not an absolute path"),
+        ("", "\"\" is not an absolute path"),
+        ("/no/such/folder", "there is no folder /no/such/folder"),
+    ] {
+        let (status, refused) = check(folder).await;
+        assert_eq!(status, 400, "{folder}");
+        assert_eq!(refused["error"]["message"], why, "{folder}");
+    }
+}
+
+#[tokio::test]
 async fn an_agent_has_no_folder_with_the_token() {
     let stage = Stage::new().await;
     for agent in [
         json!({"folder": "/"}),
         json!({"folder": "/no/such/folder"}),
+        json!({"folder": "toy"}),
         json!({"search": "google"}),
         // Without a key.
         json!({"search": "brave"}),
