@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHOICE", value_parser = ["refuse", "drop", "summarize"], conflicts_with_all = ["once", "list"])]
     when_full: Option<String>,
     /// Text, image or sound that goes with the first question; may be repeated
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["once", "list"])]
+    #[arg(long, value_name = "PATH", conflicts_with = "list")]
     file: Vec<PathBuf>,
     /// List saved chats with their IDs
     #[arg(long)]
@@ -309,7 +309,7 @@ impl Conversation<'_> {
             let models = self.models().await;
             editor.set_helper(Some(Completion { models }));
             output::error_line(
-                "Type a question. Ctrl-C stops an answer, Ctrl-D exits, /help lists the commands.",
+                "Type a question. Ctrl-C stops an answer, /quit exits, /help lists the commands.",
             );
         }
         loop {
@@ -326,6 +326,7 @@ impl Conversation<'_> {
             editor = returned;
             match line {
                 Ok(line) if line.trim().is_empty() => {}
+                Ok(line) if commands::quits(&line) => return Ok(()),
                 Ok(line) => {
                     let _full = editor.add_history_entry(&line);
                     let asked = self.take(&line).await;
