@@ -75,6 +75,8 @@ pub struct DocumentFile {
     /// Why it cannot be read, or what of it is not searched.
     #[schema(required = true)]
     pub notice: Option<String>,
+    /// When it was first seen in its source, in seconds since 1970.
+    pub added_at: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]

@@ -78,6 +78,7 @@ beforeEach(() => {
         passages: 0,
         size_bytes: 9,
         notice: 'This PDF holds pictures of pages, no text.',
+        added_at: 1_790_000_000,
       };
       const part = {
         ...file,
