@@ -9,6 +9,7 @@ fn main() {
         "connection",
         "login_item",
         "open_chat",
+        "open_document",
         "open_settings",
         "reveal_models_folder",
         "set_command_line",

@@ -80,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             commands::connection,
             commands::login_item,
             commands::open_chat,
+            commands::open_document,
             commands::open_settings,
             commands::reveal_models_folder,
             commands::set_command_line,

@@ -20,6 +20,8 @@ export interface Platform {
   notifications?: Notifications;
   /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
+  /** Opens the document that a passage is from with its own program; absent in a browser. */
+  openDocument?(passage: number): Promise<void>;
   /** Calls back for files and folders that are dragged over this window; absent in a browser, which hides their paths. */
   onFilesDropped?(call: (event: FilesDragged) => void): Promise<() => void>;
 }

@@ -28,7 +28,8 @@ describe('the description of a selection', () => {
 });
 
 it('names tiers in the host’s sentences, and finds them by these names', () => {
-  const text = 'primary does not fit beside fast, heavy’s draft and (primary): heavy-2 is at /m/fast and breakfast';
+  const text =
+    'primary does not fit beside fast, heavy’s draft and (primary): heavy-2 is at /m/fast and breakfast';
   expect(withDisplayNames(text)).toBe(
     'Everyday does not fit beside Fast, heavy’s draft and (Everyday): heavy-2 is at /m/fast and breakfast',
   );
