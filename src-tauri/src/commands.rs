@@ -2,14 +2,15 @@
 
 use crate::{
     command_line::{self, CommandLine},
+    dropped::{self, Dropped},
     login_item, platform, popover,
     server::Server,
     shortcut, tray,
     windows::{self, Page},
 };
 use serde::{Deserialize, Serialize};
-use std::path::Path;
-use tauri::{AppHandle, State, async_runtime::spawn_blocking};
+use std::path::{Path, PathBuf};
+use tauri::{AppHandle, Manager, State, async_runtime::spawn_blocking, ipc::Response};
 use tierbar_core::config::Shortcut;
 
 /// The API's address and the owner's token.
@@ -143,6 +144,21 @@ pub(crate) async fn open_document(server: State<'_, Server>, passage: u64) -> Re
             .map_err(|error| format!("{} could not be opened: {error}", document.display()))
     })
     .await
+}
+
+/// The folders among what was dropped onto the chat window last.
+#[tauri::command]
+pub(crate) async fn dropped_folders(app: AppHandle) -> Result<Vec<PathBuf>, String> {
+    blocking(move || Ok(app.state::<Dropped>().folders())).await
+}
+
+/// Reads a file that was dropped onto the chat window last.
+#[tauri::command]
+pub(crate) async fn read_dropped(app: AppHandle, path: PathBuf) -> Result<Response, String> {
+    let dropped = app.state::<Dropped>().find(&path);
+    let dropped = dropped.ok_or_else(|| format!("{} was not dropped here", path.display()))?;
+    let data = blocking(move || dropped::read(&dropped)).await?;
+    Ok(Response::new(data))
 }
 
 /// Whether the system may run a document instead of showing it: every kind that is not known to be shown.

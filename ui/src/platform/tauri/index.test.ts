@@ -42,6 +42,8 @@ describe('the platform', () => {
     await platform.closePopover?.();
     await platform.revealModelsFolder?.();
     await platform.openDocument?.(7);
+    await platform.dropped?.folders();
+    await platform.dropped?.read('/d/a');
     expect(calls).toEqual([
       ['connection', {}],
       ['login_item', {}],
@@ -56,6 +58,8 @@ describe('the platform', () => {
       ['close_popover', {}],
       ['reveal_models_folder', {}],
       ['open_document', { passage: 7 }],
+      ['dropped_folders', {}],
+      ['read_dropped', { path: '/d/a' }],
     ]);
   });
 });

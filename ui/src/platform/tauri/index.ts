@@ -26,4 +26,8 @@ export const tauri: Platform = {
       if (payload.type === 'drop') call({ type: 'drop', paths: payload.paths });
       else call({ type: payload.type === 'leave' ? 'leave' : 'over' });
     }),
+  dropped: {
+    folders: () => invoke<string[]>('dropped_folders'),
+    read: (path) => invoke<ArrayBuffer>('read_dropped', { path }),
+  },
 };
