@@ -2,13 +2,15 @@
 
 use crate::{
     command_line::{self, CommandLine},
+    dropped::{self, Dropped},
     login_item, platform, popover,
     server::Server,
     shortcut, tray,
     windows::{self, Page},
 };
 use serde::{Deserialize, Serialize};
-use tauri::{AppHandle, State, async_runtime::spawn_blocking};
+use std::path::{Path, PathBuf};
+use tauri::{AppHandle, Manager, State, async_runtime::spawn_blocking, ipc::Response};
 use tierbar_core::config::Shortcut;
 
 /// The API's address and the owner's token.
@@ -126,10 +128,71 @@ pub(crate) async fn reveal_models_folder(server: State<'_, Server>) -> Result<()
     .await
 }
 
+/// Opens the document that a passage is from. The host names the file, so that a page cannot have any other one opened.
+#[tauri::command]
+pub(crate) async fn open_document(server: State<'_, Server>, passage: u64) -> Result<(), String> {
+    let running = server
+        .running()
+        .ok_or_else(|| "Tierbar is not running".to_owned())?;
+    let document = running.document_of(passage).await;
+    let document = document.map_err(|error| error.message)?;
+    if !document.is_file() {
+        return Err(format!("{} is not there any more", document.display()));
+    }
+    blocking(move || {
+        platform::open_document(&document, is_program(&document))
+            .map_err(|error| format!("{} could not be opened: {error}", document.display()))
+    })
+    .await
+}
+
+/// The folders among what was dropped onto the chat window last.
+#[tauri::command]
+pub(crate) async fn dropped_folders(app: AppHandle) -> Result<Vec<PathBuf>, String> {
+    blocking(move || Ok(app.state::<Dropped>().folders())).await
+}
+
+/// Reads a file that was dropped onto the chat window last.
+#[tauri::command]
+pub(crate) async fn read_dropped(app: AppHandle, path: PathBuf) -> Result<Response, String> {
+    let dropped = app.state::<Dropped>().find(&path);
+    let dropped = dropped.ok_or_else(|| format!("{} was not dropped here", path.display()))?;
+    let data = blocking(move || dropped::read(&dropped)).await?;
+    Ok(Response::new(data))
+}
+
+/// Whether the system may run a document instead of showing it: every kind that is not known to be shown.
+fn is_program(document: &Path) -> bool {
+    const SHOWN: [&str; 16] = [
+        "pdf", "docx", "pptx", "eml", "html", "htm", "xhtml", "md", "markdown", "txt", "text",
+        "csv", "rst", "org", "tex", "log",
+    ];
+    let extension = document
+        .extension()
+        .and_then(|extension| extension.to_str());
+    let extension = extension.map(str::to_ascii_lowercase);
+    !extension.is_some_and(|extension| SHOWN.contains(&extension.as_str()))
+}
+
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     spawn_blocking(work)
         .await
         .unwrap_or_else(|ended| Err(ended.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_kinds_are_opened_by_their_own_program() {
+        for shown in ["/d/Lease.PDF", "/d/a.b/notes.md"] {
+            assert!(!is_program(Path::new(shown)), "{shown}");
+        }
+        for program in ["/d/run.command", "/d/a.sh", "/d/Lease", "/d/.pdf"] {
+            assert!(is_program(Path::new(program)), "{program}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod words;
 mod bundle;
 mod command_line;
 mod commands;
+mod dropped;
 mod host_text;
 mod login_item;
 mod menu;

@@ -1,7 +1,9 @@
 //! Starts the app from its command line, and ends it.
 
 use crate::{
-    commands, login_item,
+    commands,
+    dropped::Dropped,
+    login_item,
     platform::{self, Question},
     popover::{self, Times},
     server::{self, Server},
@@ -78,9 +80,12 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             commands::close_popover,
             commands::command_line,
             commands::connection,
+            commands::dropped_folders,
             commands::login_item,
             commands::open_chat,
+            commands::open_document,
             commands::open_settings,
+            commands::read_dropped,
             commands::reveal_models_folder,
             commands::set_command_line,
             commands::set_login_item,
@@ -89,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             // Before anything that may quit.
             app.manage(Server::default());
             app.manage(Times::default());
+            app.manage(Dropped::default());
             shortcut::listen(app.handle());
             login_item::renew(app.handle());
             end_on_signals(app.handle())?;

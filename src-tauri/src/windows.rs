@@ -1,6 +1,6 @@
 //! The app's windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
 
-use crate::{platform, popover, words::Word};
+use crate::{dropped, platform, popover, words::Word};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use tauri::{
@@ -110,9 +110,11 @@ fn open_here(app: &AppHandle, page: Page, fragment: Option<String>) -> tauri::Re
     let window = window
         .min_inner_size(LEAST.width, LEAST.height)
         .prevent_overflow_with_margin(TITLE_BAR);
-    with_own_pages(platform::with_material(window))
-        .build()?
-        .set_focus()
+    let window = with_own_pages(platform::with_material(window)).build()?;
+    if page == Page::Chat {
+        dropped::follow(&window);
+    }
+    window.set_focus()
 }
 
 /// Lets a window show the app's own pages only.

@@ -175,6 +175,12 @@ pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
     open::that_detached(folder)
 }
 
+/// Opens a document with the program that the user has chosen for its kind, or shows the folder of one that may be a program.
+pub(crate) fn open_document(document: &Path, is_program: bool) -> io::Result<()> {
+    let folder = document.parent().filter(|_| is_program);
+    open::that_detached(folder.unwrap_or(document))
+}
+
 /// Where the link to the command line belongs: the user's own folder of programs (systemd's file-hierarchy(7)).
 ///
 /// # Errors

@@ -141,6 +141,21 @@ pub(crate) fn reveal(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Opens a document with the program that the user has chosen for its kind. What may be a program is opened as text: Terminal would
+/// run it.
+pub(crate) fn open_document(document: &Path, is_program: bool) -> io::Result<()> {
+    let mut open = Command::new("/usr/bin/open");
+    if is_program {
+        open.arg("-t");
+    }
+    let done = open.arg(document).status()?;
+    if done.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("`open` ended with {done}")))
+    }
+}
+
 /// Where the link to the command line belongs: in the `PATH` of every terminal (`/etc/paths`). Then where Homebrew may have made
 /// one.
 ///

@@ -890,6 +890,16 @@ async fn a_window_may_call_only_the_commands_of_its_capability() {
             "{refused}: {answer}"
         );
     }
+    // Of files, only what was dropped onto the window.
+    let unread = app
+        .run_async(&call("'read_dropped', {path: '/etc/passwd'}"))
+        .await;
+    assert!(
+        unread
+            .as_str()
+            .is_some_and(|answer| answer.contains("was not dropped here")),
+        "{unread}"
+    );
     assert!(
         !desk
             .home()

@@ -3909,6 +3909,11 @@ export interface components {
         };
         /** @description A file of a source. */
         DocumentFile: {
+            /**
+             * Format: int64
+             * @description When it was first seen in its source, in seconds since 1970.
+             */
+            added_at: number;
             /** Format: int64 */
             id: number;
             kind: components["schemas"]["DocumentKind"] | null;
@@ -7567,7 +7572,7 @@ export interface components {
         VectorStore: {
             /**
              * Format: int64
-             * @description Always 0: it is not recorded.
+             * @description When the first of its files and folders was added, in seconds since 1970.
              */
             created_at: number;
             file_counts: {
@@ -7602,7 +7607,7 @@ export interface components {
             attributes: Record<string, never>;
             /**
              * Format: int64
-             * @description Always 0: it is not recorded.
+             * @description When it was first seen in a folder, or added, in seconds since 1970.
              */
             created_at: number;
             id: string;

@@ -20,8 +20,19 @@ export interface Platform {
   notifications?: Notifications;
   /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
+  /** Opens the document that a passage is from with its own program; absent in a browser. */
+  openDocument?(passage: number): Promise<void>;
   /** Calls back for files and folders that are dragged over this window; absent in a browser, which hides their paths. */
   onFilesDropped?(call: (event: FilesDragged) => void): Promise<() => void>;
+  /** What was dropped onto the chat window last; absent in a browser, which hands over the files themselves. */
+  dropped?: DroppedFiles;
+}
+
+export interface DroppedFiles {
+  /** The paths of the folders among them. */
+  folders(): Promise<string[]>;
+  /** Rejects with a sentence for what cannot be read. */
+  read(path: string): Promise<ArrayBuffer>;
 }
 
 /** `over` with each move, `leave` without a drop. */

@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CHOICE", value_parser = ["refuse", "drop", "summarize"], conflicts_with_all = ["once", "list"])]
     when_full: Option<String>,
     /// Text, image or sound that goes with the first question; may be repeated
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["once", "list"])]
+    #[arg(long, value_name = "PATH", conflicts_with = "list")]
     file: Vec<PathBuf>,
     /// List saved chats with their IDs
     #[arg(long)]
@@ -77,7 +77,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let outcome = if args.list {
         list(&client, args.json).await
     } else if let Some(prompt) = prompt {
-        ask_once(&client, args.tier, prompt, args.json).await
+        ask_once(&client, args.tier, &prompt, &args.file, args.json).await
     } else {
         let begun = Begun {
             tier: args.tier,
@@ -135,11 +135,13 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
 async fn ask_once(
     client: &Client,
     tier: Option<String>,
-    prompt: String,
+    prompt: &str,
+    files: &[PathBuf],
     as_json: bool,
 ) -> Result<(), Error> {
     let model = tier.unwrap_or_else(|| TierId::AUTO.to_owned());
-    let messages = json!([{"role": "user", "content": prompt}]);
+    let content = files::content(prompt, &files::read_all(files)?);
+    let messages = json!([{"role": "user", "content": content}]);
     let body = json!({"model": model, "messages": messages, "stream": true});
     let mut shown = Shown {
         gathers: as_json,
@@ -237,7 +239,6 @@ async fn converse(client: &Client, begun: Begun, files: &[PathBuf]) -> Result<()
         resume,
         agent,
     } = begun;
-    let files = files.iter().map(|path| files::read(path));
     let mut conversation = Conversation {
         client,
         tier,
@@ -245,7 +246,7 @@ async fn converse(client: &Client, begun: Begun, files: &[PathBuf]) -> Result<()
         chat: None,
         instructions: None,
         agent,
-        files: files.collect::<Result<Vec<_>, _>>()?,
+        files: files::read_all(files)?,
         starts_over: false,
     };
     if let Some(id) = resume {
@@ -309,7 +310,7 @@ impl Conversation<'_> {
             let models = self.models().await;
             editor.set_helper(Some(Completion { models }));
             output::error_line(
-                "Type a question. Ctrl-C stops an answer, Ctrl-D exits, /help lists the commands.",
+                "Type a question. Ctrl-C stops an answer, /quit exits, /help lists the commands.",
             );
         }
         loop {
@@ -326,6 +327,7 @@ impl Conversation<'_> {
             editor = returned;
             match line {
                 Ok(line) if line.trim().is_empty() => {}
+                Ok(line) if commands::quits(&line) => return Ok(()),
                 Ok(line) => {
                     let _full = editor.add_history_entry(&line);
                     let asked = self.take(&line).await;

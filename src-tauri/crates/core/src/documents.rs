@@ -75,6 +75,8 @@ pub struct DocumentFile {
     /// Why it cannot be read, or what of it is not searched.
     #[schema(required = true)]
     pub notice: Option<String>,
+    /// When it was first seen in its source, in seconds since 1970.
+    pub added_at: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
@@ -136,10 +138,11 @@ pub struct Passage {
 }
 
 impl Passage {
-    /// Where in the document it is: `Methods › Data, page 3`.
+    /// Where in the document it is: `Methods › Data, page 3`. A heading that is the document's title is not repeated.
     #[must_use]
     pub fn place(&self) -> String {
-        let mut place = self.headings.join(" › ");
+        let titled = self.headings.first() == Some(&self.title);
+        let mut place = self.headings[usize::from(titled)..].join(" › ");
         let mut add = |what: String| {
             if !place.is_empty() {
                 place.push_str(", ");
@@ -221,6 +224,8 @@ mod tests {
             score: 0.0,
         };
         assert_eq!(passage.place(), "Methods › Data, page 3");
+        passage.title = "Methods".into();
+        assert_eq!(passage.place(), "Data, page 3");
         passage.headings.clear();
         (passage.page, passage.line) = (None, Some(7));
         assert_eq!(passage.place(), "line 7");

@@ -67,6 +67,24 @@ impl Running {
         Ok(listed["models_dir"].as_str().unwrap_or_default().into())
     }
 
+    /// Returns the file that a passage is from.
+    ///
+    /// # Errors
+    /// `NotFound` if the passage is gone; `Internal` if the host does not answer.
+    pub async fn document_of(&self, passage: u64) -> Result<PathBuf, Error> {
+        let call = format!("passages/{passage}");
+        let around: Value = self
+            .read(self.send(Method::GET, &call, None).await?)
+            .await?;
+        let mut passages = around["passages"].as_array().into_iter().flatten();
+        let found = passages.find(|found| found["id"] == passage);
+        let path = found.and_then(|found| found["path"].as_str());
+        path.map(PathBuf::from).ok_or_else(|| {
+            let message = format!("the passage {passage} is not there any more");
+            Error::new(Code::NotFound, message)
+        })
+    }
+
     /// Returns an address that signs a browser in, once and within ten minutes.
     ///
     /// # Errors

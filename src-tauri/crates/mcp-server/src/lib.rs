@@ -3,6 +3,7 @@
 //!
 //! Specification: <https://modelcontextprotocol.io/specification/2025-11-25>.
 
+mod stdin;
 mod tools;
 
 use bytes::Bytes;
@@ -22,6 +23,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use std::{convert::Infallible, fmt::Display, future::Future, sync::Arc};
+use stdin::Lines;
 use tierbar_core::{Code, Error};
 use tokio_util::sync::CancellationToken;
 use tools::Tool;
@@ -48,7 +50,8 @@ pub trait Api: Send + Sync + 'static {
 /// # Errors
 /// `BadRequest` if the client does not begin as the protocol has it.
 pub async fn serve_stdio<A: Api>(api: A) -> Result<(), Error> {
-    match Server::new(api).serve(stdio()).await {
+    let (input, output) = stdio();
+    match Server::new(api).serve(Lines::new(input, output)).await {
         Ok(serving) => {
             let ended = serving.waiting().await;
             ended.map_err(|error| Error::new(Code::Internal, error.to_string()))?;

@@ -44,6 +44,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("ledger.sql")),
     M::up(include_str!("document_pictures.sql")),
     M::up(include_str!("agent_grants.sql")),
+    M::up(include_str!("document_times.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

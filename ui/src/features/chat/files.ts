@@ -30,6 +30,30 @@ const BYTES_PER_TOKEN = 4;
 const IMAGES = /^image\/(png|jpeg|gif|webp|bmp)$/;
 const SOUNDS = /^audio\/(wav|x-wav|wave|vnd\.wave|mpeg|mp3)$/;
 
+const TYPES: Record<string, string> = {
+  png: 'image/png',
+  jpg: 'image/jpeg',
+  jpeg: 'image/jpeg',
+  gif: 'image/gif',
+  webp: 'image/webp',
+  bmp: 'image/bmp',
+  wav: 'audio/wav',
+  mp3: 'audio/mpeg',
+  pdf: 'application/pdf',
+};
+
+const typeOf = (path: string) => TYPES[path.split('.').at(-1)?.toLowerCase() ?? ''] ?? '';
+
+/** Whether it can only go with a question: it has no words to search. */
+export function isMedium(path: string): boolean {
+  return /^(image|audio)\//.test(typeOf(path));
+}
+
+/** Returns a file of this computer as a page has it. */
+export function fileAt(path: string, data: ArrayBuffer): File {
+  return new File([data], path.split('/').at(-1) ?? path, { type: typeOf(path) });
+}
+
 /** Reads a file for a question. What cannot be sent throws a sentence that says why, before it is read. */
 export async function readFile(file: File): Promise<QuestionFile> {
   const { name, size: bytes, type } = file;

@@ -1,7 +1,7 @@
 import { cleanup, fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
-import type { Platform } from '../../platform';
+import type { FilesDragged, Platform } from '../../platform';
 import type { ChainStatus, Chat, ChatMessage, TierStatus } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
@@ -570,6 +570,49 @@ describe('the chat page', () => {
     const edited = await ask('Why?');
     expect(edited.request.body.parts).toEqual([{ type: 'stored', sha256: 'h-notes.txt' }]);
     edited.finish('stop', 1);
+  });
+
+  it('searches in what was dropped in the app, or attaches it', async () => {
+    let drag = (_: FilesDragged) => {};
+    const inApp = {
+      onFilesDropped: async (call: typeof drag) => {
+        drag = call;
+        return () => {};
+      },
+      dropped: {
+        folders: vi.fn(async () => ['/d/Papers']),
+        read: async (path: string) => {
+          if (path.endsWith('gone.txt')) return Promise.reject('gone.txt can’t be read.');
+          return new TextEncoder().encode('Buy milk.').buffer;
+        },
+      },
+    };
+    Object.assign(platform, inApp);
+    try {
+      network.override = ({ method, path }) =>
+        method === 'POST' && path === '/tierbar/v1/documents' ? Response.json({}) : null;
+      await open();
+      drag({ type: 'drop', paths: ['/d/Papers'] });
+      await fireEvent.click(await screen.findByTestId('dropped-search'));
+      await screen.findByTestId('dropped-documents');
+      expect(network.sent('POST', '/tierbar/v1/documents').map(({ body }) => body)).toEqual([
+        { path: '/d/Papers', collection: null },
+      ]);
+      await fireEvent.click(screen.getByTestId('dropped-close'));
+      inApp.dropped.folders.mockResolvedValue([]);
+      drag({ type: 'drop', paths: ['/d/notes.txt', '/d/gone.txt'] });
+      await fireEvent.click(await screen.findByTestId('dropped-attach'));
+      await screen.findByText('notes.txt');
+      await until(() =>
+        screen.queryByTestId('file-trouble')?.textContent?.includes('gone.txt can’t be read.'),
+      );
+      expect(screen.queryByTestId('dropped')).toBeNull();
+      drag({ type: 'drop', paths: ['/d/cat.PNG'] });
+      await screen.findByText('cat.PNG');
+      expect(screen.queryByTestId('dropped')).toBeNull();
+    } finally {
+      for (const key of Object.keys(inApp)) Reflect.deleteProperty(platform, key);
+    }
   });
 
   it('completes and runs commands, and tells unknown ones', async () => {

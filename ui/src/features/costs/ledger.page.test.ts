@@ -41,12 +41,12 @@ describe('the sums', () => {
   it('are by tier and client, and by day with those without requests', () => {
     const entries = [
       entry('2026-11-26', 'fast', null),
-      entry('2026-11-24', 'fast', null),
+      { ...entry('2026-11-24', 'fast', null), paid: 0.25 },
       entry('2026-11-24', 'fast', 'phone'),
     ];
     expect(byTierAndClient(entries)).toMatchObject([
-      { tier: 'fast', client: null, requests: 4, prompt_tokens: 1800 },
-      { tier: 'fast', client: 'phone', requests: 2 },
+      { tier: 'fast', client: null, requests: 4, prompt_tokens: 1800, paid: 0.25 },
+      { tier: 'fast', client: 'phone', requests: 2, paid: 0 },
     ]);
     expect(columns(entries, 3, '2026-11-26').map(({ day, requests }) => [day, requests])).toEqual([
       ['2026-11-24', 4],
@@ -89,6 +89,7 @@ describe('the cards', () => {
     app = await openSettings(network, '#monitor');
     const sums = await screen.findByTestId('ledger-sums');
     expect(sums.textContent).toContain('1,000tokens of 2 requests');
+    expect(screen.getByTestId('ledger').textContent).toMatch(/Paid.*\$0\.00/s);
     expect(sums.textContent).toContain('~2.00 Whenergy, estimated from your watts');
     expect(screen.getByTestId<HTMLInputElement>('price-busy_watts').value).toBe('30');
     expect(screen.getByTestId('even-missing').textContent).toBe('10 figures are missing.');

@@ -23,15 +23,16 @@ export function energy({ measured_joules, estimated_joules }: RequestCosts): str
   return estimated_joules > 0 ? `~${figure} Wh` : `${figure} Wh`;
 }
 
-type Sum = Pick<RequestCosts, 'requests' | 'prompt_tokens' | 'completion_tokens'>;
+type Sum = Pick<RequestCosts, 'requests' | 'prompt_tokens' | 'completion_tokens' | 'paid'>;
 
-const NOTHING: Sum = { requests: 0, prompt_tokens: 0, completion_tokens: 0 };
+const NOTHING: Sum = { requests: 0, prompt_tokens: 0, completion_tokens: 0, paid: 0 };
 
-function plus(one: Sum, { requests, prompt_tokens, completion_tokens }: Sum): Sum {
+function plus(one: Sum, { requests, prompt_tokens, completion_tokens, paid }: Sum): Sum {
   return {
     requests: one.requests + requests,
     prompt_tokens: one.prompt_tokens + prompt_tokens,
     completion_tokens: one.completion_tokens + completion_tokens,
+    paid: one.paid + paid,
   };
 }
 

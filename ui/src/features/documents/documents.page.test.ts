@@ -14,6 +14,7 @@ let documents: Documents;
 let answering: Stream | null;
 let sees: boolean;
 let dragged: (event: FilesDragged) => void;
+let opened: number[];
 
 const SOURCE: DocumentSource = {
   id: 1,
@@ -56,6 +57,7 @@ beforeEach(() => {
   network = new Network();
   documents = { sources: [SOURCE], indexing: IDLE };
   answering = null;
+  opened = [];
   network.override = (request) => {
     const { method, path, body } = request;
     if (path === '/v1/documents/ask') {
@@ -78,6 +80,7 @@ beforeEach(() => {
         passages: 0,
         size_bytes: 9,
         notice: 'This PDF holds pictures of pages, no text.',
+        added_at: 1_790_000_000,
       };
       const part = {
         ...file,
@@ -123,6 +126,10 @@ async function open() {
       dragged = call;
       return () => {};
     },
+    openDocument: (passage) => {
+      opened.push(passage);
+      return Promise.reject('it is not there any more');
+    },
   });
 }
 
@@ -145,6 +152,9 @@ it('answers a question with citations that open the passage', async () => {
   expect(shown.querySelector('mark')?.textContent).toBe(PASSAGE.text);
   expect(shown.textContent).toContain('Page 2');
   expect(screen.getByTestId('documents-citation').textContent).toContain('Methods, page 3');
+  await fireEvent.click(screen.getByTestId('passage-open'));
+  expect(opened).toEqual([PASSAGE.id]);
+  expect((await screen.findByTestId('passage-unopened')).textContent).toBe('It is not there any more.');
 });
 
 it('says why there is no answer, and can be stopped', async () => {
@@ -212,6 +222,7 @@ it('describes sources, places and citations', () => {
   expect(describeSource({ ...SOURCE, is_folder: false, is_missing: true, passages: 1 })).toBe(
     'Not connected · 1 passage',
   );
+  expect(placeOf({ ...PASSAGE, title: 'Methods' })).toBe('page 3');
   expect(placeOf({ ...PASSAGE, headings: [], page: null, line: 12 })).toBe('line 12');
   expect(describeIndexing({ ...IDLE, embedder: null })).toContain('in Models');
   expect(pieces('So [1], not [2] or [x].', [1])).toEqual([

@@ -1,9 +1,9 @@
 import { count, plural, sentence } from '../../lib/format';
 import type { DocumentSource, Indexing, Passage } from '../../platform/openapi';
 
-/** Where in its document a passage is: `Methods › Data, page 3`. */
-export function placeOf({ headings, page, line }: Passage): string {
-  const parts = [headings.join(' › ')];
+/** Where in its document a passage is: `Methods › Data, page 3`. A heading that is the document’s title is not repeated. */
+export function placeOf({ title, headings, page, line }: Passage): string {
+  const parts = [headings.slice(headings[0] === title ? 1 : 0).join(' › ')];
   if (page !== null) parts.push(`page ${page}`);
   else if (line !== null) parts.push(`line ${line}`);
   return parts.filter((part) => part !== '').join(', ');

@@ -42,7 +42,7 @@ it('shows events live, newest first, with their kind', async () => {
     entry(2, 'fast', 'crash', 'the worker of fast was killed by signal 9'),
   );
   await until(() => lines().length === 2);
-  expect(lines()[0]).toMatch(/^\d\d:\d\d:\d\d Crash The worker of fast was killed by signal 9\.$/);
+  expect(lines()[0]).toMatch(/^\d\d:\d\d:\d\d Crash The worker of Fast was killed by signal 9\.$/);
   expect(lines()[1]).toMatch(/Load Fast loads smol for a request: 1.0 GB planned\.$/);
 });
 
@@ -71,14 +71,14 @@ it('shows the events of a kind and with some words', async () => {
   await until(() => screen.queryByTestId('log') && lines().length === 3);
   await fireEvent.change(screen.getByTestId('log-kind'), { target: { value: 'unload' } });
   await until(() => lines().length === 2);
-  expect(lines()[0]).toMatch(/Unloaded fast on quit, freed 68 MB\.$/);
-  await fireEvent.input(screen.getByTestId('log-find'), { target: { value: 'Room heavy ' } });
+  expect(lines()[0]).toMatch(/Unloaded Fast on quit, freed 68 MB\.$/);
+  await fireEvent.input(screen.getByTestId('log-find'), { target: { value: 'Room Deep ' } });
   await until(() => lines().length === 1);
-  expect(lines()[0]).toContain('Heavy was unloaded to make room for fast; freed 3.0 GB.');
+  expect(lines()[0]).toContain('Deep was unloaded to make room for Fast; freed 3.0 GB.');
   network.eventStreams[0]?.event('log', entry(4, 'fast', 'unload', 'unloaded fast on quit'));
   network.eventStreams[0]?.event('log', entry(5, 'fast', 'unload', 'fast made room for heavy'));
   await until(() => lines().length === 2);
-  expect(lines()[0]).toContain('Fast made room for heavy.');
+  expect(lines()[0]).toContain('Fast made room for Deep.');
   await fireEvent.input(screen.getByTestId('log-find'), { target: { value: 'tea' } });
   expect((await screen.findByTestId('log-empty')).textContent).toContain('No events match.');
 });

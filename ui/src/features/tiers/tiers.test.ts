@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../../testing/host';
-import { describeSelection, stateLabel } from './tiers';
+import { describeSelection, stateLabel, withDisplayNames, withIds } from './tiers';
 
 const [fast, primary] = STATUS.tiers as [(typeof STATUS.tiers)[0], (typeof STATUS.tiers)[0]];
 
@@ -25,6 +25,16 @@ describe('the description of a selection', () => {
     expect(describeSelection('gone', STATUS.tiers)).toContain('no longer exists');
     expect(describeSelection('fast', [{ ...fast, model: null }, primary])).toContain('has no model yet');
   });
+});
+
+it('names tiers in the host’s sentences, and finds them by these names', () => {
+  const text =
+    'primary does not fit beside fast, heavy’s draft and (primary): heavy-2 is at /m/fast and breakfast';
+  expect(withDisplayNames(text)).toBe(
+    'Everyday does not fit beside Fast, heavy’s draft and (Everyday): heavy-2 is at /m/fast and breakfast',
+  );
+  expect(withDisplayNames("waiting for heavy's memory")).toBe("waiting for Deep's memory");
+  expect(withIds('room Everyday deepseek')).toBe('room primary deepseek');
 });
 
 it('calls an endpoint stopped, not unloaded', () => {

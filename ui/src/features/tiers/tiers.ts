@@ -72,6 +72,25 @@ export function describeSelection(model: string, tiers: TierStatus[], chain?: Ch
   return `${name} answers with ${tier.model}. It loads when you start typing.`;
 }
 
+/** Returns a sentence of the host with the window’s names of tiers, where their ids are words of their own. */
+export function withDisplayNames(text: string): string {
+  const id = /^(\(?)(fast|primary|heavy)(?=('s)?[,;:.)]*$)/;
+  const words = text
+    .split(' ')
+    .map((word) => word.replace(id, (_, before, name) => before + displayName(name)));
+  return words.join(' ');
+}
+
+/** Returns the words of a search in the host’s sentences, with the ids of tiers that are typed by their names. */
+export function withIds(words: string): string {
+  const id = (word: string) =>
+    Object.keys(DISPLAY_NAMES).find((id) => displayName(id).toLowerCase() === word.toLowerCase());
+  return words
+    .split(' ')
+    .map((word) => id(word) ?? word)
+    .join(' ');
+}
+
 const DISPLAY_NAMES: Record<string, string> = {
   [AUTO]: 'Auto',
   fast: 'Fast',

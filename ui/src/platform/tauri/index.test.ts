@@ -15,6 +15,7 @@ describe('the platform', () => {
     expect(platform.commandLine).toBeUndefined();
     expect(platform.checkShortcut).toBeUndefined();
     expect(platform.revealModelsFolder).toBeUndefined();
+    expect(platform.openDocument).toBeUndefined();
   });
 
   it('calls the shell’s commands in the app', async () => {
@@ -40,6 +41,9 @@ describe('the platform', () => {
     await platform.openChat('c1');
     await platform.closePopover?.();
     await platform.revealModelsFolder?.();
+    await platform.openDocument?.(7);
+    await platform.dropped?.folders();
+    await platform.dropped?.read('/d/a');
     expect(calls).toEqual([
       ['connection', {}],
       ['login_item', {}],
@@ -53,6 +57,9 @@ describe('the platform', () => {
       ['open_chat', { chat: 'c1' }],
       ['close_popover', {}],
       ['reveal_models_folder', {}],
+      ['open_document', { passage: 7 }],
+      ['dropped_folders', {}],
+      ['read_dropped', { path: '/d/a' }],
     ]);
   });
 });

@@ -20,9 +20,14 @@ export const tauri: Platform = {
   // The menu-bar app shows them, with or without a window.
   notifications: { permission: () => 'granted', ask: async () => 'granted', show: () => {} },
   revealModelsFolder: () => invoke('reveal_models_folder'),
+  openDocument: (passage) => invoke('open_document', { passage }),
   onFilesDropped: (call) =>
     getCurrentWebview().onDragDropEvent(({ payload }) => {
       if (payload.type === 'drop') call({ type: 'drop', paths: payload.paths });
       else call({ type: payload.type === 'leave' ? 'leave' : 'over' });
     }),
+  dropped: {
+    folders: () => invoke<string[]>('dropped_folders'),
+    read: (path) => invoke<ArrayBuffer>('read_dropped', { path }),
+  },
 };

@@ -6,7 +6,7 @@ use rustyline::{
 };
 
 /// Each command, what follows it, and what it does.
-pub(super) const COMMANDS: [(&str, &str, &str); 13] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 14] = [
     ("new", "", "Begin a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
@@ -32,6 +32,11 @@ pub(super) const COMMANDS: [(&str, &str, &str); 13] = [
     ("improve", "", "Show the rates of graded answers"),
     ("cost", "", "Show what requests took in the last 30 days"),
     ("help", "", "Show the commands"),
+    (
+        "quit",
+        "",
+        "End this command, as Ctrl-D does; the chat is kept",
+    ),
 ];
 
 /// What a line asks for.
@@ -58,10 +63,20 @@ pub(super) fn read(line: &str) -> Input {
         return message();
     }
     let name = name.to_ascii_lowercase();
+    // What other programs call it.
+    let name = match name.as_str() {
+        "exit" => "quit".to_owned(),
+        _ => name,
+    };
     match COMMANDS.iter().find(|(known, _, _)| *known == name) {
         Some((known, _, _)) => Input::Command(known, argument.trim().to_owned()),
         None => Input::Unknown(name),
     }
+}
+
+/// Whether a line ends the conversation.
+pub(super) fn quits(line: &str) -> bool {
+    matches!(read(line), Input::Command("quit", _))
 }
 
 /// Completes the names of commands, and after `/model` those of tiers and chains.
@@ -124,6 +139,8 @@ mod tests {
         for (line, input) in [
             ("/retry ", command("retry", "")),
             ("/Model  fast", command("model", "fast")),
+            ("/quit", command("quit", "")),
+            ("/exit ", command("quit", "")),
             ("/dance now", Input::Unknown("dance".to_owned())),
             ("Why /retry?", message("Why /retry?")),
             ("/usr/bin is what?", message("/usr/bin is what?")),

@@ -58,6 +58,42 @@ pub(super) fn read(path: &Path) -> Result<Value, Error> {
     Ok(json!({"type": kind, "name": name, "media_type": media_type, "data": data}))
 }
 
+/// Reads files as a turn has them.
+///
+/// # Errors
+/// That of the first one that cannot be sent.
+pub(super) fn read_all(paths: &[PathBuf]) -> Result<Vec<Value>, Error> {
+    paths.iter().map(|path| read(path)).collect()
+}
+
+/// Returns a question with its files as the content of a message in OpenAI's form, as the host makes it of a turn.
+pub(super) fn content(question: &str, files: &[Value]) -> Value {
+    let mut texts = Vec::new();
+    let mut media = Vec::new();
+    for file in files {
+        let of = |field: &str| file[field].as_str().unwrap_or_default();
+        match of("type") {
+            "image" => {
+                let url = format!("data:{};base64,{}", of("media_type"), of("data"));
+                media.push(json!({"type": "image_url", "image_url": {"url": url}}));
+            }
+            "audio" => {
+                let format = of("media_type").trim_start_matches("audio/");
+                let sound = json!({"data": of("data"), "format": format});
+                media.push(json!({"type": "input_audio", "input_audio": sound}));
+            }
+            _ => texts.push(format!("File \"{}\":\n\n{}", of("name"), of("text"))),
+        }
+    }
+    texts.push(question.to_owned());
+    let text = texts.join("\n\n");
+    if media.is_empty() {
+        return text.into();
+    }
+    media.push(json!({"type": "text", "text": text}));
+    media.into()
+}
+
 /// Returns the path that was typed, from the home folder if it begins with `~/`.
 pub(super) fn typed(path: &str) -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -70,6 +106,23 @@ pub(super) fn typed(path: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_question_that_is_not_saved_has_its_files() {
+        let text =
+            json!({"type": "file", "name": "a.rs", "media_type": "text/plain", "text": "fn"});
+        let asked = content("Why?", std::slice::from_ref(&text));
+        assert_eq!(asked, "File \"a.rs\":\n\nfn\n\nWhy?");
+        let image =
+            json!({"type": "image", "name": "a.png", "media_type": "image/png", "data": "AA=="});
+        let sound =
+            json!({"type": "audio", "name": "a.mp3", "media_type": "audio/mp3", "data": "AA=="});
+        let asked = content("Why?", &[image, sound]);
+        assert_eq!(asked[0]["image_url"]["url"], "data:image/png;base64,AA==");
+        assert_eq!(asked[1]["input_audio"]["format"], "mp3");
+        assert_eq!(asked[2]["text"], "Why?");
+        assert_eq!(content("Why?", &[]), "Why?");
+    }
 
     #[test]
     fn texts_and_images_are_read_and_others_refused() {

@@ -45,7 +45,7 @@ pub(crate) struct VectorStore {
     /// `in_progress` while files are still to be read.
     #[schema(value_type = String)]
     status: &'static str,
-    /// Always 0: it is not recorded.
+    /// When the first of its files and folders was added, in seconds since 1970.
     created_at: u64,
     #[schema(inline)]
     file_counts: FileCounts,
@@ -73,6 +73,7 @@ impl From<Collection> for VectorStore {
             waiting,
             failed,
             size_bytes,
+            added_at,
         } = collection;
         Self {
             id: store_id(&name),
@@ -83,7 +84,7 @@ impl From<Collection> for VectorStore {
             } else {
                 "completed"
             },
-            created_at: 0,
+            created_at: added_at,
             file_counts: FileCounts {
                 in_progress: waiting,
                 completed: indexed,
@@ -195,7 +196,7 @@ pub(crate) async fn list(
     let query = read_query(query)?;
     let collections = admin.store.document_collections().await?;
     let mut stores: Vec<VectorStore> = collections.into_iter().map(VectorStore::from).collect();
-    // They are by name, and without a time: `desc`, the default, keeps that order.
+    // They are by name. `desc`, the default, keeps that order.
     if !query.is_descending()? {
         stores.reverse();
     }
@@ -449,7 +450,7 @@ pub(crate) struct VectorStoreFile {
     /// `in_progress`, `completed` or `failed`.
     #[schema(value_type = String)]
     status: &'static str,
-    /// Always 0: it is not recorded.
+    /// When it was first seen in a folder, or added, in seconds since 1970.
     created_at: u64,
     /// Its size on disk.
     usage_bytes: u64,
@@ -487,7 +488,7 @@ impl VectorStoreFile {
             object: "vector_store.file",
             vector_store_id: store.to_owned(),
             status,
-            created_at: 0,
+            created_at: file.added_at,
             usage_bytes: file.size_bytes,
             last_error: problem.map(|message| FileProblem {
                 code: "invalid_file",

@@ -5,8 +5,11 @@ mod check;
 use super::keys::nearest_key;
 use check::{Problem, check};
 use serde_ignored::Path as Ignored;
-use std::ops::Range;
-use tierbar_core::{Code, Config, Error};
+use std::ops::{Range, RangeInclusive};
+use tierbar_core::{
+    Code, Config, Error,
+    config::{DownloadsConfig, PolicyConfig, QueueConfig, ServerConfig},
+};
 use toml_edit::{Document, Item, TableLike};
 
 #[derive(Debug)]
@@ -21,10 +24,9 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
     let source = Source::new(text)?;
     let mut unknown = Vec::new();
-    let deserializer = toml::Deserializer::parse(text)
-        .map_err(|error| source.wrong(error.span(), &in_words(error.message())))?;
+    let deserializer = toml::Deserializer::parse(text).map_err(|error| source.mistyped(&error))?;
     let config: Config = serde_ignored::deserialize(deserializer, |path| unknown.push(keys(&path)))
-        .map_err(|error| source.wrong(error.span(), &in_words(error.message())))?;
+        .map_err(|error| source.mistyped(&error))?;
     check(&config).map_err(|Problem { keys, wrong }| source.wrong(source.span(&keys), &wrong))?;
     let notices = unknown
         .iter()
@@ -80,16 +82,30 @@ impl<'a> Source<'a> {
         span
     }
 
+    /// Returns the error for a value of the wrong type.
+    fn mistyped(&self, error: &toml::de::Error) -> Error {
+        let span = error.span();
+        let keys = span.as_ref().map(|span| self.keys(span.start));
+        let message = in_words(error.message(), &keys.unwrap_or_default());
+        self.wrong(span, &message)
+    }
+
+    /// Returns the keys of the value or key at `offset`; none if there is no value.
+    fn keys(&self, offset: usize) -> Vec<String> {
+        let mut keys = Vec::new();
+        find(self.document.as_table(), offset, &mut keys);
+        keys
+    }
+
     fn wrong(&self, span: Option<Range<usize>>, message: &str) -> Error {
         let Some(span) = span else {
             return Error::new(Code::ConfigInvalid, format!("config.toml: {message}"));
         };
-        let mut keys = Vec::new();
-        let named = find(self.document.as_table(), span.start, &mut keys);
-        let message = if named {
-            format!("{}: {message}", keys.join("."))
-        } else {
+        let keys = self.keys(span.start);
+        let message = if keys.is_empty() {
             message.to_owned()
+        } else {
+            format!("{}: {message}", keys.join("."))
         };
         wrong_at(self.line(span.start), &message)
     }
@@ -114,26 +130,43 @@ fn find(table: &dyn TableLike, offset: usize, keys: &mut Vec<String>) -> bool {
     false
 }
 
-/// Returns serde's message with words in place of Rust's types.
-fn in_words(message: &str) -> String {
+/// Returns serde's message with words in place of Rust's types, and with the bounds of the value that the keys lead to.
+fn in_words(message: &str, keys: &[String]) -> String {
     let Some((before, expected)) = message.split_once(", expected ") else {
         return message.to_owned();
     };
     if let Some(value) = before.strip_prefix("unknown variant ") {
         return format!("{value} is not {expected}");
     }
+    if let Some(rest) = expected.strip_prefix("a boolean") {
+        return format!("{before}, expected true or false{rest}");
+    }
     let is_name = |letter: char| letter.is_ascii_alphanumeric();
     let end = expected.find(|letter| !is_name(letter));
     let (kind, rest) = expected.split_at(end.unwrap_or(expected.len()));
     let kind = match kind {
-        "u8" => "a whole number from 0 to 255",
-        "u16" => "a whole number from 0 to 65535",
-        "u32" | "u64" | "usize" => "a whole number, 0 or more",
-        "i8" | "i16" | "i32" | "i64" => "a whole number",
-        "f32" | "f64" => "a number",
-        kind => kind,
+        "u8" | "u16" | "u32" | "u64" | "usize" => match bounds(keys) {
+            Some((least, most)) => format!("a whole number from {least} to {most}"),
+            None => "a whole number, 0 or more".to_owned(),
+        },
+        "i8" | "i16" | "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        kind => kind.to_owned(),
     };
     format!("{before}, expected {kind}{rest}")
+}
+
+/// Returns the least and the most that `check` allows for a key, where it has both.
+fn bounds(keys: &[String]) -> Option<(u16, u16)> {
+    let small = |range: RangeInclusive<u8>| (u16::from(*range.start()), u16::from(*range.end()));
+    let requests = ServerConfig::REQUESTS_AT_ONCE;
+    match keys.join(".").as_str() {
+        "downloads.at_once" => Some(small(DownloadsConfig::AT_ONCE)),
+        "queue.at_once" => Some(small(QueueConfig::AT_ONCE)),
+        "policy.battery_below" => Some((0, PolicyConfig::MOST_BATTERY.into())),
+        "server.requests_at_once" => Some((*requests.start(), *requests.end())),
+        _ => None,
+    }
 }
 
 fn wrong_at(line: usize, message: &str) -> Error {
@@ -167,7 +200,7 @@ pub(crate) fn keys(path: &Ignored<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::in_words;
+    use super::{in_words, parse};
 
     #[test]
     fn a_wrong_value_is_told_without_types() {
@@ -190,11 +223,31 @@ mod tests {
             ),
             (
                 "invalid type: string \"on\", expected a boolean",
-                "invalid type: string \"on\", expected a boolean",
+                "invalid type: string \"on\", expected true or false",
             ),
             ("missing field `to`", "missing field `to`"),
         ] {
-            assert_eq!(in_words(message), words);
+            assert_eq!(in_words(message, &[]), words);
+        }
+    }
+
+    #[test]
+    fn the_bounds_of_a_number_are_those_that_are_checked() {
+        for (text, words) in [
+            (
+                "[downloads]\nat_once = 300\n",
+                "config.toml line 2: downloads.at_once: invalid value: integer `300`, expected a whole number from 1 to 4",
+            ),
+            (
+                "[policy]\nbattery_below = -1\n",
+                "config.toml line 2: policy.battery_below: invalid value: integer `-1`, expected a whole number from 0 to 100",
+            ),
+            (
+                "[policy]\nstep_down = \"on\"\n",
+                "config.toml line 2: policy.step_down: invalid type: string \"on\", expected true or false",
+            ),
+        ] {
+            assert_eq!(parse(text).unwrap_err().message, words);
         }
     }
 }

@@ -15,7 +15,7 @@ const MOST_LISTED: u32 = 1000;
 const MOST_SOURCES: u32 = 1000;
 const COLUMNS: &str =
     "document_files.id, source, document_files.path, state, kind, title, pages, size, notice,
-    (SELECT count(*) FROM document_passages WHERE file = document_files.id)";
+    (SELECT count(*) FROM document_passages WHERE file = document_files.id), document_files.added";
 
 /// A file as it was found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub struct Collection {
     pub waiting: u64,
     pub failed: u64,
     pub size_bytes: u64,
+    /// When its first file or folder was added, of those that are still there, in seconds since 1970.
+    pub added_at: u64,
 }
 
 /// Which files of a collection, between two ids.
@@ -69,7 +71,7 @@ impl Store {
                 connection
                     .prepare_cached(
                         "SELECT collection, count(CASE state WHEN 'indexed' THEN 1 END), count(CASE state WHEN 'waiting' THEN 1 END),
-                            count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0)
+                            count(CASE state WHEN 'failed' THEN 1 END), coalesce(sum(size), 0), min(document_sources.added)
                          FROM document_sources LEFT JOIN document_files ON document_files.source = document_sources.id
                          GROUP BY collection ORDER BY collection",
                     )?
@@ -80,6 +82,7 @@ impl Store {
                             waiting: row.get(2)?,
                             failed: row.get(3)?,
                             size_bytes: row.get(4)?,
+                            added_at: row.get(5)?,
                         })
                     })?
                     .collect()
@@ -143,7 +146,7 @@ impl Store {
                 }
                 change
                     .prepare_cached(
-                        "INSERT INTO document_sources (path, collection, is_folder) VALUES (?1, ?2, ?3)",
+                        "INSERT INTO document_sources (path, collection, is_folder, added) VALUES (?1, ?2, ?3, unixepoch())",
                     )?
                     .execute(params![path, collection, is_folder])?;
                 Ok(Ok(DocumentSource {
@@ -330,6 +333,7 @@ fn file(row: &Row) -> rusqlite::Result<DocumentFile> {
         size_bytes: row.get(7)?,
         notice: row.get(8)?,
         passages: row.get(9)?,
+        added_at: row.get(10)?,
     })
 }
 
@@ -373,7 +377,7 @@ fn sync(connection: &Connection, source: u64, files: &[SeenFile]) -> rusqlite::R
         .collect::<rusqlite::Result<_>>()?;
     let mut changed = false;
     let mut insert = connection.prepare_cached(
-        "INSERT INTO document_files (source, path, size, modified) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO document_files (source, path, size, modified, added) VALUES (?1, ?2, ?3, ?4, unixepoch())",
     )?;
     let mut update = connection.prepare_cached(
         "UPDATE document_files SET size = ?2, modified = ?3, state = 'waiting' WHERE id = ?1",

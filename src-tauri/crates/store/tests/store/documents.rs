@@ -308,9 +308,15 @@ async fn a_collection_has_its_files_by_id() {
         waiting,
         failed,
         size_bytes,
+        added_at: 0,
     };
+    let mut collections = store.document_collections().await.unwrap();
+    for known in &mut collections {
+        let added_at = std::mem::take(&mut known.added_at);
+        assert!(added_at > 1_700_000_000, "{known:?}: {added_at}");
+    }
     assert_eq!(
-        store.document_collections().await.unwrap(),
+        collections,
         [
             collection("Letters", 0, 0, 0),
             collection("Papers", 2, 1, 30)
@@ -319,6 +325,7 @@ async fn a_collection_has_its_files_by_id() {
     let listed = async |range: FileRange| {
         let files = store.collection_files("Papers".to_owned(), range).await;
         let files = files.unwrap().into_iter();
+        let files = files.inspect(|file| assert!(file.added_at > 1_700_000_000, "{file:?}"));
         files.map(|file| file.path).collect::<Vec<_>>()
     };
     let all = FileRange {

@@ -1,0 +1,90 @@
+//! What was dropped onto the chat window last: the only files that its page can read.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+use tauri::{DragDropEvent, Manager, WebviewWindow, WindowEvent};
+use tierbar_core::units::file_size;
+
+/// As large as the largest file that a chat takes: a PDF, of which the text is sent.
+const MOST_BYTES: u64 = 32 << 20;
+
+#[derive(Default)]
+pub(crate) struct Dropped(Mutex<Vec<PathBuf>>);
+
+impl Dropped {
+    /// Returns the paths of folders.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let mut paths = self.paths();
+        paths.retain(|path| path.is_dir());
+        paths
+    }
+
+    /// Returns the path again if it was dropped.
+    pub(crate) fn find(&self, path: &Path) -> Option<PathBuf> {
+        self.paths().into_iter().find(|dropped| dropped == path)
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn replace(&self, paths: &[PathBuf]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = paths.to_vec();
+    }
+}
+
+/// Remembers what is dropped onto a window.
+pub(crate) fn follow(window: &WebviewWindow) {
+    let app = window.app_handle().clone();
+    window.on_window_event(move |event| {
+        if let WindowEvent::DragDrop(DragDropEvent::Drop { paths, .. }) = event {
+            app.state::<Dropped>().replace(paths);
+        }
+    });
+}
+
+/// Reads a file for a chat.
+///
+/// # Errors
+/// Why it cannot be read or sent, in words.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let name = name.to_string_lossy();
+    let unread = |error: io::Error| format!("{name} can’t be read: {error}");
+    let about = fs::metadata(path).map_err(unread)?;
+    if !about.is_file() {
+        return Err(format!("{name} is not a file."));
+    }
+    if about.len() > MOST_BYTES {
+        let (size, most) = (file_size(about.len()), file_size(MOST_BYTES));
+        return Err(format!("{name} has {size}; at most {most} are sent."));
+    }
+    fs::read(path).map_err(unread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_dropped_last_is_found() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let file = folder.join("Cargo.toml");
+        let dropped = Dropped::default();
+        assert_eq!(dropped.find(&file), None);
+        dropped.replace(&[file.clone(), folder.to_owned()]);
+        assert_eq!(dropped.folders(), [folder]);
+        let found = dropped.find(&file).unwrap();
+        assert!(read(&found).unwrap().starts_with(b"["));
+        let refused = read(folder).unwrap_err();
+        assert!(refused.ends_with(" is not a file."), "{refused}");
+        dropped.replace(&[]);
+        assert_eq!(dropped.find(&file), None);
+    }
+}
