@@ -109,7 +109,7 @@ pub fn request(way: Way, prompt: &Prompt, thinking: bool) -> Map<String, Value> 
         }
         _ => Map::new(),
     };
-    fields.insert("temperature".to_owned(), 0.into());
+    fields.insert("temperature".to_owned(), Value::from(0));
     fields
 }
 

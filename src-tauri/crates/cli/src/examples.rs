@@ -275,7 +275,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tierbar contexts rm book --store",
         ],
     ),
-    ("agent", &["tierbar agent", "tierbar agent measure fast"]),
+    ("agent", &["tierbar agent", "tierbar agent --json"]),
     (
         "agent measure",
         &["tierbar agent measure", "tierbar agent measure fast --show"],

@@ -8,7 +8,6 @@ use super::{
     worker::Worker,
 };
 use crate::{blocking::blocking, measured, models::Models};
-use serde_json::Value;
 use std::{sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::Way,
