@@ -1516,6 +1516,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/tiers/{id}/agent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Returns how a tier's model was measured to act. */
+        get: operations["lastAgent"];
+        put?: never;
+        /** Measures how well a tier's model chooses an agent's first step, by tool calls and by text. Nothing is carried out. */
+        post: operations["measureAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/tiers/{id}/bench": {
         parameters: {
             query?: never;
@@ -2370,6 +2388,29 @@ export interface components {
             /** @default auto */
             way?: components["schemas"]["AgentWay"];
         };
+        /** @description The first steps of one model for fixed prompts, in both ways. Nothing of them was carried out. */
+        AgentReport: {
+            calls: components["schemas"]["AgentScore"];
+            model: components["schemas"]["ModelId"];
+            /**
+             * Format: int32
+             * @description How many prompts there were, for each way.
+             */
+            prompts: number;
+            /** @description The sha256 of the file in lower-case hex, if it was known. */
+            sha256: string | null;
+            /** Format: int64 */
+            size_bytes: number;
+            /** @description RFC 3339, in UTC. */
+            taken_at: string;
+            text: components["schemas"]["AgentScore"];
+            /** @description Whether the model thought before it answered. */
+            thinking: boolean;
+            tier: components["schemas"]["TierId"];
+            /** @description Tierbar's. */
+            version: string;
+            way: components["schemas"]["AgentWay"] | null;
+        };
         /** @description What an agent is to do, and what it may use. What a field does not give, it does without. */
         AgentRequest: {
             /** @description What is done without a question. */
@@ -2395,6 +2436,19 @@ export interface components {
             run: string;
             /** @enum {string} */
             type: "begun";
+        };
+        /** @description What one way was measured at. */
+        AgentScore: {
+            /**
+             * Format: int32
+             * @description Prompts whose first step was right.
+             */
+            right: number;
+            /**
+             * Format: double
+             * @description For all prompts.
+             */
+            seconds: number;
         };
         /**
          * @description How the model says what it wants to do.
@@ -4651,6 +4705,10 @@ export interface components {
          * @enum {string}
          */
         KvCache: "f16" | "q8_0" | "q4_0";
+        /** @description How a tier's model acts. */
+        LastAgent: {
+            report: components["schemas"]["AgentReport"] | null;
+        };
         /** @description The latest measurement. */
         LastBench: {
             report: components["schemas"]["BenchReport"] | null;
@@ -4748,6 +4806,8 @@ export interface components {
         /** @description One model that can be loaded, or a file that cannot, with the reason. */
         LibraryModel: {
             account: components["schemas"]["ModelAccount"] | null;
+            /** @description How it acted as an agent on this machine, if that was measured: first as the first tier that uses it answers. */
+            agent?: components["schemas"]["AgentReport"][];
             /** @description Why it cannot be loaded. */
             error: string | null;
             fit: components["schemas"]["Verdict"] | null;
@@ -7797,8 +7857,10 @@ export type AgentGrants = components['schemas']['AgentGrants'];
 export type AgentInput = components['schemas']['AgentInput'];
 export type AgentMessage = components['schemas']['AgentMessage'];
 export type AgentOptions = components['schemas']['AgentOptions'];
+export type AgentReport = components['schemas']['AgentReport'];
 export type AgentRequest = components['schemas']['AgentRequest'];
 export type AgentRunEvent = components['schemas']['AgentRunEvent'];
+export type AgentScore = components['schemas']['AgentScore'];
 export type AgentWay = components['schemas']['AgentWay'];
 export type Aggregate = components['schemas']['Aggregate'];
 export type Alarm = components['schemas']['Alarm'];
@@ -7960,6 +8022,7 @@ export type Kind = components['schemas']['Kind'];
 export type Knob = components['schemas']['Knob'];
 export type KvAccount = components['schemas']['KvAccount'];
 export type KvCache = components['schemas']['KvCache'];
+export type LastAgent = components['schemas']['LastAgent'];
 export type LastBench = components['schemas']['LastBench'];
 export type LastTune = components['schemas']['LastTune'];
 export type LearnedLevel = components['schemas']['LearnedLevel'];
@@ -10890,6 +10953,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Status"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    lastAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report; `null` if its model was not measured as it answers now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LastAgent"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    measureAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of a tier */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events: `progress`, and a `report` or an `error` at the end */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": unknown;
                 };
             };
             "4XX": components["responses"]["Refusal"];

@@ -1,18 +1,23 @@
-//! `tierbar agent`: lists what agents may do without asking again, and revokes it.
+//! `tierbar agent`: shows how models act, measures it, lists what agents may do without asking again, and revokes it.
 
 use crate::{
     client::{Client, admin, read},
+    measure::{self, Common},
     output,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tierbar_core::{Error, chat::agent::AgentGrant};
+use tierbar_core::{
+    Error, ModelKind,
+    chat::agent::{AgentGrant, AgentReport, AgentScore},
+    status::Status,
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -20,6 +25,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Measure whether a tier's model acts better by tool calls or by text; nothing is carried out
+    Measure {
+        /// Tier to measure [default: the loaded one, or the first with a model]
+        tier: Option<String>,
+        /// Show the last report without measuring
+        #[arg(long)]
+        show: bool,
+    },
     /// List what agents may do without asking again
     Grants,
     /// Have agents ask again before they do something
@@ -34,29 +47,87 @@ enum Command {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let Args { command, json } = args;
+    let command = match command {
+        Some(Command::Measure { tier, show }) => {
+            let common = Common::new(tier, json, show);
+            return measure::run(home, "agent", common, Value::Null, report).await;
+        }
+        other => other,
+    };
     let client = Client::running_or_own(home).await?;
-    let outcome = call(&client, args.command, args.json).await;
+    let outcome = call(&client, command, json).await;
     client.close().await;
     outcome
 }
 
-async fn call(client: &Client, command: Command, as_json: bool) -> Result<(), Error> {
+async fn call(client: &Client, command: Option<Command>, as_json: bool) -> Result<(), Error> {
     let path = admin(&["agent", "grants"], &[]);
     match command {
-        Command::Grants => list(client.get(&path).await?, as_json),
-        Command::Revoke { id: Some(id), .. } => {
+        None | Some(Command::Measure { .. }) => overview(client, as_json).await,
+        Some(Command::Grants) => list(client.get(&path).await?, as_json),
+        Some(Command::Revoke { id: Some(id), .. }) => {
             let path = admin(&["agent", "grants", &id], &[]);
             client.delete(&path).await?;
             let sentence = "Revoked. Agents ask before they do this again.";
             output::done(as_json, &json!({"revoked": 1}), sentence);
             Ok(())
         }
-        Command::Revoke { id: None, .. } => {
+        Some(Command::Revoke { id: None, .. }) => {
             let answer = client.delete(&path).await?;
             output::done(as_json, &answer, "Revoked. Agents ask again each time.");
             Ok(())
         }
     }
+}
+
+/// Prints how the model of each tier acts.
+async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
+    let status: Status = read(client.get("/tierbar/v1/status").await?)?;
+    let chats = status.tiers.into_iter().filter(|tier| {
+        // A tier without a model has nothing to measure.
+        tier.kind == ModelKind::Chat && tier.model.is_some()
+    });
+    let (mut reports, mut lines) = (Vec::new(), Vec::new());
+    for tier in chats {
+        let path = admin(&["tiers", tier.id.as_str(), "agent"], &[]);
+        let mut answer = client.get(&path).await?;
+        let last = answer["report"].take();
+        reports.push(json!({"tier": &tier.id, "model": &tier.model, "report": &last}));
+        let last: Option<AgentReport> = read(last)?;
+        let model = tier.model.map(|model| model.to_string());
+        let acts = match last {
+            Some(report) => report.sentence(),
+            None => format!("Not measured: run `tierbar agent measure {}`.", tier.id),
+        };
+        lines.push(format!(
+            "{}: {}\n  {acts}",
+            tier.id,
+            model.unwrap_or_default()
+        ));
+    }
+    if as_json {
+        output::json(&reports.into());
+        return Ok(());
+    }
+    if lines.is_empty() {
+        output::line("No tier has a chat model yet.");
+    }
+    for line in lines {
+        output::line(&line);
+    }
+    Ok(())
+}
+
+fn report(report: &AgentReport) -> String {
+    let model = &report.model;
+    let way = |name: &str, score: AgentScore| {
+        let (right, of, seconds) = (score.right, report.prompts, score.seconds);
+        format!("{name:<13} {right:>2} of {of} right in {seconds:.1} s\n")
+    };
+    let calls = way("By tool calls", report.calls);
+    let text = way("By text", report.text);
+    format!("{model}\n{calls}{text}{}\n", report.sentence())
 }
 
 fn list(mut answer: Value, as_json: bool) -> Result<(), Error> {
@@ -102,6 +173,7 @@ fn text(grant: &AgentGrant, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::{ModelId, TierId, chat::agent::AgentWay};
 
     #[test]
     fn a_grant_says_where_and_until_when_it_holds() {
@@ -123,6 +195,34 @@ mod tests {
         assert_eq!(
             shown(&grant),
             "a  Run this command\n  in /work, in chat c, until 1970-01-01 00:01"
+        );
+    }
+
+    #[test]
+    fn a_report_says_both_scores_and_what_follows() {
+        let score = |right| AgentScore {
+            right,
+            seconds: 3.0,
+        };
+        let measured = AgentReport {
+            version: "1".into(),
+            taken_at: "2026-11-26T12:00:00Z".into(),
+            tier: TierId::new("fast").unwrap(),
+            model: ModelId("small".into()),
+            size_bytes: 1,
+            sha256: None,
+            thinking: false,
+            prompts: 12,
+            calls: score(4),
+            text: score(10),
+            way: Some(AgentWay::Text),
+        };
+        let text = report(&measured);
+        assert!(
+            text.starts_with(
+                "small\nBy tool calls  4 of 12 right in 3.0 s\nBy text       10 of 12 right in 3.0 s\nActs by text: "
+            ),
+            "{text}"
         );
     }
 }

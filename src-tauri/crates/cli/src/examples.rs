@@ -275,6 +275,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "tierbar contexts rm book --store",
         ],
     ),
+    ("agent", &["tierbar agent", "tierbar agent --json"]),
+    (
+        "agent measure",
+        &["tierbar agent measure", "tierbar agent measure fast --show"],
+    ),
     ("agent grants", &["tierbar agent grants"]),
     (
         "agent revoke",

@@ -111,7 +111,7 @@ enum Command {
     Chat(chat::Args),
     /// List, search, export, import and delete saved chats
     Chats(chats::Args),
-    /// List and revoke what agents may do without asking again
+    /// Show and measure how models act as agents; list and revoke what agents may do without asking again
     Agent(agent::Args),
     /// Add, search and ask your documents
     Documents(documents::Args),

@@ -1,4 +1,4 @@
-//! What `tierbar bench` and `tierbar tune` share: the event stream of a measurement and the formatting of figures.
+//! What `tierbar bench`, `tierbar tune` and `tierbar agent measure` share: the event stream of a measurement and the formatting of figures.
 
 use crate::{
     client::{Client, admin, read},
@@ -14,13 +14,13 @@ use std::{
     path::PathBuf,
 };
 use tierbar_core::{
-    Code, Error,
+    Code, Error, ModelKind, TierState,
     bench::{Figure, Progress},
     budget::gib,
-    status::Status,
+    status::{Status, TierStatus},
 };
 
-/// The options that both commands have.
+/// The options that the commands have.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Common {
     /// Tier to measure [default: the first with a model]
@@ -34,7 +34,13 @@ pub(crate) struct Common {
     show: bool,
 }
 
-/// Runs a measurement of a kind, `bench` or `tune`, and prints its report. Uses the running host, or starts one.
+impl Common {
+    pub(crate) fn new(tier: Option<String>, json: bool, show: bool) -> Self {
+        Self { tier, json, show }
+    }
+}
+
+/// Runs a measurement of a kind, `bench`, `tune` or `agent`, and prints its report. Uses the running host, or starts one.
 /// Ctrl-C cancels it.
 pub(crate) async fn run<T: DeserializeOwned>(
     home: Option<PathBuf>,
@@ -73,7 +79,7 @@ async fn report(
 ) -> Result<Value, Error> {
     let tier = match tier {
         Some(tier) => tier,
-        None => first_with_model(client).await?,
+        None => default_tier(client, kind).await?,
     };
     let path = admin(&["tiers", &tier, kind], &[]);
     if show {
@@ -105,10 +111,19 @@ async fn report(
     Err(interrupted("the connection closed"))
 }
 
-async fn first_with_model(client: &Client) -> Result<String, Error> {
+async fn default_tier(client: &Client, kind: &str) -> Result<String, Error> {
     let status: Status = read(client.get("/tierbar/v1/status").await?)?;
-    let first = status.tiers.into_iter().find(|tier| tier.model.is_some());
-    first.map(|tier| tier.id.to_string()).ok_or_else(|| {
+    let has_model = |tier: &&TierStatus| tier.model.is_some();
+    // An agent goes on with what is loaded.
+    let acts = |tier: &&TierStatus| {
+        kind == "agent"
+            && tier.kind == ModelKind::Chat
+            && matches!(tier.state, TierState::Ready | TierState::Busy)
+    };
+    let mut tiers = status.tiers.iter().filter(has_model);
+    let loaded = tiers.clone().find(acts);
+    let tier = loaded.or_else(|| tiers.next());
+    tier.map(|tier| tier.id.to_string()).ok_or_else(|| {
         Error::new(Code::ModelMissing, "no tier has a model yet")
             .hint("run `tierbar tier use fast MODEL`, or choose one in Settings")
     })

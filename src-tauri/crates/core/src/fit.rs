@@ -26,6 +26,7 @@ use crate::{
     Modality, ModelId,
     budget::Placement,
     catalog::OfferedProjector,
+    chat::agent::AgentReport,
     run::{KvCache, Paging},
     sampling::ModelSampling,
 };
@@ -196,6 +197,9 @@ pub struct LibraryModel {
     /// How tokens are chosen where neither a request nor its tier says.
     #[serde(default)]
     pub sampling: ModelSampling,
+    /// How it acted as an agent on this machine, if that was measured: first as the first tier that uses it answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent: Vec<AgentReport>,
 }
 
 #[cfg(test)]

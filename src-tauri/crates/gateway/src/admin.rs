@@ -82,6 +82,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(tiers::stop))
         .routes(routes!(measures::last_bench, measures::bench))
         .routes(routes!(measures::last_tune, measures::tune))
+        .routes(routes!(measures::last_agent, measures::agent))
         .routes(routes!(models::list))
         .routes(routes!(models::fit))
         .routes(routes!(models::import))

@@ -101,6 +101,11 @@ impl Folder {
         self.0.join("speeds.json")
     }
 
+    /// How models were measured to act as agents.
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.0.join("agents.json")
+    }
+
     /// The bandwidths of this machine's memory and disks.
     pub(crate) fn bandwidth(&self) -> PathBuf {
         self.0.join("bandwidth.json")

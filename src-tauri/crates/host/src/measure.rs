@@ -3,6 +3,7 @@
 //! A measurement is a task of its own. Its caller holds the events; dropping them cancels it. Even then, and if it fails or
 //! panics, the tier gets its configured settings back.
 
+mod agent;
 mod bench;
 mod paging;
 mod tune;
@@ -15,6 +16,7 @@ use std::{future::Future, sync::Arc};
 use tierbar_core::{
     Code, Error, TierId, TierState,
     bench::{BenchReport, BenchRequest, Progress},
+    chat::agent::AgentReport,
     lease::{BoxFuture, Tiers},
     status::{Pressure, TierStatus},
     tune::{TuneReport, TuneRequest},
@@ -70,10 +72,10 @@ impl Measuring {
         Ok(Turn(Arc::clone(&self.running)))
     }
 
-    /// Runs `work` in a task until it has ended or its caller has gone.
+    /// Runs `work` in a task until it has ended or its caller has gone. `kind`: what its report is kept as, if it does not keep it itself.
     fn begin<T, F>(
         &self,
-        kind: Kind,
+        kind: Option<Kind>,
         tier: TierId,
         work: impl FnOnce(Arc<HostParts>, TierId, ProgressSender) -> F,
     ) -> Result<Measurement, Error>
@@ -106,7 +108,9 @@ impl Measuring {
             let last = match outcome {
                 Ok(report) => {
                     let json = serde_json::to_value(&report).unwrap_or_default();
-                    keep(&parts, kind, &tier, report).await;
+                    if let Some(kind) = kind {
+                        keep(&parts, kind, &tier, report).await;
+                    }
                     MeasureEvent::Report(json)
                 }
                 Err(error) => {
@@ -172,15 +176,19 @@ async fn keep<T: Serialize + Send + 'static>(
 
 impl Measures for Measuring {
     fn bench(&self, tier: TierId, request: BenchRequest) -> Result<Measurement, Error> {
-        self.begin(Kind::Bench, tier, |parts, tier, progress| {
+        self.begin(Some(Kind::Bench), tier, |parts, tier, progress| {
             bench::bench(parts, tier, request, progress)
         })
     }
 
     fn tune(&self, tier: TierId, request: TuneRequest) -> Result<Measurement, Error> {
-        self.begin(Kind::Tune, tier, |parts, tier, progress| {
+        self.begin(Some(Kind::Tune), tier, |parts, tier, progress| {
             tune::tune(parts, tier, request, progress)
         })
+    }
+
+    fn agent(&self, tier: TierId) -> Result<Measurement, Error> {
+        self.begin(None, tier, agent::measure)
     }
 
     fn last_bench(&self, tier: TierId) -> BoxFuture<'_, Result<Option<BenchReport>, Error>> {
@@ -189,6 +197,10 @@ impl Measures for Measuring {
 
     fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>> {
         Box::pin(self.last(Kind::Tune, tier))
+    }
+
+    fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>> {
+        Box::pin(agent::last(Arc::clone(&self.parts), tier))
     }
 }
 

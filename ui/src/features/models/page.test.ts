@@ -543,6 +543,28 @@ describe('available models', () => {
     expect(screen.getByTestId('offer-get').textContent?.trim()).toBe('Download');
   });
 
+  it('say how they act, if that was measured', async () => {
+    const score = (right: number) => ({ right, seconds: 1 });
+    const report = {
+      version: '0.1.0',
+      taken_at: '2026-11-26T20:00:00Z',
+      tier: 'fast',
+      model: 'smol',
+      size_bytes: 1,
+      sha256: null,
+      thinking: false,
+      prompts: 12,
+      calls: score(11),
+      text: score(9),
+      way: 'calls' as const,
+    };
+    models = [localModel('smol', { agent: [report] })];
+    const page = await openPage('smol');
+    expect(within(page).getByTestId('model-acting').textContent).toBe(
+      'As an agentActs by tool calls: 11 of 12 first steps were right, and 9 by text.',
+    );
+  });
+
   it('say what they can do, and keep published figures apart', async () => {
     catalog = [
       catalogModel('Known', {

@@ -1,9 +1,9 @@
 import { type Api, type ApiError, asApiError, ConnectionError, errorFromBody } from '../../lib/http';
 import { readSse } from '../../lib/sse';
-import type { BenchReport, Progress, TuneReport } from '../../platform/openapi';
+import type { AgentReport, BenchReport, Progress, TuneReport } from '../../platform/openapi';
 
-/** `paging` is a bench of each way to run a model that is larger than memory. */
-export type Kind = 'bench' | 'tune' | 'paging';
+/** `paging` is a bench of each way to run a model that is larger than memory; `agent` is how its model acts. */
+export type Kind = 'bench' | 'tune' | 'paging' | 'agent';
 
 export interface Running {
   tier: string;
@@ -16,6 +16,7 @@ export interface Running {
 export class Measurements {
   bench = $state<Record<string, BenchReport | null>>({});
   tune = $state<Record<string, TuneReport | null>>({});
+  agent = $state<Record<string, AgentReport | null>>({});
   running = $state.raw<Running | null>(null);
   errors = $state<Record<string, ApiError | undefined>>({});
   #api: Api;
@@ -39,6 +40,16 @@ export class Measurements {
     }
   }
 
+  /** Reads how the tier's model was measured to act. Without an answer, that stays unknown. */
+  async loadAgent(tier: string): Promise<void> {
+    try {
+      const { report } = await this.#api.get('/tierbar/v1/tiers/{id}/agent', { path: { id: tier } });
+      this.agent[tier] = report;
+    } catch {
+      // Nothing depends on it.
+    }
+  }
+
   /** Measures until the report arrives or `cancel` is called. Does not change the configuration. */
   async start(tier: string, kind: Kind): Promise<void> {
     if (this.running !== null) return;
@@ -48,18 +59,10 @@ export class Measurements {
     this.errors[tier] = undefined;
     try {
       const options = { path: { id: tier }, signal: abort.signal };
-      const response =
-        kind === 'tune'
-          ? await this.#api.stream('post', '/tierbar/v1/tiers/{id}/tune', {
-              ...options,
-              body: { dry_run: true },
-            })
-          : await this.#api.stream('post', '/tierbar/v1/tiers/{id}/bench', {
-              ...options,
-              body: kind === 'paging' ? { paging: true } : {},
-            });
+      const response = await this.#begin(kind, options);
       const report = await this.#follow(response, tier, kind);
       if (kind === 'tune') this.tune[tier] = report as TuneReport;
+      else if (kind === 'agent') this.agent[tier] = report as AgentReport;
       else this.bench[tier] = report as BenchReport;
     } catch (cause) {
       if (!abort.signal.aborted) this.errors[tier] = asApiError(cause);
@@ -72,6 +75,14 @@ export class Measurements {
   /** Cancels the running measurement. The host then restores the tier's settings. */
   cancel(): void {
     this.#abort?.abort();
+  }
+
+  #begin(kind: Kind, options: { path: { id: string }; signal: AbortSignal }): Promise<Response> {
+    if (kind === 'agent') return this.#api.stream('post', '/tierbar/v1/tiers/{id}/agent', options);
+    if (kind === 'tune')
+      return this.#api.stream('post', '/tierbar/v1/tiers/{id}/tune', { ...options, body: { dry_run: true } });
+    const body = kind === 'paging' ? { paging: true } : {};
+    return this.#api.stream('post', '/tierbar/v1/tiers/{id}/bench', { ...options, body });
   }
 
   async #follow(response: Response, tier: string, kind: Kind): Promise<unknown> {

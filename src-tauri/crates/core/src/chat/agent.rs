@@ -1,5 +1,9 @@
 //! A turn in which the model acts: what it may use, what it asks, and what is answered.
 
+mod measured;
+
+pub use measured::{AgentReport, AgentScore, choose_way, measured_way};
+
 use super::Part;
 use crate::{ModelId, TierId};
 use serde::{Deserialize, Serialize};
@@ -49,7 +53,8 @@ pub struct AgentAllowed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentWay {
-    /// By text where the model's chat template is known to have no tools, and else by tool calls.
+    /// As measured on this machine. A model that was not measured goes by text if its chat template is known to have no tools, and else by
+    /// tool calls.
     #[default]
     Auto,
     /// By tool calls.
@@ -58,45 +63,41 @@ pub enum AgentWay {
     Text,
 }
 
-impl AgentWay {
-    /// The way for a model, which is not `Auto`. `knows_tools`: whether its chat template has tools; `None` if that is not known, as of
-    /// another server's.
-    #[must_use]
-    pub fn for_model(self, knows_tools: Option<bool>) -> Self {
-        match (self, knows_tools) {
-            (Self::Auto, Some(false)) => Self::Text,
-            (Self::Auto, _) => Self::Calls,
-            (chosen, _) => chosen,
-        }
-    }
-}
-
-/// A tier that answers chats, and whether its model's template has tools, if that is known.
+/// A tier that answers chats, and what is known of its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentTier {
     pub tier: TierId,
     pub model: Option<ModelId>,
+    /// Whether its chat template has tools; `None` if that is not known, as of another server's.
     pub knows_tools: Option<bool>,
+    /// The way that it was measured to be better in.
+    pub measured: Option<AgentWay>,
 }
 
-/// Returns whether what answers to a name knows tools. A name that is neither a tier's nor a model's, such as `auto` or a chain's, knows
-/// them if one of the tiers does: requests with tools go there.
+impl AgentTier {
+    fn way(&self) -> AgentWay {
+        match (self.measured, self.knows_tools) {
+            (Some(AgentWay::Text), _) | (None, Some(false)) => AgentWay::Text,
+            _ => AgentWay::Calls,
+        }
+    }
+}
+
+/// Returns the way for what answers to a name, which is not `Auto`. A name that is neither a tier's nor a model's, such as `auto` or a
+/// chain's, goes by text if all tiers do: requests with tools go to one that calls them.
 #[must_use]
-pub fn knows_tools(name: &str, tiers: &[AgentTier]) -> Option<bool> {
+pub fn way_of(name: &str, tiers: &[AgentTier]) -> AgentWay {
     let is_named = |tier: &&AgentTier| {
         let model = tier.model.as_ref();
         tier.tier.as_str() == name || model.is_some_and(|model| model.as_str() == name)
     };
     if let Some(named) = tiers.iter().find(is_named) {
-        return named.knows_tools;
+        return named.way();
     }
-    let all: Vec<_> = tiers.iter().map(|tier| tier.knows_tools).collect();
-    if all.contains(&Some(true)) {
-        Some(true)
-    } else if all.is_empty() || all.contains(&None) {
-        None
+    if !tiers.is_empty() && tiers.iter().all(|tier| tier.way() == AgentWay::Text) {
+        AgentWay::Text
     } else {
-        Some(false)
+        AgentWay::Calls
     }
 }
 
@@ -218,42 +219,52 @@ mod tests {
         assert!(!options.allow.reading && options.folder.is_none());
     }
 
-    #[test]
-    fn a_model_without_tools_in_its_template_goes_by_text() {
-        for (chosen, knows_tools, way) in [
-            (AgentWay::Auto, Some(true), AgentWay::Calls),
-            (AgentWay::Auto, Some(false), AgentWay::Text),
-            (AgentWay::Auto, None, AgentWay::Calls),
-            (AgentWay::Calls, Some(false), AgentWay::Calls),
-            (AgentWay::Text, Some(true), AgentWay::Text),
-        ] {
-            assert_eq!(
-                chosen.for_model(knows_tools),
-                way,
-                "{chosen:?} {knows_tools:?}"
-            );
+    fn tier(tier: &str, model: &str, knows_tools: Option<bool>) -> AgentTier {
+        AgentTier {
+            tier: TierId::new(tier).unwrap(),
+            model: Some(ModelId(model.to_owned())),
+            knows_tools,
+            measured: None,
         }
     }
 
     #[test]
-    fn a_name_knows_tools_as_its_tier_does() {
-        let tier = |tier: &str, model: &str, knows_tools| AgentTier {
-            tier: TierId::new(tier).unwrap(),
-            model: Some(ModelId(model.to_owned())),
-            knows_tools,
-        };
-        let tiers = [
+    fn a_measured_model_goes_as_measured_others_by_their_template() {
+        let calls = Some(AgentWay::Calls);
+        let text = Some(AgentWay::Text);
+        for (measured, knows_tools, way) in [
+            (None, Some(true), AgentWay::Calls),
+            (None, Some(false), AgentWay::Text),
+            (None, None, AgentWay::Calls),
+            (calls, Some(false), AgentWay::Calls),
+            (text, Some(true), AgentWay::Text),
+            (text, None, AgentWay::Text),
+        ] {
+            let tier = AgentTier {
+                measured,
+                ..tier("fast", "tiny", knows_tools)
+            };
+            assert_eq!(way_of("fast", &[tier]), way, "{measured:?} {knows_tools:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_goes_the_way_of_its_tier() {
+        let mut tiers = [
             tier("fast", "tiny", Some(false)),
             tier("primary", "large", Some(true)),
         ];
-        assert_eq!(knows_tools("fast", &tiers), Some(false));
-        assert_eq!(knows_tools("tiny", &tiers), Some(false));
-        assert_eq!(knows_tools("large", &tiers), Some(true));
-        assert_eq!(knows_tools("auto", &tiers), Some(true));
-        assert_eq!(knows_tools("auto", &tiers[..1]), Some(false));
-        assert_eq!(knows_tools("auto", &[]), None);
+        assert_eq!(way_of("fast", &tiers), AgentWay::Text);
+        assert_eq!(way_of("tiny", &tiers), AgentWay::Text);
+        assert_eq!(way_of("large", &tiers), AgentWay::Calls);
+        assert_eq!(way_of("auto", &tiers), AgentWay::Calls);
+        assert_eq!(way_of("auto", &tiers[..1]), AgentWay::Text);
+        assert_eq!(way_of("auto", &[]), AgentWay::Calls);
         let unknown = tier("cloud", "theirs", None);
-        assert_eq!(knows_tools("auto", &[tiers[0].clone(), unknown]), None);
+        let with_cloud = [tiers[0].clone(), unknown];
+        assert_eq!(way_of("auto", &with_cloud), AgentWay::Calls);
+        tiers[1].measured = Some(AgentWay::Text);
+        assert_eq!(way_of("auto", &tiers), AgentWay::Text);
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn model() -> LibraryModel {
         fit: None,
         profiles: Vec::new(),
         sampling: ModelSampling::default(),
+        agent: Vec::new(),
     }
 }
 

@@ -18,6 +18,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     bench::{BenchReport, BenchRequest},
+    chat::agent::AgentReport,
     tune::{TuneReport, TuneRequest},
 };
 use utoipa::ToSchema;
@@ -37,6 +38,13 @@ pub(crate) struct LastBench {
 pub(crate) struct LastTune {
     #[schema(required = true)]
     report: Option<TuneReport>,
+}
+
+/// How a tier's model acts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LastAgent {
+    #[schema(required = true)]
+    report: Option<AgentReport>,
 }
 
 /// Measures the speed of a tier.
@@ -83,6 +91,44 @@ pub(crate) async fn tune(
     let tier = existing(&admin, &name)?;
     let measurement = admin.measures.tune(tier, ask)?;
     Ok(events(&admin, measurement))
+}
+
+/// Measures how well a tier's model chooses an agent's first step, by tool calls and by text. Nothing is carried out.
+#[utoipa::path(
+    post,
+    path = "/tierbar/v1/tiers/{id}/agent",
+    tag = "owner",
+    operation_id = "measureAgent",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    responses((status = 200, description = "Server-sent events: `progress`, and a `report` or an `error` at the end", content(("text/event-stream"))), Errors),
+)]
+pub(crate) async fn agent(
+    State(admin): State<Arc<Admin>>,
+    Id(name): Id,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+    let tier = existing(&admin, &name)?;
+    let measurement = admin.measures.agent(tier)?;
+    Ok(events(&admin, measurement))
+}
+
+/// Returns how a tier's model was measured to act.
+#[utoipa::path(
+    get,
+    path = "/tierbar/v1/tiers/{id}/agent",
+    tag = "owner",
+    operation_id = "lastAgent",
+    security(("token" = [])),
+    params(("id" = String, Path, description = "The name of a tier")),
+    responses((status = 200, description = "The report; `null` if its model was not measured as it answers now", body = LastAgent), Errors),
+)]
+pub(crate) async fn last_agent(
+    State(admin): State<Arc<Admin>>,
+    Id(name): Id,
+) -> Result<Json<LastAgent>, Failure> {
+    let tier = existing(&admin, &name)?;
+    let report = admin.measures.last_agent(tier).await?;
+    Ok(Json(LastAgent { report }))
 }
 
 /// Returns the latest report of a measurement.

@@ -219,6 +219,7 @@ async fn a_measurement_ends_with_its_client_and_runs_alone() {
     for (path, body, reply) in [
         ("bench", r#"{"depths": [0, 7]}"#, "fast [0, 7]"),
         ("tune", r#"{"threads": [2]}"#, "fast Some([2])"),
+        ("agent", "", "fast"),
     ] {
         let path = format!("/tierbar/v1/tiers/fast/{path}");
         // The one before hears in a task of its own that its client has gone.

@@ -1,10 +1,11 @@
-//! What the API asks the host about speed: measuring a tier, and finding its fastest settings.
+//! What the API asks the host about measurements: a tier's speed, its fastest settings, and how its model acts.
 
 use serde_json::Value;
 use std::fmt;
 use tierbar_core::{
     Error, TierId,
     bench::{BenchReport, BenchRequest, Progress},
+    chat::agent::AgentReport,
     lease::BoxFuture,
     tune::{TuneReport, TuneRequest},
 };
@@ -25,6 +26,12 @@ pub trait Measures: Send + Sync + fmt::Debug {
     /// As [`Measures::bench`].
     fn tune(&self, tier: TierId, ask: TuneRequest) -> Result<Measurement, Error>;
 
+    /// Begins to measure how well a tier's model chooses an agent's first step.
+    ///
+    /// # Errors
+    /// As [`Measures::bench`].
+    fn agent(&self, tier: TierId) -> Result<Measurement, Error>;
+
     /// What the last one told; `None` if there is none.
     ///
     /// # Errors
@@ -34,6 +41,12 @@ pub trait Measures: Send + Sync + fmt::Debug {
     /// # Errors
     /// `TierUnknown`.
     fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>>;
+
+    /// What was measured of the tier's model as it answers now; `None` if nothing was.
+    ///
+    /// # Errors
+    /// Those of reading the models.
+    fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>>;
 }
 
 /// A measurement that runs. Dropping it calls it off, and the tier gets its own settings back.
@@ -49,7 +62,7 @@ pub enum MeasureEvent {
     Progress(Progress),
     /// A line of the table: a `BenchRow` or a `TuneRow`.
     Row(Value),
-    /// A `BenchReport` or a `TuneReport`.
+    /// A `BenchReport`, a `TuneReport` or an `AgentReport`.
     Report(Value),
     Failed(Error),
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use tierbar_core::{
     Code, Error, TierId,
     bench::{BenchReport, BenchRequest, Progress},
+    chat::agent::AgentReport,
     lease::BoxFuture,
     tune::{TuneReport, TuneRequest},
 };
@@ -50,10 +51,16 @@ impl Measures for Endless {
     fn tune(&self, tier: TierId, ask: TuneRequest) -> Result<Measurement, Error> {
         self.begin(format!("{tier} {:?}", ask.threads))
     }
+    fn agent(&self, tier: TierId) -> Result<Measurement, Error> {
+        self.begin(tier.to_string())
+    }
     fn last_bench(&self, tier: TierId) -> BoxFuture<'_, Result<Option<BenchReport>, Error>> {
         Box::pin(async move { Err(Error::new(Code::TierUnknown, format!("no {tier}"))) })
     }
     fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>> {
+        Box::pin(async move { Err(Error::new(Code::TierUnknown, format!("no {tier}"))) })
+    }
+    fn last_agent(&self, tier: TierId) -> BoxFuture<'_, Result<Option<AgentReport>, Error>> {
         Box::pin(async move { Err(Error::new(Code::TierUnknown, format!("no {tier}"))) })
     }
 }

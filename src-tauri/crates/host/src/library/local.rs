@@ -5,6 +5,7 @@ use crate::{
     blocking::blocking,
     live_config::LiveConfig,
     machine::{Sample, ThisMachine},
+    measured,
     models::{Models, beside, draft_model},
 };
 use std::{
@@ -15,6 +16,7 @@ use std::{
 use tierbar_core::{
     Code, Config, Error, Modality, ModelAccount, TierId, TierState,
     catalog::OfferedProjector,
+    chat::agent::AgentReport,
     fit::{
         ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, ProfileFit, Verdict, profiles,
         verdict_with,
@@ -48,6 +50,11 @@ impl LocalModels {
         let machine = self.machine_for(&entries, Measure::Later).await;
         let config = self.models.config();
         let drafts = self.draft_models(Arc::clone(&config)).await;
+        let agents = self.config.folder.agents();
+        let agents = blocking("reading how models act", move || {
+            Ok(measured::read::<Vec<AgentReport>>(&agents))
+        })
+        .await?;
         let model = |entry: &Entry| {
             let tiers = tiers.get(&entry.path).cloned().unwrap_or_default();
             let used_by = tiers.first();
@@ -63,7 +70,14 @@ impl LocalModels {
                 }
                 Err(_) => (None, Vec::new()),
             };
-            wire(entry, tiers, fit, profiles)
+            let mut model = wire(entry, tiers, fit, profiles);
+            let sha256 = model.sha256.as_deref();
+            let of = |report: &&AgentReport| report.is_of(&entry.id, entry.size_bytes, sha256);
+            model.agent = agents.iter().filter(of).cloned().collect();
+            let thinks = tier.is_some_and(|tier| tier.thinking)
+                && entry.account.as_ref().is_ok_and(|account| account.thinking);
+            model.agent.sort_by_key(|report| report.thinking != thinks);
+            model
         };
         let models_dir = library.models_dir().to_owned();
         let (dir, stored) = (models_dir.clone(), stored(&entries));
@@ -390,6 +404,7 @@ fn wire(
         sampling: account
             .map(|account| ModelSampling::of(Sampling::default(), account))
             .unwrap_or_default(),
+        agent: Vec::new(),
     }
 }
 

@@ -140,6 +140,11 @@ impl Worker {
         })
     }
 
+    /// Sends a chat's request, and returns the answer in OpenAI's form.
+    pub(super) async fn chat(&self, request: &Value) -> Result<Value, Error> {
+        self.post("v1/chat/completions", request).await
+    }
+
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
         let request = self.http.post(format!("http://localhost/{path}"));
         self.send(request.json(body)).await

@@ -43,7 +43,7 @@ use tierbar_core::{
         Finish, Part, TurnEvent,
         agent::{
             AgentOptions, AgentTier, AgentWay, ConsentAct, ConsentAnswer, ConsentQuestion,
-            ConsentScope, knows_tools, result_part,
+            ConsentScope, measured_way, result_part, way_of,
         },
     },
     config::McpServerConfig,
@@ -480,8 +480,8 @@ impl Writing {
         let (earlier, question) = prompt.before_question();
         let way = match acting.options.way {
             AgentWay::Auto => {
-                let known = tools_known_by(inference, &prompt.model).await;
-                AgentWay::Auto.for_model(known)
+                let thinks = prompt.options.get("think").and_then(Value::as_bool);
+                way_by_model(inference, &prompt.model, thinks).await
             }
             chosen => chosen,
         };
@@ -804,22 +804,27 @@ impl Writing {
     }
 }
 
-/// Whether what answers to this name has tools in its chat template, if that is known.
-async fn tools_known_by(inference: &Inference, name: &str) -> Option<bool> {
+/// The way for what answers to this name. `thinks`: whether it is to think; without it, as its tier is configured.
+async fn way_by_model(inference: &Inference, name: &str, thinks: Option<bool>) -> AgentWay {
     let listed = inference.models.list().await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();
+    let config = inference.services.config();
     let tiers = inference.tiers.snapshot().into_iter();
     let chats = tiers.filter(|tier| tier.kind == ModelKind::Chat && tier.model.is_some());
     let tiers = chats.map(|tier| {
         let model = models.iter().find(|model| model.tiers.contains(&tier.id));
         let account = model.and_then(|model| model.account.as_ref());
+        let configured = config.tiers.get(&tier.id);
+        let thinks = thinks.unwrap_or_else(|| configured.is_some_and(|tier| tier.thinking));
+        let thinking = thinks && account.is_some_and(|account| account.thinking);
         AgentTier {
             knows_tools: account.map(|account| account.tools),
+            measured: model.and_then(|model| measured_way(&model.agent, thinking)),
             tier: tier.id,
             model: tier.model,
         }
     });
-    knows_tools(name, &tiers.collect::<Vec<_>>())
+    way_of(name, &tiers.collect::<Vec<_>>())
 }
 
 async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {

@@ -182,17 +182,17 @@ async fn an_agent_has_no_folder_with_the_token() {
     assert_eq!(stage.chat().await["messages"], json!([]));
 }
 
-#[tokio::test]
-async fn a_model_whose_template_has_no_tools_chooses_a_word() {
+/// A turn of a model that chooses a word. `tools`: whether its template has tools; `agent`: what was measured.
+async fn choose_a_word(tools: bool, agent: &Value) {
     let mut stage = Stage::new().await;
     let model = json!({
         "id": "small", "path": "/models/small.gguf", "size_bytes": 1, "keeper": "tierbar", "error": null, "reference": null,
-        "sha256": null, "tiers": ["fast"], "fit": null,
+        "sha256": null, "tiers": ["fast"], "fit": null, "agent": agent,
         "account": {
             "architecture": "llama", "name": "Small", "quant": "Q4_1", "file_bytes": 1, "parts": 1, "dense_bytes": 1,
             "embedding_bytes": 1, "per_layer_embedding_bytes": 0, "expert_bytes": 0, "parameters": 1, "tied_output": true,
             "layers": 1, "heads": 1, "kv_heads": 1, "experts": 0, "experts_used": 0, "embedding": 1, "vocabulary": 1,
-            "context_train": 2048, "chat_template": true, "thinking": false, "tools": false,
+            "context_train": 2048, "chat_template": true, "thinking": false, "tools": tools,
             "kv": {"full_elements_per_token": 1, "sliding_elements_per_cell": 0, "window": 0, "state_bytes": 0},
         },
     });
@@ -214,6 +214,21 @@ async fn a_model_whose_template_has_no_tools_chooses_a_word() {
     stage.finish();
     let last = event(&mut events, "finished").await;
     assert_eq!(last["message"]["parts"][0]["text"], "Hello.");
+}
+
+#[tokio::test]
+async fn a_model_whose_template_has_no_tools_chooses_a_word() {
+    choose_a_word(false, &json!([])).await;
+}
+
+#[tokio::test]
+async fn a_model_that_was_measured_better_by_text_chooses_a_word() {
+    let report = json!({
+        "version": "1", "taken_at": "2026-11-26T12:00:00Z", "tier": "fast", "model": "small", "size_bytes": 1, "sha256": null,
+        "thinking": false, "prompts": 12, "calls": {"right": 4, "seconds": 9.0}, "text": {"right": 10, "seconds": 2.0},
+        "way": "text",
+    });
+    choose_a_word(true, &json!([report])).await;
 }
 
 #[tokio::test]

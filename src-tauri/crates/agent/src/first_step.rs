@@ -1,0 +1,225 @@
+//! The first step that a model takes for fixed prompts, by tool calls and by text, to find the better way for it. The answers are read as
+//! in a turn, and nothing is carried out.
+
+use crate::{
+    agent::{Agent, Bounds, Input, Moment, Output, Task, Way},
+    calls::{Call, Surroundings, Wanted},
+    consent::{Act, Collections, General, Grants},
+    routing::{self, Route, without_thoughts},
+};
+use serde_json::{Map, Value};
+
+/// What a person may ask, and the first steps that are right.
+#[derive(Debug, Clone, Copy)]
+pub struct Prompt {
+    pub text: &'static str,
+    pub right: &'static [Route],
+}
+
+/// Each step is right for three of them at most, but for a second one that some allow.
+pub const PROMPTS: [Prompt; 12] = [
+    prompt(
+        "Has the central bank changed its interest rate this week?",
+        &[Route::Search],
+    ),
+    prompt(
+        "Which folders here take up the most space?",
+        &[Route::Shell],
+    ),
+    prompt(
+        "What does settings.json say about the language?",
+        &[Route::Files],
+    ),
+    prompt(
+        "According to my documents, when does the tenancy begin?",
+        &[Route::Documents],
+    ),
+    prompt("Hi there, nice to meet you!", &[Route::Chat]),
+    prompt(
+        "Find recent news about the northern lights.",
+        &[Route::Search],
+    ),
+    prompt("How long has this computer been running?", &[Route::Shell]),
+    prompt(
+        "Save the sentence \"The milk is out\" as shopping.txt.",
+        &[Route::Files, Route::Shell],
+    ),
+    prompt(
+        "Which of my saved papers deals with soil erosion?",
+        &[Route::Documents],
+    ),
+    prompt("What is the plural of \"goose\"?", &[Route::Chat]),
+    prompt(
+        "Open https://example.net/soup and list the ingredients.",
+        &[Route::Search],
+    ),
+    prompt(
+        "Run make lint and tell me what it complains about.",
+        &[Route::Shell],
+    ),
+];
+
+const fn prompt(text: &'static str, right: &'static [Route]) -> Prompt {
+    Prompt { text, right }
+}
+
+/// The longest answer, in tokens: of a call, and of one with thoughts before it.
+const TOKENS: u64 = 256;
+const TOKENS_WITH_THOUGHTS: u64 = 1_024;
+
+/// Where all tools are offered.
+fn surroundings() -> Surroundings {
+    Surroundings {
+        folder: Some("/home/user/project".into()),
+        provider: Some("duckduckgo.com".to_owned()),
+        pages: true,
+        documents: Some(Collections::All),
+        external: Vec::new(),
+    }
+}
+
+/// The first request of a turn with the prompt, in OpenAI's form, without a model. `thinking`: whether the model thinks before a call.
+#[must_use]
+pub fn request(way: Way, prompt: &Prompt, thinking: bool) -> Map<String, Value> {
+    let mut agent = Agent::new(Task {
+        question: prompt.text.to_owned(),
+        chat: String::new(),
+        way,
+        surroundings: surroundings(),
+        general: General::default(),
+        grants: Grants::new(Vec::new(), ""),
+        bounds: Bounds::default(),
+    });
+    let moment = Moment {
+        now: 0,
+        nonce: "",
+        id: "",
+    };
+    // A turn begins with a request.
+    let mut fields = match agent.step(Input::Begin, moment) {
+        Ok(Output::Ask(ask)) => {
+            let most = if thinking {
+                TOKENS_WITH_THOUGHTS
+            } else {
+                TOKENS
+            };
+            let mut fields = ask.fields(&[]);
+            fields.insert("max_tokens".to_owned(), ask.max_tokens.min(most).into());
+            fields
+        }
+        _ => Map::new(),
+    };
+    fields.insert("temperature".to_owned(), Value::from(0));
+    fields
+}
+
+/// Reads what the answer does first. `None` if that is nothing that a turn could do. `message`: the assistant's, in OpenAI's form.
+#[must_use]
+pub fn read(way: Way, message: &Value) -> Option<Route> {
+    let surroundings = surroundings();
+    let text = message["content"].as_str().unwrap_or_default();
+    if let Way::Text { .. } = way {
+        return routing::parse(text, &surroundings.routes());
+    }
+    let function = &message["tool_calls"][0]["function"];
+    let Some(name) = function["name"].as_str() else {
+        let is_answer = !without_thoughts(text).trim().is_empty();
+        return is_answer.then_some(Route::Chat);
+    };
+    let arguments = function["arguments"].as_str().unwrap_or_default();
+    let call = Call {
+        id: String::new(),
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    };
+    match surroundings.read(&call, &[]).ok()? {
+        Wanted::Write { .. } | Wanted::Edit { .. } => Some(Route::Files),
+        Wanted::Act(act) => match act {
+            Act::Command { .. } => Some(Route::Shell),
+            Act::Read { .. } | Act::Write { .. } => Some(Route::Files),
+            Act::Search { .. } | Act::Page { .. } => Some(Route::Search),
+            Act::Documents { .. } => Some(Route::Documents),
+            Act::Tool { .. } => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const TEXT: Way = Way::Text { grammar: true };
+
+    fn called(name: &str, arguments: &Value) -> Option<Route> {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let message = json!({"content": null, "tool_calls": [{"id": "a", "function": function}]});
+        read(Way::Calls, &message)
+    }
+
+    #[test]
+    fn one_answer_to_every_prompt_is_wrong_for_most() {
+        for route in Route::ALL {
+            let right = PROMPTS
+                .iter()
+                .filter(|prompt| prompt.right.contains(&route));
+            let right = right.count();
+            assert!((2..=4).contains(&right), "{route:?}: {right}");
+        }
+    }
+
+    #[test]
+    fn the_request_is_that_of_a_turn() {
+        let calls = request(Way::Calls, &PROMPTS[0], false);
+        assert_eq!(calls["messages"][1]["content"], PROMPTS[0].text);
+        assert_eq!(calls["max_tokens"], TOKENS);
+        assert_eq!(calls["temperature"], 0);
+        let tools = calls["tools"].as_array().unwrap();
+        assert_eq!(tools.len(), 8);
+        let thinking = request(Way::Calls, &PROMPTS[0], true);
+        assert_eq!(thinking["max_tokens"], TOKENS_WITH_THOUGHTS);
+        let text = request(TEXT, &PROMPTS[0], true);
+        assert_eq!(text["think"], false);
+        assert!(text["grammar"].is_string() && !text.contains_key("tools"));
+    }
+
+    #[test]
+    fn a_call_counts_as_what_it_would_do() {
+        for (name, arguments, route) in [
+            ("run_command", json!({"command": "uptime"}), Route::Shell),
+            ("read_file", json!({"path": "settings.json"}), Route::Files),
+            ("list_files", json!({"path": ""}), Route::Files),
+            (
+                "write_file",
+                json!({"path": "a.txt", "content": "a"}),
+                Route::Files,
+            ),
+            ("search_web", json!({"query": "news"}), Route::Search),
+            (
+                "read_page",
+                json!({"url": "https://example.net/soup"}),
+                Route::Search,
+            ),
+            (
+                "search_documents",
+                json!({"query": "tenancy"}),
+                Route::Documents,
+            ),
+        ] {
+            assert_eq!(called(name, &arguments), Some(route), "{name}");
+        }
+        // What a turn could not do.
+        assert_eq!(called("run_command", &json!({})), None);
+        assert_eq!(called("get_weather", &json!({})), None);
+    }
+
+    #[test]
+    fn text_without_a_call_is_an_answer() {
+        let answer = |text: &str| read(Way::Calls, &json!({"content": text}));
+        assert_eq!(answer("Hello!"), Some(Route::Chat));
+        assert_eq!(answer("<think>I should call"), None);
+        assert_eq!(read(Way::Calls, &json!({"content": null})), None);
+        assert_eq!(read(TEXT, &json!({"content": "shell"})), Some(Route::Shell));
+        assert_eq!(read(TEXT, &json!({"content": "hm"})), None);
+    }
+}

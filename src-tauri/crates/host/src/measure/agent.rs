@@ -1,0 +1,239 @@
+//! Measures how well a tier's model chooses an agent's first step, by tool calls and by text. Nothing is carried out, and no other
+//! model is asked.
+
+use super::{
+    HostParts, ProgressSender,
+    bench::{configured, lease, now},
+    spared, wanted,
+    worker::Worker,
+};
+use crate::{blocking::blocking, measured, models::Models};
+use std::{sync::Arc, time::Instant};
+use tierbar_agent::{
+    agent::Way,
+    first_step::{self, PROMPTS},
+};
+use tierbar_core::{
+    Code, Error, ModelId, TierId,
+    chat::agent::{AgentReport, AgentScore, choose_way},
+    status::Pressure,
+};
+use tokio::task::spawn_blocking;
+
+/// How many models' reports are kept.
+const KEPT: usize = 64;
+
+/// A tier's model, and whether it thinks where a request does not say.
+struct Subject {
+    model: ModelId,
+    size_bytes: u64,
+    sha256: Option<String>,
+    thinking: bool,
+}
+
+impl Subject {
+    /// Finds the model of a tier; `None` if that is no file of this machine. Blocking: it lists the models.
+    fn of(models: &Models, tier: &TierId) -> Result<Option<Self>, Error> {
+        let mut specs = models.tiers().into_iter();
+        let Some(path) = specs
+            .find(|spec| spec.id == *tier)
+            .and_then(|spec| spec.path)
+        else {
+            return Ok(None);
+        };
+        let entries = models.library().list()?;
+        let found = entries.into_iter().find(|entry| entry.path == path);
+        let config = models.config();
+        let configured = config.tiers.get(tier);
+        let thinks = configured.is_some_and(|tier| tier.thinking);
+        Ok(found.map(|entry| {
+            let account = entry.account.as_ref().ok();
+            let record = entry.record.as_ref();
+            Self {
+                size_bytes: entry.size_bytes,
+                sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
+                thinking: thinks && account.is_some_and(|account| account.thinking),
+                model: entry.id,
+            }
+        }))
+    }
+
+    fn is_of(&self, report: &AgentReport) -> bool {
+        report.thinking == self.thinking
+            && report.is_of(&self.model, self.size_bytes, self.sha256.as_deref())
+    }
+}
+
+/// Returns what was measured of the tier's model as it answers now.
+pub(super) async fn last(
+    parts: Arc<HostParts>,
+    tier: TierId,
+) -> Result<Option<AgentReport>, Error> {
+    blocking("reading how the model acts", move || {
+        let Some(subject) = Subject::of(&parts.config.models, &tier)? else {
+            return Ok(None);
+        };
+        let reports: Vec<AgentReport> = measured::read(&parts.config.folder.agents());
+        Ok(reports.into_iter().find(|report| subject.is_of(report)))
+    })
+    .await
+}
+
+/// Measures the tier's model in both ways. The tier is leased meanwhile, and so not unloaded.
+pub(super) async fn measure(
+    parts: Arc<HostParts>,
+    tier: TierId,
+    progress: ProgressSender,
+) -> Result<AgentReport, Error> {
+    configured(&parts, &tier).await?;
+    let subject = {
+        let (models, tier) = (Arc::clone(&parts.config.models), tier.clone());
+        let subject = blocking("reading the model", move || Subject::of(&models, &tier));
+        subject.await?
+    };
+    let subject = subject.ok_or_else(|| {
+        let message = format!("the model of {tier} is not among the models on this computer");
+        Error::new(Code::ModelMissing, message)
+    })?;
+    progress.progress(0, 2 * PROMPTS.len(), "loading");
+    let (worker, _) = lease(&parts, &tier).await?;
+    let meter = Meter {
+        parts: &parts,
+        tier: &tier,
+        worker: &worker,
+        thinking: subject.thinking,
+        progress: &progress,
+    };
+    let calls = meter.score(Way::Calls, 0).await?;
+    let text = Way::Text { grammar: true };
+    let text = meter.score(text, PROMPTS.len()).await?;
+    progress.progress(2 * PROMPTS.len(), 2 * PROMPTS.len(), "done");
+    let prompts = u32::try_from(PROMPTS.len()).unwrap_or(u32::MAX);
+    let report = AgentReport {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        taken_at: now(),
+        model: subject.model,
+        size_bytes: subject.size_bytes,
+        sha256: subject.sha256,
+        thinking: subject.thinking,
+        prompts,
+        calls,
+        text,
+        way: choose_way(calls.right, text.right, prompts),
+        tier,
+    };
+    keep(&parts, report.clone()).await;
+    Ok(report)
+}
+
+/// Asks a leased worker for first steps.
+struct Meter<'a> {
+    parts: &'a HostParts,
+    tier: &'a TierId,
+    worker: &'a Worker,
+    thinking: bool,
+    progress: &'a ProgressSender,
+}
+
+impl Meter<'_> {
+    /// Asks for each prompt in one way. `done`: the steps before it.
+    async fn score(&self, way: Way, done: usize) -> Result<AgentScore, Error> {
+        let doing = match way {
+            Way::Calls => "by tool calls",
+            Way::Text { .. } => "by text",
+        };
+        let (mut right, begun) = (0, Instant::now());
+        for (at, prompt) in PROMPTS.iter().enumerate() {
+            spared(self.parts, Pressure::Critical)?;
+            wanted(self.parts, self.tier)?;
+            self.progress.progress(done + at, 2 * PROMPTS.len(), doing);
+            let request = first_step::request(way, prompt, self.thinking);
+            let answer = self.worker.chat(&request.into()).await;
+            let step = match answer {
+                Ok(answer) => first_step::read(way, &answer["choices"][0]["message"]),
+                // A turn that goes this way would be refused, too.
+                Err(error) if is_refusal(error.code) => None,
+                Err(error) => return Err(error),
+            };
+            if step.is_some_and(|step| prompt.right.contains(&step)) {
+                right += 1;
+            }
+        }
+        Ok(AgentScore {
+            right,
+            seconds: begun.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+fn is_refusal(code: Code) -> bool {
+    matches!(code, Code::BadRequest | Code::ContextExceeded)
+}
+
+/// Keeps the report in place of the last one of the same model.
+async fn keep(parts: &HostParts, report: AgentReport) {
+    let path = parts.config.folder.agents();
+    // A panic in it would only lose a measurement.
+    let _ = spawn_blocking(move || {
+        let reports: Vec<AgentReport> = measured::read(&path);
+        measured::write(&path, &with(reports, report));
+    })
+    .await;
+}
+
+/// The newest comes first.
+fn with(mut reports: Vec<AgentReport>, newest: AgentReport) -> Vec<AgentReport> {
+    let sha256 = newest.sha256.as_deref();
+    reports.retain(|known| {
+        known.thinking != newest.thinking || !known.is_of(&newest.model, newest.size_bytes, sha256)
+    });
+    reports.insert(0, newest);
+    reports.truncate(KEPT);
+    reports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(model: &str, thinking: bool, right: u32) -> AgentReport {
+        let score = AgentScore {
+            right,
+            seconds: 1.0,
+        };
+        AgentReport {
+            version: "1".to_owned(),
+            taken_at: now(),
+            tier: TierId::new("fast").unwrap(),
+            model: ModelId(model.to_owned()),
+            size_bytes: 1,
+            sha256: None,
+            thinking,
+            prompts: 12,
+            calls: score,
+            text: score,
+            way: choose_way(right, right, 12),
+        }
+    }
+
+    #[test]
+    fn a_report_replaces_the_last_one_of_the_same_model() {
+        let mut reports = Vec::new();
+        for (model, thinking, right) in [("a", false, 1), ("b", false, 2), ("a", true, 3)] {
+            reports = with(reports, report(model, thinking, right));
+        }
+        reports = with(reports, report("a", false, 4));
+        let right: Vec<_> = reports.iter().map(|report| report.calls.right).collect();
+        assert_eq!(right, [4, 3, 2]);
+        for number in 0..KEPT {
+            reports = with(reports, report(&number.to_string(), false, 5));
+        }
+        assert_eq!(reports.len(), KEPT);
+    }
+
+    #[test]
+    fn what_a_turn_could_not_ask_counts_as_wrong() {
+        assert!(is_refusal(Code::BadRequest) && is_refusal(Code::ContextExceeded));
+        assert!(!is_refusal(Code::WorkerCrashed) && !is_refusal(Code::TierStopped));
+    }
+}
