@@ -107,6 +107,11 @@ describe('the cards', () => {
     const saved = network.sent('PATCH', '/tierbar/v1/config').map(({ body }) => body);
     await until(() => saved.length === 5);
     expect(saved).toContainEqual({ costs: { machine_price: 20 } });
+    const machine = screen.getByTestId<HTMLInputElement>('even-machine_price');
+    // As of `1e`, which is no number and not nothing.
+    Object.defineProperty(machine, 'validity', { value: { badInput: true } });
+    await fireEvent.change(machine, { target: { value: '' } });
+    expect(network.sent('PATCH', '/tierbar/v1/config')).toHaveLength(5);
     await fireEvent.change(screen.getByTestId('price-busy_watts'), { target: { value: '' } });
     await until(() => screen.queryByTestId('even-missing') !== null);
   });
