@@ -253,7 +253,7 @@ export class Network {
   paging: PagingStatus = { tiers: [], disk: null };
   presets: Preset[] = [];
   models: unknown[] = [];
-  config: unknown = { config: { tiers: {}, contexts: { store: '' } } };
+  config: unknown = { config: { tiers: {}, contexts: { store: '' }, costs: {} } };
   /** The last requests, newest first. */
   recent: RequestRecord[] = [];
   costs: Costs = {
