@@ -89,6 +89,11 @@ export function asApiError(thrown: unknown): ApiError {
   return new ApiError('internal', thrown instanceof Error ? thrown.message : String(thrown));
 }
 
+/** An error that a part of a page says itself: that Tierbar does not answer is said once, by the page's banner. */
+export function exceptConnection(problem: ApiError | null): ApiError | null {
+  return problem instanceof ConnectionError ? null : problem;
+}
+
 /**
  * The HTTP client of the host's API. Routes, parameters, bodies and answers have the types of `docs/openapi.json`: what
  * the API does not have does not compile.

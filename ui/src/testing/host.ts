@@ -253,7 +253,7 @@ export class Network {
   paging: PagingStatus = { tiers: [], disk: null };
   presets: Preset[] = [];
   models: unknown[] = [];
-  config: unknown = { config: { tiers: {}, contexts: { store: '' } } };
+  config: unknown = { config: { tiers: {}, contexts: { store: '' }, costs: {} } };
   /** The last requests, newest first. */
   recent: RequestRecord[] = [];
   costs: Costs = {
@@ -325,6 +325,7 @@ export class Network {
     if (url.startsWith('/tierbar/v1/presets')) return this.#preset(request);
     if (url.endsWith('/tierbar/v1/models')) return Response.json({ models: this.models, folders: [] });
     if (url.endsWith('/tierbar/v1/config')) return Response.json(this.config);
+    if (url.endsWith('/tierbar/v1/secrets')) return Response.json({ secrets: [] });
     if (url.startsWith('/v1/context')) return Response.json({ object: 'list', data: [] });
     if (url.startsWith('/tierbar/v1/requests')) return Response.json({ requests: this.#recent(url) });
     if (url.startsWith('/tierbar/v1/costs')) return Response.json(this.costs);

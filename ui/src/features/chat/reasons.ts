@@ -1,43 +1,26 @@
+import { kept } from '../../lib/kept';
+
+type Reason = [chat: string, question: number, reason: string];
+
 /**
  * Why questions have no answer. The host keeps answers only; the browser keeps this for as long as the window is open, so that a
- * reload does not leave a question alone.
+ * reload does not leave a question alone. More than these are of questions that nobody goes back to.
  */
-const KEY = 'tierbar-reasons';
+const reasons = kept<Reason>('sessionStorage', 'tierbar-reasons', 50);
 
-/** More are of questions that nobody goes back to. */
-const MOST = 50;
-
-type Reasons = [chat: string, question: number, reason: string][];
-
-function read(): Reasons {
-  try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(kept) ? (kept.filter(Array.isArray) as Reasons) : [];
-  } catch {
-    // Blocked, or written by something else.
-    return [];
-  }
-}
-
-function reasonsOf(chat: string, reasons: Reasons): Map<number, string> {
-  return new Map(
-    reasons.filter(([kept]) => kept === chat).map(([, question, reason]) => [question, String(reason)]),
-  );
+function reasonsOf(chat: string, all: Reason[]): Map<number, string> {
+  return new Map(all.filter(([of]) => of === chat).map(([, question, reason]) => [question, String(reason)]));
 }
 
 /** Returns the reasons of a chat, by the question's id. */
 export function readReasons(chat: string): Map<number, string> {
-  return reasonsOf(chat, read());
+  return reasonsOf(chat, reasons.read());
 }
 
 /** Keeps one more reason, and returns those of its chat. */
 export function keepReason(chat: string, question: number, reason: string): Map<number, string> {
-  const others = read().filter(([kept, asked]) => kept !== chat || asked !== question);
-  const reasons: Reasons = [...others, [chat, question, reason]];
-  try {
-    sessionStorage.setItem(KEY, JSON.stringify(reasons.slice(-MOST)));
-  } catch {
-    // Blocked, or full: the page has it still.
-  }
-  return reasonsOf(chat, reasons);
+  const others = reasons.read().filter(([of, asked]) => of !== chat || asked !== question);
+  const all: Reason[] = [...others, [chat, question, reason]];
+  reasons.write(all);
+  return reasonsOf(chat, all);
 }

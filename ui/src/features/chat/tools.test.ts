@@ -1,4 +1,6 @@
+import { render } from '@testing-library/svelte';
 import { describe, expect, it } from 'vitest';
+import AgentSteps from './AgentSteps.svelte';
 import { describeTool, endOfTool, laidOut, type ToolUse, toolUses } from './tools';
 
 const use = (name: string, written: string): ToolUse => ({
@@ -47,4 +49,10 @@ describe('the tools of an answer', () => {
     expect(laidOut('{"a":1}')).toBe('{\n  "a": 1\n}');
     expect(laidOut('print(1)')).toBe('print(1)');
   });
+});
+
+it('shows marks of direction in the step of an agent', () => {
+  const step = use('run_command', '{"command":"ls \u202egnp.exe"}');
+  render(AgentSteps, { steps: [{ ...step, result: '\u202efdp.exe' }] });
+  expect(document.querySelectorAll('summary .direction, code .direction')).toHaveLength(2);
 });

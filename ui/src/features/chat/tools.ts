@@ -44,12 +44,13 @@ export function toolUses(parts: Part[]): ToolUse[] {
 
 /** What the model did, in a few words, with an icon. */
 export function describeTool(use: ToolUse): { icon: IconName; text: string } {
-  const { name, arguments: written } = use;
+  const { name } = use;
+  const fields = fieldsOf(use.arguments);
   const own = AGENTS[name];
-  if (own && isObject(written)) return { icon: own, text: describeStep(use) };
-  const query = argument(written, ['query', 'q', 'search_query']);
+  if (own && fields) return { icon: own, text: describeStep(use) };
+  const query = textIn(fields, ['query', 'q', 'search_query']);
   if (query && /search|^web$/i.test(name)) return { icon: 'search', text: `Searched the web for “${query}”` };
-  const host = hostOf(argument(written, ['url', 'uri']));
+  const host = hostOf(textIn(fields, ['url', 'uri']));
   if (host) return { icon: 'document', text: `Read ${host}` };
   return { icon: 'plug', text: name === '' ? 'Used a tool' : `Used ${name}` };
 }
@@ -69,26 +70,24 @@ export function laidOut(text: string): string {
   }
 }
 
-function argument(written: string, names: string[]): string | null {
+/** The fields of a JSON object; `null` if the text is anything else. */
+export function fieldsOf(text: string): Record<string, unknown> | null {
   try {
-    const values = JSON.parse(written) as Record<string, unknown> | null;
-    for (const name of names) {
-      const value = values?.[name];
-      if (typeof value === 'string' && value.trim() !== '') return value.trim();
-    }
+    const value: unknown = JSON.parse(text);
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : null;
   } catch {
-    // Not JSON.
+    return null;
   }
-  return null;
 }
 
-function isObject(written: string): boolean {
-  try {
-    const value: unknown = JSON.parse(written);
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
+/** The first of these fields that has a text. */
+function textIn(fields: Record<string, unknown> | null, names: string[]): string | null {
+  for (const name of names) {
+    const value = fields?.[name];
+    if (typeof value === 'string' && value.trim() !== '') return value.trim();
   }
+  return null;
 }
 
 function hostOf(url: string | null): string | null {

@@ -140,6 +140,20 @@ it('contexts are uploaded, replaced after a question, and deleted from the store
   expect(network.sent('POST', '/v1/context/delete')[0]?.body).toEqual({ name: 'old', store: true });
 });
 
+it('deleting a context leaves those that are only in the store', async () => {
+  contexts = STORE;
+  here = { book: 2 };
+  stored = { old: 1 };
+  app = await openSettings(network, '#models');
+  await until(() => rows().length === 2);
+  expect(network.sent('GET', '/v1/context')).toHaveLength(1);
+  expect(network.sent('GET', '/v1/context/store')).toHaveLength(1);
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete book' }));
+  await fireEvent.click(screen.getByRole('button', { name: 'Delete' }));
+  await until(() => document.activeElement === screen.getByRole('button', { name: 'Delete old' }));
+  expect(rows()).toHaveLength(1);
+});
+
 it('a bucket is set up with its key and a passphrase', async () => {
   app = await openSettings(network, '#models');
   await until(() => screen.queryByTestId('context-store') !== null);

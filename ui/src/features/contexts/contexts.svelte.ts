@@ -21,7 +21,9 @@ export interface Conflict {
 
 /** Owns the saved contexts of this computer and of the store as this page sees them. */
 export class SavedContexts {
-  list = $state.raw<Context[]>([]);
+  #here = $state.raw<Saved[]>([]);
+  #stored = $state.raw<Saved[]>([]);
+  list = $derived(merged(this.#here, this.#stored));
   /** The name of the context that is being copied. */
   copying = $state<{ name: string; to: 'store' | 'here' } | null>(null);
   problem = $state.raw<ApiError | null>(null);
@@ -29,25 +31,26 @@ export class SavedContexts {
   storeProblem = $state.raw<ApiError | null>(null);
   conflict = $state.raw<Conflict | null>(null);
   #api: Api;
+  #hasStore: () => boolean;
 
-  constructor(api: Api) {
+  constructor(api: Api, hasStore: () => boolean) {
     this.#api = api;
+    this.#hasStore = hasStore;
   }
 
-  async load(hasStore: boolean): Promise<void> {
-    let here: Saved[];
+  async load(): Promise<void> {
+    const hasStore = this.#hasStore();
     try {
-      here = (await this.#api.get('/v1/context')).data;
+      this.#here = (await this.#api.get('/v1/context')).data;
     } catch {
       // Without the list, there is nothing to change. The page says elsewhere that the host does not respond.
       return;
     }
-    this.list = merged(here, []);
-    this.storeProblem = null;
-    if (!hasStore) return;
     try {
-      this.list = merged(here, (await this.#api.get('/v1/context/store')).data);
+      this.#stored = hasStore ? (await this.#api.get('/v1/context/store')).data : [];
+      this.storeProblem = null;
     } catch (cause) {
+      this.#stored = [];
       this.storeProblem = asApiError(cause);
     }
   }
@@ -67,18 +70,18 @@ export class SavedContexts {
       else this.problem = error;
     }
     this.copying = null;
-    await this.load(true);
+    await this.load();
   }
 
   /** Deletes a context from this computer, or if it is only in the store, from there. */
-  async remove({ name, here, stored }: Context): Promise<void> {
+  async remove({ name, here }: Context): Promise<void> {
     this.problem = null;
     try {
       await this.#api.post('/v1/context/delete', { body: { name, store: !here } });
     } catch (cause) {
       this.problem = asApiError(cause);
     }
-    await this.load(stored);
+    await this.load();
   }
 }
 

@@ -85,6 +85,16 @@ describe('the cards', () => {
     location.hash = '';
   });
 
+  it('read what requests took once, and again for other days', async () => {
+    app = await openSettings(network, '#monitor');
+    await screen.findByTestId('ledger-sums');
+    const asked = () => network.requests.map(({ path }) => path).filter((path) => path.includes('/ledger'));
+    expect(asked()).toEqual(['/tierbar/v1/ledger?days=30']);
+    await fireEvent.change(screen.getByTestId('ledger-days'), { target: { value: '7' } });
+    await until(() => asked().length === 2);
+    expect(asked()[1]).toBe('/tierbar/v1/ledger?days=7');
+  });
+
   it('show what requests took, and a break-even once every figure is there', async () => {
     app = await openSettings(network, '#monitor');
     const sums = await screen.findByTestId('ledger-sums');
@@ -107,6 +117,11 @@ describe('the cards', () => {
     const saved = network.sent('PATCH', '/tierbar/v1/config').map(({ body }) => body);
     await until(() => saved.length === 5);
     expect(saved).toContainEqual({ costs: { machine_price: 20 } });
+    const machine = screen.getByTestId<HTMLInputElement>('even-machine_price');
+    // As of `1e`, which is no number and not nothing.
+    Object.defineProperty(machine, 'validity', { value: { badInput: true } });
+    await fireEvent.change(machine, { target: { value: '' } });
+    expect(network.sent('PATCH', '/tierbar/v1/config')).toHaveLength(5);
     await fireEvent.change(screen.getByTestId('price-busy_watts'), { target: { value: '' } });
     await until(() => screen.queryByTestId('even-missing') !== null);
   });

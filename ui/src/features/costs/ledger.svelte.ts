@@ -23,9 +23,4 @@ export class Ledger {
       this.problem = asApiError(cause);
     }
   }
-
-  async show(days: number): Promise<void> {
-    this.days = days;
-    await this.load();
-  }
 }

@@ -389,6 +389,7 @@ describe('the Hugging Face token', () => {
   it('is saved once, never shown, and can be removed', async () => {
     await open('');
     const token = await field();
+    expect(network.sent('GET', '/tierbar/v1/secrets')).toHaveLength(1);
     expect(token.type).toBe('password');
     expect(screen.queryByTestId('settings-hf-token-remove')).toBeNull();
     await fireEvent.input(token, { target: { value: ' hf_secret\n' } });
