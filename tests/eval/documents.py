@@ -135,6 +135,9 @@ def measure_citations(tierbar, embedder, subject, most=None):
                 seconds.append(took)
                 counts["given"] += found_at(given["passages"], line["answer"]) is not None
                 if "error" in answer:
+                    # Small models often write nothing. Anything else would be a fault of the set-up.
+                    if answer["error"]["code"] != "tier_failed":
+                        raise SystemExit(answer["error"]["message"])
                     continue
                 cited = [citation["passage"] for citation in answer["citations"]]
                 holding = sum(holds(passage, line["answer"]) for passage in cited)
