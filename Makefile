@@ -74,7 +74,7 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
-eval: ## Measure search in documents, routing, triage, summaries, the agent and compact contexts with each model that is here, as tables
+eval: ## Measure search in documents, citations, routing, triage, summaries, the agent and compact contexts with each model that is here, as tables
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-extract --bin tierbar-sandbox --example context_forms
 	@$(with) tests/eval/run

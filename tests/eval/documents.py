@@ -1,4 +1,5 @@
-"""Documents: whether a search finds the passage that holds the answer, how fast, and what ten thousand passages cost."""
+"""Documents: whether a search finds the passage that holds the answer, whether an answer cites it, how fast, and what ten thousand
+passages cost."""
 
 import json
 import random
@@ -8,10 +9,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from host import ROOT, Host, Subject, lines, table
+from host import ROOT, Host, Subject, lines, share, table
 
+CORPUS = ROOT / "tests/eval/corpus"
 EMBEDDER = Path.home() / ".cache/tierbar/models/all-MiniLM-L6-v2.F32.gguf"
+# Questions in other languages mean nothing to an embedder that knows one; these are the signs in the names of those that know many.
+MULTILINGUAL = ("multilingual", "bge-m3", "qwen3-embedding", "embeddinggemma", "arctic-embed-l-v2", "jina-embeddings-v3")
 PASSAGES = 5
+# As many as a model is given for an answer.
+GIVEN = 6
 READ_SECONDS = 3600
 # Of the large collection: as many passages of about a hundred words, under a heading each.
 LARGE, PASSAGES_A_FILE, WORDS_A_PASSAGE = 10_000, 100, 100
@@ -22,16 +28,17 @@ SPEED, QUERY_MS, MEMORY_MIB = 0.9, 50, 100
 
 
 class Reader(Host):
-    """A host that searches the documentation of this repository, with an embedder or without one."""
+    """A host that searches documents, with an embedder or without one, and answers from them if it has a subject."""
 
-    def __init__(self, tierbar, embedder):
-        super().__init__(tierbar, Subject("documents", file=embedder))
-        self.embedder = embedder
+    def __init__(self, tierbar, embedder, subject=None):
+        super().__init__(tierbar, subject or Subject("documents", file=embedder))
+        self.embedder, self.answers = embedder, subject is not None
 
     def config(self):
-        if not self.embedder:
-            return ""
-        return f"[tiers.embedder]\nmodel = {json.dumps(str(self.embedder))}\n"
+        tiers = f"[tiers.primary]\n{self.subject.tier()}" if self.answers else ""
+        if self.embedder:
+            tiers += f"[tiers.embedder]\nmodel = {json.dumps(str(self.embedder))}\n"
+        return tiers
 
     def memory(self):
         """The memory of the host's own process, without its workers, in MiB."""
@@ -55,11 +62,13 @@ class Reader(Host):
         raise SystemExit(f"{folder} is not read after {READ_SECONDS} s")
 
 
+def holds(passage, answer):
+    return " ".join(answer.split()) in " ".join(passage["text"].split())
+
+
 def found_at(passages, answer):
     """The place of the first passage that holds the answer, from 1; None if none of them does."""
-    words = " ".join(answer.split())
-    places = (place for place, passage in enumerate(passages, 1) if words in " ".join(passage["text"].split()))
-    return next(places, None)
+    return next((place for place, passage in enumerate(passages, 1) if holds(passage, answer)), None)
 
 
 def slowest(seconds):
@@ -67,34 +76,89 @@ def slowest(seconds):
     return sorted(seconds)[int(len(seconds) * 0.95)]
 
 
+def is_multilingual(embedder):
+    return embedder is not None and any(sign in embedder.name.lower() for sign in MULTILINGUAL)
+
+
+def is_english(line):
+    return "language" not in line
+
+
+def recall(places):
+    """How many were found among the first passages, and the mean of 1 ÷ the place."""
+    hits = [place for place in places if place]
+    return [share(len(hits), len(places)), f"{sum(1 / place for place in hits) / len(places):.2f}"]
+
+
 def measured(tierbar, embedder):
-    places, seconds = {"dev": [], "test": []}, []
+    """The figures of the questions in the documents' own language, and those of the others if the embedder knows other languages."""
+    lines_read = [line for line in lines("questions.jsonl") if is_english(line) or is_multilingual(embedder)]
+    found, seconds = [], []
     with Reader(tierbar, embedder) as host:
-        passages, reading, _ = host.read(ROOT / "docs")
-        for line in lines("questions.jsonl"):
+        passages, reading, _ = host.read(CORPUS)
+        for line in lines_read:
             answer, took = host.post("/v1/documents/search", {"query": line["question"], "limit": PASSAGES})
-            places[line["set"]].append(found_at(answer["passages"], line["answer"]))
+            found.append((line, found_at(answer["passages"], line["answer"])))
             seconds.append(took)
-    slow = slowest(seconds)
     figures = []
-    for found in places.values():
-        hits = [place for place in found if place]
-        figures += [f"{len(hits)} of {len(found)}", f"{sum(1 / place for place in hits) / len(found):.2f}"]
-    return [*figures, f"{passages / reading:.0f}", f"{slow * 1000:.0f} ms"]
+    for part in ("dev", "test"):
+        figures += recall([place for line, place in found if line["set"] == part and is_english(line)])
+    others = [place for line, place in found if not is_english(line)]
+    speed = [f"{passages / reading:.0f}", f"{slowest(seconds) * 1000:.0f} ms"]
+    return [*figures, *speed], recall(others) if others else None
 
 
-def measure(tierbar):
-    rows = [["words alone (BM25)", *measured(tierbar, None)]]
-    if EMBEDDER.exists():
-        rows.append([f"words and {EMBEDDER.stem}", *measured(tierbar, EMBEDDER)])
+def measure(tierbar, embedder):
+    rows, others = [["words alone (BM25)", *measured(tierbar, None)[0]]], None
+    if embedder.exists():
+        figures, others = measured(tierbar, embedder)
+        rows.append([f"words and {embedder.stem}", *figures])
     head = ["search", "recall@5, dev", "MRR, dev", "recall@5, test", "MRR, test", "passages read a second", "p95, with the question's vector"]
+    text = table(head, rows)
+    if others:
+        text += "\n\n" + table(["questions in other languages", "recall@5", "MRR"], [[f"words and {embedder.stem}", *others]])
+    return text
+
+
+def measure_citations(tierbar, embedder, subject, most=None):
+    """How often an answer of a model cites a passage, and how often one that holds the answer."""
+    rows = []
+    with Reader(tierbar, embedder if embedder.exists() else None, subject) as host:
+        host.read(CORPUS)
+        for part in ("dev", "test"):
+            asked = [line for line in lines("questions.jsonl") if line["set"] == part and is_english(line)][:most]
+            counts = dict.fromkeys(("answered", "given", "citing", "right", "citations", "holding"), 0)
+            seconds = []
+            for line in asked:
+                given, _ = host.post("/v1/documents/search", {"query": line["question"], "limit": GIVEN})
+                answer, took = host.post("/v1/documents/ask", {"question": line["question"], "model": "primary", "limit": GIVEN})
+                seconds.append(took)
+                counts["given"] += found_at(given["passages"], line["answer"]) is not None
+                if "error" in answer:
+                    # Small models often write nothing. Anything else would be a fault of the set-up.
+                    if answer["error"]["code"] != "tier_failed":
+                        raise SystemExit(answer["error"]["message"])
+                    continue
+                cited = [citation["passage"] for citation in answer["citations"]]
+                holding = sum(holds(passage, line["answer"]) for passage in cited)
+                counts["answered"] += 1
+                counts["citing"] += bool(cited)
+                counts["right"] += bool(holding)
+                counts["citations"] += len(cited)
+                counts["holding"] += holding
+            rows.append([
+                part, share(counts["answered"], len(asked)), share(counts["given"], len(asked)), share(counts["citing"], len(asked)),
+                share(counts["right"], len(asked)), share(counts["holding"], counts["citations"]), f"{sorted(seconds)[len(seconds) // 2]:.1f} s",
+            ])
+    head = ["set", "answered", f"the answer is among the {GIVEN} passages given", "cites a passage", "cites one that holds the answer",
+            "of all citations, those that hold it", "median time"]
     return table(head, rows)
 
 
 def write_large(folder, passages):
-    """Writes documents from the sentences of this repository's documentation, the same each time; no passage is like another."""
+    """Writes documents from the words of the corpus, the same each time; no passage is like another."""
     draw = random.Random(22)
-    text = " ".join(file.read_text() for file in sorted((ROOT / "docs").glob("*.md")))
+    text = " ".join(file.read_text() for ending in ("md", "txt") for file in sorted(CORPUS.glob(f"*.{ending}")))
     words = re.findall(r"[A-Za-z]{2,}", text)
     for first in range(0, passages, PASSAGES_A_FILE):
         sections = []
@@ -116,9 +180,9 @@ def embedded(host, texts):
     return time.monotonic() - began
 
 
-def measure_large(tierbar, passages=LARGE):
+def measure_large(tierbar, embedder, passages=LARGE):
     """The table for a large collection: the speed beside the embedder's own, the time of a query, and memory."""
-    with tempfile.TemporaryDirectory(prefix="tierbar-eval-") as folder, Reader(tierbar, EMBEDDER) as host:
+    with tempfile.TemporaryDirectory(prefix="tierbar-eval-") as folder, Reader(tierbar, embedder) as host:
         write_large(folder, passages)
         # So that the embedder is loaded, and the host as large as it is with it.
         embedded(host, ["a first text"])
@@ -129,7 +193,7 @@ def measure_large(tierbar, passages=LARGE):
         texts = [text for file in texts for text in file]
         sample = random.Random(5).sample(texts, min(ALONE, len(texts)))
         alone = len(sample) / embedded(host, sample)
-        queries = [line["question"] for line in lines("questions.jsonl")]
+        queries = [line["question"] for line in lines("questions.jsonl") if is_english(line)]
         whole, without = [], []
         for query in queries:
             vector = embedded(host, [query])
@@ -144,7 +208,7 @@ def measure_large(tierbar, passages=LARGE):
     rows = [
         ["passages", f"{count:,}", ""],
         ["read and indexed", f"{count / reading:.1f} a second", ""],
-        [f"{EMBEDDER.stem} alone, in batches of {BATCH}", f"{alone:.1f} a second", ""],
+        [f"{embedder.stem} alone, in batches of {BATCH}", f"{alone:.1f} a second", ""],
         ["the one by the other", f"{speed:.2f}", f"at least {SPEED}: {held(speed >= SPEED)}"],
         ["query, p95, without the time of its vector", f"{query:.0f} ms", f"at most {QUERY_MS} ms: {held(query <= QUERY_MS)}"],
         ["query, p95, with it", f"{slowest(whole) * 1000:.0f} ms", ""],
