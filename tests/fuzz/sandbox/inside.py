@@ -21,6 +21,7 @@ NO_RETURN, DONE = ERRORS - 2, ERRORS - 1
 # A child that hangs in a call is ended.
 CHILD_SECONDS, CALLS_OF_A_CHILD = 0.5, 400
 CWD = -100
+PAGES, GUARD = 32, 4 << 20
 RANDOM_NUMBERS = 0.25
 
 # x86-64. On other machines `run` does not start.
@@ -76,9 +77,10 @@ class World:
     def __init__(self, given):
         self.given = given
         self.libc = ctypes.CDLL(None, use_errno=True)
-        # Its end is an address of its own, and what is written beyond is not mapped.
-        self.memory = mmap.mmap(-1, 32 * 4096)
+        # Nothing can be written beyond its end.
+        self.memory = mmap.mmap(-1, PAGES * 4096 + GUARD)
         self.at = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        assert self.libc.mprotect(ctypes.c_void_p(self.at + PAGES * 4096), ctypes.c_size_t(GUARD), 0) == 0
         self.used = 0
         work, hidden, shelf, tag = (given[name] for name in ("work", "hidden", "shelf", "tag"))
         self.new = [f"{folder}/{tag}" for folder in given["folders"]]
@@ -108,7 +110,7 @@ class World:
         self.structures = [self.bytes(value) for value in (times, limits, how, struct.pack("Q", 1), struct.pack("QQ", 0xA, 7), b"\0" * 128)]
         # Buffers, and vectors and messages that point to them.
         start = (self.used + 4095) & ~4095
-        self.buffers = [self.at + start + 4096 * index for index in range((len(self.memory) - start) // 4096)]
+        self.buffers = [self.at + start + 4096 * index for index in range(PAGES - start // 4096)]
         self.readable_from = start
         self.vectors = [self.bytes(struct.pack("QQQQ", first, 4096, second, 4096)) for first, second in zip(self.buffers, self.buffers[1:])][:4]
         self.messages = []
@@ -116,7 +118,7 @@ class World:
             vector = self.vectors[0]
             self.messages.append(self.bytes(struct.pack("QIIQQQQiI", address, size, 0, vector, 2, 0, 0, 0, 0)))
         assert self.used < start, (self.used, start)
-        self.pointers = self.buffers * 3 + self.structures + self.vectors + self.messages + [address for address, _ in self.addresses] + [0, 1, 2**64 - 1, self.at + len(self.memory) - 3]
+        self.pointers = self.buffers * 3 + self.structures + self.vectors + self.messages + [address for address, _ in self.addresses] + [0, 1, 2**64 - 1, self.at + PAGES * 4096 - 3]
         self.files = []
 
     def bytes(self, value):
@@ -256,6 +258,17 @@ class Counts:
     def leak(self, number):
         self.of[NUMBERS * ERRORS + 1 + number] += 1
 
+    def kept(self):
+        """What is counted so far, to return to if a call has overwritten it: each call is one count, of a child and of what it began."""
+        return bytes(self.memory), sum(self.of)
+
+    def keep(self, before):
+        memory, total = before
+        is_right = 0 <= sum(self.of) - total <= 20 * CALLS_OF_A_CHILD
+        if not is_right:
+            self.memory[:] = memory
+        return is_right
+
     def report(self):
         results = {}
         for number in range(NUMBERS):
@@ -330,10 +343,10 @@ def child(world, counts, seed, until):
         counts.note(number, NO_RETURN, -1)
         counts.note(number, min(error, NO_RETURN - 1) if error != DONE else DONE)
         recent.append(number)
-        if error == DONE and world.memory.find(b"CANARY", world.readable_from) >= 0:
+        if error == DONE and world.memory.find(b"CANARY", world.readable_from, PAGES * 4096) >= 0:
             counts.leak(number)
             # So that the next finding is new.
-            world.memory[world.readable_from :] = bytes(len(world.memory) - world.readable_from)
+            world.memory[world.readable_from : PAGES * 4096] = bytes(PAGES * 4096 - world.readable_from)
         if number in (OPEN, OPENAT, OPENAT2, SOCKET, PIDFD_OPEN, DUP) and error == DONE and len(world.files) < 60:
             world.files.append(result)
     os._exit(0)
@@ -351,7 +364,7 @@ def main():
             allowed.append("the token can be opened")
         except OSError:
             pass
-    begun, ended_by = 0, {}
+    begun, spoilt, ended_by = 0, 0, {}
     if allowed:
         # Nothing is tried at random where the sandbox does not hold.
         given["children"] = 0
@@ -364,7 +377,7 @@ def main():
             except OSError:
                 # A child has closed the folder.
                 os.chmod(given["work"], 0o700)
-        until = time.monotonic() + CHILD_SECONDS
+        until, before = time.monotonic() + CHILD_SECONDS, counts.kept()
         try:
             pid = os.fork()
         except BlockingIOError:
@@ -383,9 +396,10 @@ def main():
             if time.monotonic() > until + 0.1:
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.001)
+        spoilt += not counts.keep(before)
         how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
         ended_by[how] = ended_by.get(how, 0) + 1
-    report = counts.report() | {"children": begun, "ended": ended_by, "allowed": allowed}
+    report = counts.report() | {"children": begun, "spoilt": spoilt, "ended": ended_by, "allowed": allowed}
     os.write(out, b"\nREPORT " + json.dumps(report).encode() + b"\n")
     os._exit(0)
 
