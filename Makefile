@@ -132,8 +132,9 @@ stress-paged: ## Use a model larger than memory for an hour beside others; as ro
 	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard --bin tierbar-sandbox --bin tierbar-mixture
 	@$(with) tests/stress/paged $(if $(MINUTES),--minutes $(MINUTES))
 
-fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
+fuzz: ## Run the fuzzers over GGUF headers and of the sandbox from inside, ten minutes each (FUZZ_SECONDS)
 	@bundle/setup run
+	@$(build) --bin tierbar-sandbox
 	@$(with) tests/fuzz/run
 
 malformed: ## Send the gateway 10,000 broken requests, and let schemathesis read its API document

@@ -36,22 +36,28 @@ const PLACES: Places<'static> = Places {
         "/Library/Apple",
         "/Library/Developer",
         "/Library/Frameworks",
+        "/Library/Java",
         "/Applications/Xcode.app",
     ],
+    // Of Homebrew and MacPorts: databases, logs and mail.
+    data: &["/usr/local/var", "/opt/homebrew/var", "/opt/local/var"],
     read: &[
         "/private/etc/group",
         "/private/etc/hosts",
         "/private/etc/localtime",
         "/private/etc/passwd",
         "/private/etc/protocols",
-        "/private/etc/resolv.conf",
         "/private/etc/services",
         "/private/etc/ssl",
         "/private/var/db/dyld",
         "/private/var/db/timezone",
         "/private/var/db/xcode_select_link",
+        // What /etc/resolv.conf leads to.
+        "/private/var/run/resolv.conf",
         "/private/var/select",
         "/Library/Preferences/.GlobalPreferences.plist",
+        // Whether Xcode's license was agreed to, without which its tools do not run.
+        "/Library/Preferences/com.apple.dt.Xcode.plist",
     ],
 };
 

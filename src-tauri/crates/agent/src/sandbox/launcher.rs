@@ -41,8 +41,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const KILLED: Duration = Duration::from_secs(5);
 /// How long a command that speaks with the host may go on after its stdin has ended.
 const GRACE: Duration = Duration::from_secs(2);
-/// How many readings in a row without a process mean that none is left.
-const EMPTY_READINGS: u32 = 2;
+/// How many readings in a row without a process mean that none is left. One misses a process whose parent ends meanwhile, and a chain of
+/// those could be missed again: three readings follow each other, and three more after a pause.
+const EMPTY_READINGS: u32 = 6;
 /// The exit codes of shells.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;

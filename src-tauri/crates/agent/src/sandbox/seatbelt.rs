@@ -10,6 +10,8 @@ use std::{fmt::Write, path::Path};
 pub struct Places<'a> {
     /// Folders with programs and libraries.
     pub programs: &'a [&'a str],
+    /// Folders in those whose files are somebody's data.
+    pub data: &'a [&'a str],
     /// Single files and folders to read.
     pub read: &'a [&'a str],
 }
@@ -27,6 +29,8 @@ const START: &str = r#"(version 1)
 (allow signal (target same-sandbox))
 (allow process-info* (target same-sandbox))
 (allow sysctl-read)
+(allow mach-host*)
+(allow ipc-posix-sem (ipc-posix-name-prefix "/mp-"))
 (allow file-read-metadata)
 (allow file-read-data file-write-data file-ioctl (literal "/dev/null") (literal "/dev/zero"))
 (allow file-read-data (literal "/dev/random") (literal "/dev/urandom"))
@@ -47,34 +51,45 @@ pub fn profile(policy: &Policy, home: &Path, places: &Places<'_>) -> Result<Prof
         parameters.push(format!("{name}={path}"));
         Ok::<_, String>(format!("(subpath (param \"{name}\"))"))
     };
-    let mut line = |operations: &str, place: &str| {
+    let mut line = |rule: &str, place: &str| {
         // Writing to a string does not fail.
-        let _ = writeln!(text, "(allow {operations} {place})");
+        let _ = writeln!(text, "({rule} {place})");
     };
-    const RUN: &str = "file-read* file-map-executable process-exec";
+    const RUN: &str = "allow file-read* file-map-executable process-exec";
     for place in places.programs {
         line(RUN, &format!("(subpath \"{place}\")"));
     }
+    // Before what is granted, because one of these folders can be.
+    for place in places.data {
+        let rule = "deny file-read-data file-read-xattr process-exec";
+        line(rule, &format!("(subpath \"{place}\")"));
+    }
     for place in places.read {
-        line("file-read*", &format!("(subpath \"{place}\")"));
+        line("allow file-read*", &format!("(subpath \"{place}\")"));
     }
     for path in &policy.read {
         line(RUN, &parameter("READ", path)?);
     }
     for path in policy.write.iter().map(|path| path.as_path()).chain([home]) {
-        let operations = format!("{RUN} file-write*");
-        line(&operations, &parameter("WRITE", path)?);
+        let rule = format!("{RUN} file-write*");
+        line(&rule, &parameter("WRITE", path)?);
     }
     let ports = policy.network.ports();
     if !ports.is_empty() {
         for port in ports {
-            line("network-outbound", &format!("(remote tcp \"*:{port}\")"));
+            let place = format!("(remote tcp \"*:{port}\")");
+            line("allow network-outbound", &place);
         }
+        // Names are asked for at a Unix socket.
+        line("allow system-socket", "(socket-domain AF_UNIX)");
         line(
-            "network-outbound",
+            "allow network-outbound",
             "(literal \"/private/var/run/mDNSResponder\")",
         );
-        line("mach-lookup", "(global-name \"com.apple.trustd.agent\")");
+        line(
+            "allow mach-lookup",
+            "(global-name \"com.apple.trustd.agent\")",
+        );
     }
     // The last rule that matches holds.
     let mut denied = String::new();
@@ -94,7 +109,8 @@ mod tests {
     use std::path::PathBuf;
 
     const PLACES: Places<'static> = Places {
-        programs: &["/usr/bin"],
+        programs: &["/usr/bin", "/opt/homebrew"],
+        data: &["/opt/homebrew/var"],
         read: &["/private/etc/hosts"],
     };
 
@@ -137,6 +153,49 @@ mod tests {
         let last = lines.iter().rposition(|line| line.starts_with("(allow"));
         assert!(last.unwrap() < denied, "{text}");
         assert!(!text.contains("network"), "{text}");
+    }
+
+    #[test]
+    fn each_line_is_argued_in_the_documentation() {
+        let argued = include_str!("../../../../../docs/agent.md");
+        let policy = Policy {
+            read: vec!["/a".into()],
+            write: vec!["/b".into()],
+            protected: vec!["/c".into()],
+            network: Network::Web {
+                without_ports: Vec::new(),
+            },
+            ..Policy::default()
+        };
+        let is_argued = |line: &str| argued.contains(&format!("| `{line}` |"));
+        let text = rendered(&policy).text;
+        for line in text.lines() {
+            // One row for all folders of a kind.
+            let kind = line.split_once("(subpath ");
+            let kind = kind.map(|(rule, _)| format!("{rule}(subpath …))"));
+            assert!(
+                is_argued(line) || kind.is_some_and(|kind| is_argued(&kind)),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn data_among_programs_is_not_read_unless_it_is_granted() {
+        let policy = Policy {
+            read: vec!["/opt/homebrew/var/www".into()],
+            ..Policy::default()
+        };
+        let text = rendered(&policy).text;
+        let at = |wanted: &str| text.lines().position(|line| line.contains(wanted));
+        let (programs, data) = (at("\"/opt/homebrew\""), at("\"/opt/homebrew/var\""));
+        let granted = at("READ_0");
+        assert!(
+            programs.is_some() && programs < data && data < granted,
+            "{text}"
+        );
+        let line = text.lines().nth(data.unwrap()).unwrap();
+        assert!(line.starts_with("(deny file-read-data "), "{line}");
     }
 
     #[test]

@@ -73,18 +73,26 @@ pub(super) const CHMOD: Option<c_long> = None;
 pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork];
 #[cfg(target_arch = "aarch64")]
 pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone];
+const STATMOUNT: c_long = 457;
+const LISTMOUNT: c_long = 458;
 const SETXATTRAT: c_long = 463;
+const GETXATTRAT: c_long = 464;
+const LISTXATTRAT: c_long = 465;
 const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 
 const IPPROTO_TCP: u32 = 6;
 const IPPROTO_UDP: u32 = 17;
+/// An option of TCP that turns a socket into one of another protocol, whose ports Landlock does not restrict.
+const TCP_ULP: u32 = 31;
+/// The sizes of addresses of IPv4 and IPv6. Few names of Unix sockets are as long.
+const ADDRESSES: &[u32] = &[16, 28];
 /// Connects without `connect`.
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// All `CLONE_NEW…`: a new user namespace has all rights inside, and with them more of the kernel to attack.
 const NAMESPACES: u32 = 0x7E02_0080;
-/// `ioctl`s that type into a terminal, and those that change a file or a folder that is open for reading alone.
+/// `ioctl`s that type into a terminal, and those that change a file, a folder or a file system that is open for reading alone.
 const IOCTLS: &[u32] = &[
     // TIOCSTI and TIOCLINUX.
     0x5412,
@@ -104,6 +112,15 @@ const IOCTLS: &[u32] = &[
     0x5000_9418,
     0x5000_943F,
     0x4008_941A,
+    // BTRFS_IOC_SET_RECEIVED_SUBVOL.
+    0xC0C8_9425,
+    // FAT_IOCTL_SET_ATTRIBUTES.
+    0x4004_7211,
+    // Keys of encrypted folders, which lie elsewhere in the same file system: FS_IOC_ADD_ENCRYPTION_KEY, FS_IOC_REMOVE_ENCRYPTION_KEY and
+    // the same for all users.
+    0xC050_6617,
+    0xC040_6618,
+    0xC040_6619,
 ];
 /// Kinds of Unix sockets whose two ends stay with each other: `SOCK_STREAM` and `SOCK_SEQPACKET`, with `SOCK_NONBLOCK` and
 /// `SOCK_CLOEXEC`. An end of a pair for datagrams could send to any Unix socket, such as the system log's.
@@ -170,6 +187,8 @@ const NEVER: &[c_long] = &[
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
+    // Landlock restricts the ports that are bound, and a socket that is not bound listens at one that the kernel chooses.
+    libc::SYS_listen,
     // Files by handles, past their folders.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
@@ -195,7 +214,8 @@ const NEVER: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Extended attributes, for the same reason. A command sees a file system without them: then `cp -p` sets the mode instead.
+/// Extended attributes, for the same reason; what they hold of a file outside could be read as well. A command sees a file system
+/// without them: then `cp -p` sets the mode instead.
 const ATTRIBUTES: &[c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -205,6 +225,14 @@ const ATTRIBUTES: &[c_long] = &[
     libc::SYS_fremovexattr,
     SETXATTRAT,
     REMOVEXATTRAT,
+    libc::SYS_getxattr,
+    libc::SYS_lgetxattr,
+    libc::SYS_fgetxattr,
+    libc::SYS_listxattr,
+    libc::SYS_llistxattr,
+    libc::SYS_flistxattr,
+    GETXATTRAT,
+    LISTXATTRAT,
 ];
 
 /// The older calls, which this architecture still has.
@@ -272,8 +300,13 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
         let internet = Is::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
         let protocol = Is::OneOf(&[0, IPPROTO_TCP, IPPROTO_UDP]);
         unless(libc::SYS_socket, &[(0, internet), (2, protocol)]);
+        unless(libc::SYS_setsockopt, &[(2, Is::NoneOf(&[TCP_ULP]))]);
+        // Names are asked for from UDP sockets that are bound.
+        unless(libc::SYS_bind, &[(2, Is::OneOf(ADDRESSES))]);
     } else {
         calls.push((libc::SYS_socket, Refused::Always));
+        // An end of a pair could take an abstract name that another program wants.
+        calls.push((libc::SYS_bind, Refused::Always));
     }
     if !rules.signals_stay_inside {
         let fcntl = vec![(1, Is::NoneOf(SIGNALLING))];
@@ -300,6 +333,8 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     }));
     // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
     calls.push((libc::SYS_clone3, Refused::Unknown));
+    // They tell what `/proc/mounts` does, which cannot be read.
+    calls.extend([STATMOUNT, LISTMOUNT].map(|number| (number, Refused::Unknown)));
     calls
 }
 
@@ -517,7 +552,9 @@ mod tests {
             let got = call(OPEN, *number, &[0; 6]);
             assert_eq!(got, error(libc::EOPNOTSUPP), "{number}");
         }
-        assert_eq!(call(OPEN, libc::SYS_clone3, &[]), error(libc::ENOSYS));
+        for number in [libc::SYS_clone3, STATMOUNT, LISTMOUNT] {
+            assert_eq!(call(OPEN, number, &[]), error(libc::ENOSYS), "{number}");
+        }
     }
 
     #[test]
@@ -561,6 +598,11 @@ mod tests {
         for (domain, kind) in [(2, 1), (1, 2), (1, 0x8_0002), (1, 0x802), (1, 3)] {
             assert!(!pair(domain, kind), "{domain} {kind:x}");
         }
+        let bind = |rules, size| call(rules, libc::SYS_bind, &[3, 0, size]) == ALLOWED;
+        assert!(bind(OPEN, 16) && bind(OPEN, 28) && !bind(OPEN, 20) && !bind(CLOSED, 16));
+        let option = |number| call(OPEN, libc::SYS_setsockopt, &[3, 6, number]) == ALLOWED;
+        // TCP_NODELAY.
+        assert!(option(1) && !option(u64::from(TCP_ULP)));
         let fast = u64::from(MSG_FASTOPEN);
         assert_ne!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, fast]), ALLOWED);
         assert_eq!(call(OPEN, libc::SYS_sendto, &[3, 0, 0, 0x4000]), ALLOWED);

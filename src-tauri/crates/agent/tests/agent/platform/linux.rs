@@ -166,6 +166,74 @@ fn modes_and_times_are_set_where_a_command_may_write() {
     assert!(is_untouched(&place), "{finished:?}");
 }
 
+/// Where the file system has none, they are refused before it says so.
+#[test]
+fn attributes_of_files_outside_are_not_read() {
+    let Some(place) = Place::new() else { return };
+    let token = place.hidden.join("token").display().to_string();
+    let value = r#""user.secret", "\0" x 64, 64"#;
+    let calls = [
+        ("get", libc::SYS_getxattr, format!(r#""{token}", {value}"#)),
+        ("see", libc::SYS_lgetxattr, format!(r#""{token}", {value}"#)),
+        (
+            "list",
+            libc::SYS_listxattr,
+            format!(r#""{token}", "\0" x 64, 64"#),
+        ),
+        (
+            "list link",
+            libc::SYS_llistxattr,
+            format!(r#""{token}", "\0" x 64, 64"#),
+        ),
+        // getxattrat and listxattrat.
+        (
+            "get at",
+            464,
+            format!(r#"-100, "{token}", 0, "user.secret", "\0" x 16, 16"#),
+        ),
+        (
+            "list at",
+            465,
+            format!(r#"-100, "{token}", 0, "\0" x 64, 64"#),
+        ),
+    ];
+    let lines: String = calls
+        .iter()
+        .map(|(name, number, arguments)| call(name, *number, arguments))
+        .collect();
+    let finished = place.run(&lines);
+    let expected: String = calls
+        .iter()
+        .map(|(name, ..)| format!("{name} {}\n", libc::EOPNOTSUPP))
+        .collect();
+    assert_eq!(finished.stdout.text, expected, "{finished:?}");
+}
+
+/// A short form of `tests/fuzz/run sandbox`.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn random_calls_do_not_lead_out() {
+    const PYTHON: &str = "/usr/bin/python3";
+    if Place::new().is_none() {
+        return;
+    }
+    if !Path::new(PYTHON).exists() {
+        return skip("there is no Python that a command can run");
+    }
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fuzz/sandbox/run");
+    let mut command = Command::new(PYTHON);
+    command
+        .arg("-B")
+        .arg(fuzz)
+        .arg("--launcher")
+        .arg(launcher());
+    command.args(["--seed", "25", "--children", "5", "--seconds", "0"]);
+    let done = command.output().unwrap();
+    let told = String::from_utf8_lossy(&done.stdout);
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{told}{errors}");
+}
+
 /// A file that is open for reading has an owner who can change its mode and more, and a command is the owner.
 #[test]
 fn what_can_only_be_read_is_not_changed() {
@@ -499,6 +567,8 @@ fn attack_sockets(place: &Place) {
         perl -e 'use Socket; socketpair(A, B, PF_UNIX, SOCK_DGRAM, 0); connect(A, pack_sockaddr_un("{hidden}/log.sock")) and print "pair "'
         perl -e 'use Socket; socketpair(A, B, PF_UNIX, SOCK_STREAM, 0); send(A, "x", 0, pack_sockaddr_un("{hidden}/log.sock"))'
         perl -e 'use Socket; socket(S, PF_INET, SOCK_STREAM, 6); bind(S, pack_sockaddr_in(0, INADDR_ANY)) and listen(S, 1) and print "server "'
+        perl -e 'use Socket; socket(S, PF_INET, SOCK_STREAM, 6); listen(S, 1) and print "server "'
+        perl -e 'use Socket; socketpair(A, B, PF_UNIX, SOCK_STREAM, 0); bind(A, pack_sockaddr_un("\0{name}-new")) and print "name "'
         perl -e 'socket(S, 16, 3, 0) and print "netlink "; socket(S, 40, 1, 0) and print "vsock "; socket(S, 17, 3, 0) and print "packet "'
         "#
     );
