@@ -91,30 +91,36 @@ impl Cutting {
             self.trail.retain(|(above, _)| *above < level);
             let heading = crate::text::head(&crate::text::squeeze(&block.text), 160).to_owned();
             self.trail.push((level, heading));
-            self.append(&block.text, block);
+            self.append(&block.text, block.page, block.line);
             return;
         }
         let needs = tokens(&block.text);
         if self.tokens + needs <= self.size.most {
-            return self.append(&block.text, block);
+            return self.append(&block.text, block.page, block.line);
         }
         if needs <= self.size.most {
-            self.end_with_overlap(block);
-            return self.append(&block.text, block);
+            self.end_with_overlap();
+            return self.append(&block.text, block.page, block.line);
         }
-        for part in parts(&block.text, self.size.most) {
-            if self.tokens + tokens(part) > self.size.most {
-                self.end_with_overlap(block);
+        let (mut rest, mut line) = (block.text.as_str(), block.line);
+        while !rest.is_empty() {
+            // A title stays with what follows it.
+            if self.tokens > self.size.most / 2 {
+                self.end_with_overlap();
             }
-            self.append(part, block);
+            let (part, next) = rest.split_at(first_part(rest, self.size.most - self.tokens));
+            self.append(part, block.page, line);
+            let lines = part.bytes().filter(|byte| *byte == b'\n').count();
+            line = line.map(|line| line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX)));
+            rest = next;
         }
     }
 
-    /// Says where a passage begins that has no text yet.
-    fn place(&mut self, block: &Block) {
+    /// Says where a passage begins that has no text of its own yet.
+    fn place(&mut self, page: Option<u32>, line: Option<u32>) {
         if self.open.text.len() == self.open.fresh {
-            self.open.page = block.page;
-            self.open.line = block.line;
+            self.open.page = page;
+            self.open.line = line;
             self.open.trail = self
                 .trail
                 .iter()
@@ -123,8 +129,8 @@ impl Cutting {
         }
     }
 
-    fn append(&mut self, text: &str, block: &Block) {
-        self.place(block);
+    fn append(&mut self, text: &str, page: Option<u32>, line: Option<u32>) {
+        self.place(page, line);
         if !self.open.text.is_empty() && self.open.text.len() != self.open.fresh {
             self.open.text.push('\n');
         }
@@ -142,16 +148,15 @@ impl Cutting {
     }
 
     /// Ends the passage; the next begins with its last sentences.
-    fn end_with_overlap(&mut self, next: &Block) {
+    fn end_with_overlap(&mut self) {
         let has_own = self.open.text.len() > self.open.fresh;
         let tail = last_sentences(&self.open.text, self.size.overlap).to_owned();
         self.end();
-        // What is said over a page's end is found on the page where it goes on.
         if has_own && !tail.is_empty() && tail.len() < 2000 {
+            // It is placed by what follows: what is said over a page's end is found on the page where it goes on.
             self.open.text = tail;
             self.open.text.push('\n');
             self.open.fresh = self.open.text.len();
-            self.place(next);
             self.tokens = tokens(&self.open.text);
         }
     }
@@ -170,14 +175,13 @@ fn last_sentences(text: &str, most: usize) -> &str {
     text[begun..].trim()
 }
 
-/// Where sentences end: behind the space that follows.
+/// Where sentences end: behind the space or the line break that follows.
 fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     let mut last = ' ';
     text.char_indices().filter_map(move |(at, letter)| {
         let before = std::mem::replace(&mut last, letter);
         let is_end = match letter {
-            '\n' => true,
-            ' ' => matches!(before, '.' | '!' | '?' | ';' | ':'),
+            ' ' | '\n' => matches!(before, '.' | '!' | '?' | ';' | ':'),
             '。' | '！' | '？' => true,
             _ => false,
         };
@@ -185,27 +189,26 @@ fn ends(text: &str) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Cuts a long text between sentences, else between words, else anywhere.
-fn parts(text: &str, most: usize) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let fits = fitting(rest, most);
-        if fits == rest.len() {
-            parts.push(rest);
-            break;
-        }
-        let sentence = ends(&rest[..fits]).last();
-        let word = || rest[..fits].rfind(char::is_whitespace).map(|at| at + 1);
-        let enough = |at: &usize| *at > fits / 3;
-        let cut = sentence
-            .filter(enough)
-            .or_else(|| word().filter(|at| *at > 0 && rest.is_char_boundary(*at)));
-        let (part, next) = rest.split_at(cut.unwrap_or(fits));
-        parts.push(part);
-        rest = next;
+/// How many bytes of a long text to cut off, with so many tokens at most: between sentences, else between lines, such as those of code,
+/// else between words, else anywhere.
+fn first_part(text: &str, most: usize) -> usize {
+    let fits = fitting(text, most);
+    if fits == text.len() {
+        return fits;
     }
-    parts
+    let room = &text[..fits];
+    let line = || room.rfind('\n').map(|at| at + 1);
+    let word = || {
+        let (at, space) = room
+            .char_indices()
+            .rfind(|(_, letter)| letter.is_whitespace())?;
+        Some(at + space.len_utf8())
+    };
+    let enough = |at: &usize| *at > fits / 3;
+    let cut = ends(room).last().filter(enough);
+    cut.or_else(|| line().filter(enough))
+        .or_else(word)
+        .unwrap_or(fits)
 }
 
 /// How many bytes of a text so many tokens hold; at least one letter.
@@ -320,6 +323,52 @@ mod tests {
                 .map(|chunk| (chunk.text.as_str(), chunk.fresh)),
         );
         assert_eq!(whole.replace('\n', " "), text);
+    }
+
+    #[test]
+    fn each_passage_of_a_long_paragraph_has_its_own_line() {
+        let lines = [
+            "The light of the",
+            "moon is that of the sun.",
+            "It has no heat that a",
+            "hand could feel. Owls",
+            "hunt by it. So do",
+            "foxes and people.",
+        ];
+        let block = Block {
+            text: lines.join("\n"),
+            line: Some(7),
+            ..Block::default()
+        };
+        let title = Block {
+            text: "Moonlight".to_owned(),
+            heading: Some(1),
+            line: Some(5),
+            ..Block::default()
+        };
+        let size = Size {
+            most: 15,
+            overlap: 3,
+        };
+        let chunks = chunks(&[title, block], size);
+        let found: Vec<_> = chunks
+            .iter()
+            .map(|chunk| (chunk.line.unwrap(), chunk.text[chunk.fresh..].to_owned()))
+            .collect();
+        // With its title, and up to the end of a sentence.
+        assert_eq!(
+            found[0],
+            (
+                5,
+                "Moonlight\nThe light of the\nmoon is that of the sun.".to_owned()
+            )
+        );
+        let (line, text) = &found[1];
+        assert_eq!(
+            text.lines().next(),
+            Some(lines[*line as usize - 7]),
+            "{found:?}"
+        );
     }
 
     proptest! {
