@@ -108,8 +108,8 @@ class World:
         limits = struct.pack("QQ", 1, 1)
         how = struct.pack("QQQ", 0, 0, 0)
         self.structures = [self.bytes(value) for value in (times, limits, how, struct.pack("Q", 1), struct.pack("QQ", 0xA, 7), b"\0" * 128)]
-        # Buffers, and vectors and messages that point to them.
-        start = (self.used + 4095) & ~4095
+        # Buffers, behind a page for the vectors and messages that point to them.
+        start = (self.used + 2 * 4095) & ~4095
         self.buffers = [self.at + start + 4096 * index for index in range(PAGES - start // 4096)]
         self.readable_from = start
         self.vectors = [self.bytes(struct.pack("QQQQ", first, 4096, second, 4096)) for first, second in zip(self.buffers, self.buffers[1:])][:4]
