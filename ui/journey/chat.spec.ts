@@ -16,8 +16,12 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   await expect(chat.getByTestId('message-user')).toHaveText(/Why is the sky blue/);
   await expect(chat.getByTestId('answer-stats')).toContainText('tok/s');
   await expect(chat.getByTestId('send')).toBeVisible();
-  const growth = await chat.evaluate(() => [...(window as unknown as { seen: Set<number> }).seen]);
-  expect(growth.length, 'steps in which the answer was seen to grow').toBeGreaterThan(3);
+  const seen = await chat.evaluate(() => [...(window as unknown as { seen: Set<number> }).seen]);
+  const whole = Math.max(...seen);
+  expect(
+    seen.some((length) => length > 0 && length < whole),
+    `a part of the answer was shown: ${seen}`,
+  ).toBe(true);
 
   const answer = chat.getByTestId('message-assistant');
   await expect(answer.getByTestId('answer-ending')).toBeHidden();
@@ -69,12 +73,12 @@ test('a stopped answer is kept so far, and frees its tier', async ({ chat, host 
   await ask(chat, 'Tell me about the sea.');
   const words = chat.getByTestId('message-assistant').last().locator('.markdown');
   await expect(words).toHaveText(/\w+ \w+/);
-  expect((await host.tier('primary')).state).toBe('busy');
+  expect(await host.busy()).toHaveLength(1);
 
   await chat.getByTestId('stop').click();
   await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
   await expect(chat.getByTestId('composer')).toBeFocused();
-  await expect.poll(async () => (await host.tier('primary')).state).toBe('ready');
+  await expect.poll(() => host.busy()).toEqual([]);
   await expect(chat.getByTestId('error-banner')).toBeHidden();
   const kept = await words.innerText();
 
@@ -109,7 +113,7 @@ test('an answer goes on while its page is reloaded, and another window follows i
   await chat.reload();
   await chat.getByRole('button', { name: /^Tell me about the sea\./ }).click();
   await expect.poll(async () => (await words.innerText()).length).toBeGreaterThan(before);
-  expect((await host.tier('primary')).state).toBe('busy');
+  expect(await host.busy()).toHaveLength(1);
 
   const other = await context.newPage();
   await other.goto(host.url);
@@ -122,7 +126,7 @@ test('an answer goes on while its page is reloaded, and another window follows i
   for (const page of [chat, other])
     await expect(page.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
   expect(await there.innerText()).toBe(await words.innerText());
-  await expect.poll(async () => (await host.tier('primary')).state).toBe('ready');
+  await expect.poll(() => host.busy()).toEqual([]);
   await other.close();
 });
 

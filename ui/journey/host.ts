@@ -152,6 +152,11 @@ export class Host {
     return (await response.json()) as Status;
   }
 
+  /** Which tier answers depends on what is loaded: one is, as soon as somebody types. */
+  async busy(): Promise<TierStatus[]> {
+    return (await this.status()).tiers.filter(({ state }) => state === 'busy');
+  }
+
   async tier(id: string): Promise<TierStatus> {
     const tier = (await this.status()).tiers.find((tier) => tier.id === id);
     if (tier === undefined) throw new Error(`There is no tier ${id}.`);
