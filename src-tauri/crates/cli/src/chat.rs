@@ -385,6 +385,7 @@ impl Conversation<'_> {
                 output::error_line("The next question begins a new chat.");
             }
             "model" => return self.choose(argument).await,
+            "agent" => return self.act_in(&argument),
             "file" => {
                 self.files.push(files::read(&files::typed(&argument))?);
                 output::error_line("The file goes with the next question.");
@@ -412,6 +413,25 @@ impl Conversation<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Lets the model act in a folder from now on, or only answer.
+    fn act_in(&mut self, folder: &str) -> Result<(), Error> {
+        if folder.is_empty() {
+            if self.agent.take().is_none() {
+                let error = Error::new(Code::BadRequest, "/agent needs a folder");
+                return Err(
+                    error.hint("type its path, such as ~/project, or . for the current one")
+                );
+            }
+            output::error_line("From now on, the model only answers.");
+            return Ok(());
+        }
+        self.agent = agent::in_folder(self.agent.as_ref(), files::typed(folder))?;
+        output::error_line(&format!(
+            "From now on, the model can read files in {folder}, and asks before it runs a command or changes a file."
+        ));
         Ok(())
     }
 

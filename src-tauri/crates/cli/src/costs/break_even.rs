@@ -145,7 +145,7 @@ pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(
         rows.push(vec![figure.label.to_owned(), number(value), source]);
     }
     if !missing.is_empty() {
-        let message = "the calculation has no figures of its own, and some are missing";
+        let message = "some figures are missing, and Tierbar assumes none";
         let hint = format!("add {}", missing.join(", "));
         return Err(Error::new(Code::BadRequest, message).hint(hint));
     }
