@@ -319,7 +319,7 @@ mod tests {
             .into_iter()
             .map(|chunk| (chunk.page, chunk.text))
             .collect();
-        let expected: Vec<_> = (1..).map(Some).zip(pages.map(str::to_owned)).collect();
+        let expected: Vec<_> = (1_u32..).map(Some).zip(pages.map(str::to_owned)).collect();
         assert_eq!(found, expected);
     }
 
