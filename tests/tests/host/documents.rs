@@ -96,7 +96,7 @@ async fn a_folder_is_read_and_found_by_meaning_and_read_again() {
     let long = place.path().join("long.md");
     fs::write(
         &long,
-        "# A\n\nThe hive gave honey in each of these years.\n".repeat(20_000),
+        "# A\n\nThe hive gave honey in each of these years.\n".repeat(60_000),
     )
     .unwrap();
     let (code, _, errors) = data
