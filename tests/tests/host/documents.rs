@@ -91,4 +91,27 @@ async fn a_folder_is_read_and_found_by_meaning_and_read_again() {
     assert_eq!(code, Some(0), "{errors}");
     assert_eq!(search(&host, "tower").await["passages"], json!([]));
     assert!(lights.exists());
+
+    // Its vectors would take longer than `until` waits.
+    let long = place.path().join("long.md");
+    fs::write(
+        &long,
+        "# A\n\nThe hive gave honey in each of these years.\n".repeat(60_000),
+    )
+    .unwrap();
+    let (code, _, errors) = data
+        .run(&["documents", "add", long.to_str().unwrap()])
+        .await;
+    assert_eq!(code, Some(0), "{errors}");
+    let reading = when(&host, "the long file", |documents| {
+        documents["indexing"]["file"].is_string()
+    })
+    .await;
+    let id = reading["sources"][0]["id"].to_string();
+    let (code, _, errors) = data.run(&["documents", "rm", &id]).await;
+    assert_eq!(code, Some(0), "{errors}");
+    when(&host, "the end of reading", |documents| {
+        documents["indexing"]["state"] == "idle"
+    })
+    .await;
 }

@@ -431,6 +431,17 @@ async fn a_piped_question_that_is_refused_fails_the_command() {
     assert!(stderr.contains("use one of: auto, fast"), "{stderr}");
 }
 
+#[tokio::test]
+async fn an_agents_folder_is_checked_before_its_chat() {
+    let data = Data::new("[tiers.fast]\n");
+    let host = data.serve().await;
+    let (code, _, errors) = data.run(&["chat", "--agent", "/"]).await;
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("choose a folder"), "{errors}");
+    let (_, chats) = host.ask(Method::GET, "/tierbar/v1/chats", None).await;
+    assert_eq!(chats["chats"], json!([]));
+}
+
 /// See `tests/fixtures/data-2026-11/README.md`.
 #[tokio::test]
 async fn a_data_folder_of_november_2026_opens_unchanged() {

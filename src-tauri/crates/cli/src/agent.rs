@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use tierbar_core::{
     Error, ModelKind,
     chat::agent::{AgentGrant, AgentReport, AgentScore},
-    status::Status,
+    status::{EngineKind, Status},
 };
 
 #[derive(Debug, clap::Args)]
@@ -98,6 +98,10 @@ async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
         let model = tier.model.map(|model| model.to_string());
         let acts = match last {
             Some(report) => report.sentence(),
+            None if tier.engine != EngineKind::Embedded => {
+                "Not run by Tierbar's engine, so it cannot be measured. It acts by tool calls."
+                    .to_owned()
+            }
             None => format!("Not measured: run `tierbar agent measure {}`.", tier.id),
         };
         lines.push(format!(
@@ -137,7 +141,7 @@ fn list(mut answer: Value, as_json: bool) -> Result<(), Error> {
     }
     let grants: Vec<AgentGrant> = read(answer["grants"].take())?;
     if grants.is_empty() {
-        output::line("Agents ask each time: nothing is allowed beyond once.");
+        output::line("Agents ask each time: nothing is allowed for longer.");
     }
     for grant in &grants {
         output::line(&text(grant, &TimeZone::system()));

@@ -231,6 +231,17 @@ struct Begun {
     agent: Option<Value>,
 }
 
+/// Has the host check an agent's folder before a chat begins with it: Tierbar's own data cannot be granted, for example.
+async fn check_folder(client: &Client, agent: Option<&Value>) -> Result<(), Error> {
+    if let Some(agent) = agent {
+        let body = json!({"folder": agent["folder"]});
+        client
+            .post(&admin(&["agent", "folder"], &[]), &body)
+            .await?;
+    }
+    Ok(())
+}
+
 /// Reads questions until the end of input. Each is a turn of a chat, which the host runs and stores.
 async fn converse(client: &Client, begun: Begun, files: &[PathBuf]) -> Result<(), Error> {
     let Begun {
@@ -239,6 +250,7 @@ async fn converse(client: &Client, begun: Begun, files: &[PathBuf]) -> Result<()
         resume,
         agent,
     } = begun;
+    check_folder(client, agent.as_ref()).await?;
     let mut conversation = Conversation {
         client,
         tier,
@@ -385,6 +397,7 @@ impl Conversation<'_> {
                 output::error_line("The next question begins a new chat.");
             }
             "model" => return self.choose(argument).await,
+            "agent" => return self.act_in(&argument).await,
             "file" => {
                 self.files.push(files::read(&files::typed(&argument))?);
                 output::error_line("The file goes with the next question.");
@@ -412,6 +425,27 @@ impl Conversation<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Lets the model act in a folder from now on, or only answer.
+    async fn act_in(&mut self, folder: &str) -> Result<(), Error> {
+        if folder.is_empty() {
+            if self.agent.take().is_none() {
+                let error = Error::new(Code::BadRequest, "/agent needs a folder");
+                return Err(
+                    error.hint("type its path, such as ~/project, or . for the current one")
+                );
+            }
+            output::error_line("From now on, the model only answers.");
+            return Ok(());
+        }
+        let agent = agent::in_folder(self.agent.as_ref(), files::typed(folder))?;
+        check_folder(self.client, agent.as_ref()).await?;
+        self.agent = agent;
+        output::error_line(&format!(
+            "From now on, the model can read files in {folder}, and asks before it runs a command or changes a file."
+        ));
         Ok(())
     }
 

@@ -104,24 +104,25 @@ fn figures(costs: &RequestCosts) -> [String; 7] {
 }
 
 fn table_of_requests(report: &LedgerReport) -> String {
-    let mut rows = vec![row(["Day", "Tier", "Client"], FIGURES.map(str::to_owned))];
+    // The chain, if there is one, tells apart rows of the same tier.
+    let has_chains = report.entries.iter().any(|entry| entry.chain.is_some());
+    let names = if has_chains { 4 } else { 3 };
+    let head = ["Day", "Tier", "Client", "Chain"];
+    let mut rows = vec![row(&head[..names], FIGURES.map(str::to_owned))];
     for entry in &report.entries {
         let client = entry.client.as_deref().unwrap_or("-");
-        rows.push(row(
-            [&entry.day, &entry.tier, client],
-            figures(&entry.costs),
-        ));
+        let chain = entry.chain.as_deref().unwrap_or("-");
+        let all = [entry.day.as_str(), entry.tier.as_str(), client, chain];
+        rows.push(row(&all[..names], figures(&entry.costs)));
     }
-    rows.push(row(["Total", "", ""], figures(&report.total)));
-    table(&rows, &[3, 4, 5, 6, 7, 8, 9])
+    rows.push(row(&["Total", "", "", ""][..names], figures(&report.total)));
+    let right: Vec<usize> = (names..names + FIGURES.len()).collect();
+    table(&rows, &right)
 }
 
-fn row(names: [&str; 3], figures: [String; 7]) -> Vec<String> {
-    names
-        .into_iter()
-        .map(str::to_owned)
-        .chain(figures)
-        .collect()
+fn row(names: &[&str], figures: [String; 7]) -> Vec<String> {
+    let names = names.iter().map(|name| (*name).to_owned());
+    names.chain(figures).collect()
 }
 
 fn table_of_tiers(report: &LedgerReport) -> String {
@@ -315,6 +316,19 @@ mod tests {
         let notes = notes(&report.total);
         assert!(notes.contains("costs.busy_watts"), "{notes}");
         assert!(notes.contains("costs.cloud_input_price"), "{notes}");
+    }
+
+    #[test]
+    fn rows_of_a_chain_name_it() {
+        let mut report = report();
+        assert!(!table_of_requests(&report).contains("Chain"));
+        let mut chained = report.entries[0].clone();
+        chained.chain = Some("nightly".to_owned());
+        report.entries.push(chained);
+        let shown = table_of_requests(&report);
+        let lines: Vec<_> = shown.lines().collect();
+        assert!(lines[0].contains("Client  Chain"), "{shown}");
+        assert!(lines[2].contains("nightly"), "{shown}");
     }
 
     #[test]

@@ -322,6 +322,7 @@ async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Err
     let response = client.send(Method::POST, path, Some(question)).await?;
     let mut events = SseByteStream::new(response.bytes_stream());
     let mut shown = String::new();
+    let mut found: Vec<Passage> = Vec::new();
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| broken_off(&error.to_string()))?;
         let Some(data) = event.data else { continue };
@@ -332,6 +333,7 @@ async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Err
                 "Reading part {} of {} …",
                 event["part"], event["parts"]
             )),
+            "passages" => found = read(event["passages"].take())?,
             "text" => {
                 let text = event["text"].as_str().unwrap_or_default();
                 output::write(text);
@@ -339,7 +341,7 @@ async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Err
             }
             "answer" => {
                 let answer: DocumentAnswer = read(event["answer"].take())?;
-                show(&answer, &shown);
+                show(&answer, &shown, &found);
                 return Ok(());
             }
             "error" => return Err(failure(&event)),
@@ -349,8 +351,8 @@ async fn ask(client: &Client, question: &Value, as_json: bool) -> Result<(), Err
     Err(broken_off("the connection ended"))
 }
 
-/// Ends an answer of which `shown` is on the terminal, with the passages that it cites.
-fn show(answer: &DocumentAnswer, shown: &str) {
+/// Ends an answer of which `shown` is on the terminal, with the passages that it cites, or else those that were found.
+fn show(answer: &DocumentAnswer, shown: &str, found: &[Passage]) {
     if shown.is_empty() {
         output::write(&answer.answer);
     }
@@ -363,6 +365,12 @@ fn show(answer: &DocumentAnswer, shown: &str) {
     }
     if let Some(notice) = &answer.notice {
         output::error_line(notice);
+    }
+    if answer.citations.is_empty() && !found.is_empty() {
+        output::error_line("These passages match the question best:");
+        for (passage, number) in found.iter().zip(1..) {
+            output::error_line(&heading(number, passage));
+        }
     }
 }
 

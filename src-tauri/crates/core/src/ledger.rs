@@ -1,7 +1,10 @@
 //! What requests take: tokens, energy and money, by day, tier and client. Prices are applied when it is read, so that a corrected
 //! price corrects the past as well.
 
-use crate::config::{CostsConfig, Dollars};
+use crate::{
+    TierId,
+    config::{CostsConfig, Dollars},
+};
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
@@ -119,9 +122,9 @@ pub struct LedgerReport {
 }
 
 impl RequestCosts {
-    /// Applies prices to what was taken.
+    /// Applies prices to what was taken. `avoids`: whether a cloud's prices of tokens were avoided.
     #[must_use]
-    pub fn of(taken: &Taken, elsewhere: bool, prices: &CostsConfig) -> Self {
+    pub fn of(taken: &Taken, avoids: bool, prices: &CostsConfig) -> Self {
         let measured_joules = figure(taken.millijoules) / 1000.0;
         let seconds = figure(taken.unmeasured_ms) / 1000.0;
         let estimated_joules = if taken.unmeasured_ms == 0 {
@@ -136,7 +139,7 @@ impl RequestCosts {
         });
         let cloud = prices.cloud_input_price.zip(prices.cloud_output_price);
         let cloud = cloud.map(|(input, output)| {
-            if elsewhere {
+            if !avoids {
                 return 0.0;
             }
             let prompt = input.of_tokens(taken.prompt_tokens);
@@ -172,9 +175,10 @@ impl LedgerReport {
     /// `taken`: the newest day first. `days`: those from the first to today.
     #[must_use]
     pub fn of(taken: Vec<(LedgerKey, Taken)>, days: u32, prices: &CostsConfig) -> Self {
-        let mut total = RequestCosts::of(&Taken::default(), false, prices);
+        let mut total = RequestCosts::of(&Taken::default(), true, prices);
         let entries = taken.into_iter().map(|(key, taken)| {
-            let costs = RequestCosts::of(&taken, key.elsewhere, prices);
+            let avoids = !key.elsewhere && generates_text(&key.tier);
+            let costs = RequestCosts::of(&taken, avoids, prices);
             total.add(&costs);
             let named = |name: String| Some(name).filter(|name| !name.is_empty());
             LedgerEntry {
@@ -193,6 +197,19 @@ impl LedgerReport {
             days,
         }
     }
+
+    /// Sums tokens, without those of tiers that embed or rank.
+    #[must_use]
+    pub fn text_tokens(&self, of: fn(&RequestCosts) -> u64) -> u64 {
+        let entries = self.entries.iter();
+        let generating = entries.filter(|entry| generates_text(&entry.tier));
+        generating.map(|entry| of(&entry.costs)).sum()
+    }
+}
+
+/// Whether prices of tokens are for a tier's: clouds charge a fraction of them for embedding and ranking.
+fn generates_text(tier: &str) -> bool {
+    !matches!(tier, TierId::EMBEDDER | TierId::RERANKER)
 }
 
 #[expect(
@@ -252,7 +269,7 @@ mod tests {
 
     #[test]
     fn energy_and_money_follow_the_prices() {
-        let costs = RequestCosts::of(&TAKEN, false, &prices());
+        let costs = RequestCosts::of(&TAKEN, true, &prices());
         assert_eq!(costs.measured_joules, 500.0);
         assert_eq!(costs.estimated_joules, Some(3000.0));
         // 3500 J are 0.35 / 360 kWh.
@@ -263,7 +280,7 @@ mod tests {
 
     #[test]
     fn without_a_price_there_is_no_money() {
-        let costs = RequestCosts::of(&TAKEN, false, &CostsConfig::default());
+        let costs = RequestCosts::of(&TAKEN, true, &CostsConfig::default());
         assert_eq!(costs.measured_joules, 500.0);
         assert_eq!(
             (costs.estimated_joules, costs.electricity, costs.cloud),
@@ -285,5 +302,16 @@ mod tests {
         assert_eq!(report.entries[1].client, None);
         assert_eq!((report.total.paid, report.total.cloud), (1.5, Some(3.0)));
         assert_eq!(report.total.requests, 4);
+    }
+
+    #[test]
+    fn embeddings_avoid_no_price_of_generated_text() {
+        let taken =
+            [TierId::EMBEDDER, TierId::RERANKER, "fast"].map(|tier| (key(tier, false), TAKEN));
+        let report = LedgerReport::of(Vec::from(taken), 1, &prices());
+        assert_eq!(report.entries[0].costs.cloud, Some(0.0));
+        assert_eq!(report.total.cloud, Some(3.0));
+        assert_eq!(report.total.prompt_tokens, 3_000_000);
+        assert_eq!(report.text_tokens(|costs| costs.prompt_tokens), 1_000_000);
     }
 }

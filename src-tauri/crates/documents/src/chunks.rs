@@ -80,7 +80,7 @@ impl Cutting {
     fn add(&mut self, block: &Block) {
         let is_new_page = self.open.page.is_some() && block.page != self.open.page;
         if block.heading.is_some() && self.tokens > self.size.most / 4
-            || is_new_page && self.tokens > self.size.most / 8
+            || is_new_page && !self.is_title()
         {
             self.end();
         } else if is_new_page {
@@ -114,6 +114,13 @@ impl Cutting {
             line = line.map(|line| line.saturating_add(u32::try_from(lines).unwrap_or(u32::MAX)));
             rest = next;
         }
+    }
+
+    /// Whether a page has no more than a title so far: a few words in a line, without the end of a sentence.
+    fn is_title(&self) -> bool {
+        let text = self.open.text.trim_end();
+        let is_sentence = text.ends_with(['.', '!', '?', '。', '！', '？']);
+        self.tokens <= self.size.most / 8 && !text.contains('\n') && !is_sentence
     }
 
     /// Says where a passage begins that has no text of its own yet.
@@ -302,6 +309,21 @@ mod tests {
         let first = format!("Owls\n{owls}");
         let last = "The tawny owl nests in the oak.".to_owned();
         assert_eq!(found, [(Some(2), first), (Some(3), last)]);
+    }
+
+    #[test]
+    fn short_pages_are_passages_of_their_own() {
+        let pages = ["Rent: 420.", "Sales\n4.2 M", "The mill is old."];
+        let blocks: Vec<_> = (1..)
+            .zip(pages)
+            .map(|(page, text)| block(text, None, Some(page)))
+            .collect();
+        let found: Vec<_> = chunks(&blocks, Size::default())
+            .into_iter()
+            .map(|chunk| (chunk.page, chunk.text))
+            .collect();
+        let expected: Vec<_> = (1_u32..).map(Some).zip(pages.map(str::to_owned)).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

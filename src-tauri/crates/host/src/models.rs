@@ -305,8 +305,7 @@ impl Models {
             ModelKind::Embedding => "embeds",
             ModelKind::Reranking => "ranks",
         };
-        let what =
-            format!("Tierbar measures how fast a tier generates text, and {tier} {does} texts");
+        let what = format!("Tierbar measures tiers that generate text, and {tier} {does} texts");
         Err(Error::new(Code::BadRequest, what).hint("measure a tier with a chat model"))
     }
 

@@ -123,3 +123,28 @@ describe('API keys', () => {
     expect(name.value).toBe('phone');
   });
 });
+
+it('what agents may do without asking again is listed, and revoked', async () => {
+  let grants = [
+    {
+      id: 'g1',
+      title: 'Run this command',
+      what: 'make test',
+      folder: '/work',
+      chat: 'c1',
+      since: 1,
+      until: 2,
+    },
+  ];
+  network.override = (sent) => {
+    if (!sent.path.startsWith('/tierbar/v1/agent/grants')) return answer(sent);
+    if (sent.method === 'GET') return Response.json({ grants });
+    grants = [];
+    return new Response(null, { status: 204 });
+  };
+  await open();
+  expect((await screen.findByTestId('agent-grant')).textContent).toMatch(/make test.*In one chat, until/s);
+  await fireEvent.click(screen.getByTestId('agent-revoke'));
+  await until(() => screen.queryByTestId('agent-grant') === null);
+  expect(network.sent('DELETE', '/tierbar/v1/agent/grants/g1')).toHaveLength(1);
+});

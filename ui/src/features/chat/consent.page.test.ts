@@ -212,6 +212,7 @@ describe('a turn that acts', () => {
     await type('/agent /nonexistent');
     expect((await screen.findByText(/There is no folder/)).textContent).toContain('/nonexistent');
     expect(chats.current.agent).toBe('/Users/ada/toy');
+    expect(chats.current.draft).toBe('/agent /nonexistent');
     app.feed.stop();
   });
 

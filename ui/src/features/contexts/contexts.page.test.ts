@@ -4,7 +4,7 @@ import type { App } from '../../lib/app';
 import type { ContextsConfig } from '../../platform/openapi';
 import { browser } from '../../testing/browser';
 import { configured } from '../../testing/config';
-import { Network, until } from '../../testing/host';
+import { Network, STATUS, until } from '../../testing/host';
 import { openSettings } from '../../testing/settings';
 
 const STORE: ContextsConfig = { form: 'exact', store: '~/Dropbox', endpoint: '', region: '', access_key: '' };
@@ -52,6 +52,11 @@ beforeEach(() => {
       case '/v1/context/delete':
         delete (body.store ? stored : here)[body.name];
         return Response.json({ name: body.name, deleted: true });
+      case '/v1/context/save':
+        here[body.name] = 2;
+        return Response.json({});
+      case '/v1/context/load':
+        return Response.json({});
       case '/v1/context/upload':
         if (conflicts && !body.replace) return refused('conflict', 'the store has another one', 409);
         stored[body.name] = here[body.name] ?? 0;
@@ -93,6 +98,30 @@ it('saved contexts are listed with their size, and deleted', async () => {
   await until(() => document.activeElement?.querySelector('[data-testid="saved-contexts-empty"]') != null);
 });
 
+it('the last conversation of a loaded tier is saved, and loaded again', async () => {
+  here = { book: 1 };
+  const loaded = STATUS.tiers.map(
+    (tier) => ({ ...tier, state: tier.id === 'fast' ? 'ready' : 'stopped' }) as const,
+  );
+  app = await openSettings(network, '#models', { ...STATUS, tiers: loaded });
+  await until(() => rows().length === 1);
+  const name = await screen.findByTestId<HTMLInputElement>('save-context-name');
+  await fireEvent.input(name, { target: { value: ' new one ' } });
+  await fireEvent.click(screen.getByTestId('save-context'));
+  await until(() => rows().length === 2);
+  expect(network.sent('POST', '/v1/context/save')[0]?.body).toEqual({ name: 'new one', model: 'fast' });
+  expect(name.value).toBe('');
+  await fireEvent.input(name, { target: { value: 'book' } });
+  await fireEvent.click(screen.getByTestId('save-context'));
+  expect(network.sent('POST', '/v1/context/save')).toHaveLength(1);
+  await fireEvent.click(screen.getByRole('button', { name: 'Replace' }));
+  await until(() => network.sent('POST', '/v1/context/save').length === 2);
+  await until(() => !screen.getByRole<HTMLButtonElement>('button', { name: 'Load book' }).disabled);
+  await fireEvent.click(screen.getByRole('button', { name: 'Load book' }));
+  await screen.findByText(/^Loaded\./);
+  expect(network.sent('POST', '/v1/context/load')[0]?.body).toEqual({ name: 'book' });
+});
+
 it('a compact context says so, and the format of new ones is chosen', async () => {
   here = { book: 1 };
   form = 'compact';
@@ -111,7 +140,7 @@ it('a compact context says so, and the format of new ones is chosen', async () =
 it('without any, the card says how to save one', async () => {
   app = await openSettings(network, '#models');
   await until(() => screen.queryByTestId('saved-contexts-empty') !== null);
-  expect(screen.getByTestId('saved-contexts-empty').textContent).toContain('tierbar contexts save NAME');
+  expect(screen.getByTestId('saved-contexts-empty').textContent).toContain('save its conversation here');
   expect(network.sent('GET', '/v1/context/store')).toEqual([]);
 });
 

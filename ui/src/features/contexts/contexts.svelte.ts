@@ -26,6 +26,10 @@ export class SavedContexts {
   list = $derived(merged(this.#here, this.#stored));
   /** The name of the context that is being copied. */
   copying = $state<{ name: string; to: 'store' | 'here' } | null>(null);
+  /** The context that is being saved, or loaded into memory. */
+  working = $state<{ name: string; does: 'save' | 'load' } | null>(null);
+  /** The name of the context that was loaded last. */
+  loaded = $state<string | null>(null);
   problem = $state.raw<ApiError | null>(null);
   /** Why the store cannot be read. */
   storeProblem = $state.raw<ApiError | null>(null);
@@ -53,6 +57,36 @@ export class SavedContexts {
       this.#stored = [];
       this.storeProblem = asApiError(cause);
     }
+  }
+
+  /** Saves the last conversation of a tier. Returns whether it is saved. */
+  async save(name: string, model: string): Promise<boolean> {
+    return this.#work({ name, does: 'save' }, () =>
+      this.#api.post('/v1/context/save', { body: { name, model } }),
+    );
+  }
+
+  /** Loads a context into memory, with its model. */
+  async restore(name: string): Promise<void> {
+    this.loaded = null;
+    const work = () => this.#api.post('/v1/context/load', { body: { name } });
+    if (await this.#work({ name, does: 'load' }, work)) this.loaded = name;
+  }
+
+  async #work(
+    working: { name: string; does: 'save' | 'load' },
+    work: () => Promise<unknown>,
+  ): Promise<boolean> {
+    this.working = working;
+    this.problem = null;
+    try {
+      await work();
+    } catch (cause) {
+      this.problem = asApiError(cause);
+    }
+    this.working = null;
+    await this.load();
+    return this.problem === null;
   }
 
   /** Uploads a context, or downloads it. */

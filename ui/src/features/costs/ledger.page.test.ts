@@ -7,7 +7,7 @@ import { configured } from '../../testing/config';
 import { Network, until } from '../../testing/host';
 import { openSettings } from '../../testing/settings';
 import { complete, INPUTS } from './prices';
-import { byTierAndClient, columns, dollars, energy } from './sums';
+import { byTierAndClient, columns, dollars, energy, ofText } from './sums';
 
 const COSTS: RequestCosts = {
   requests: 2,
@@ -53,6 +53,11 @@ describe('the sums', () => {
       ['2026-11-25', 0],
       ['2026-11-26', 2],
     ]);
+  });
+
+  it('leave out embeddings where text is priced', () => {
+    const entries = ['fast', 'embedder', 'reranker'].map((tier) => entry('2026-11-26', tier, null));
+    expect(ofText(entries)).toMatchObject({ requests: 2, prompt_tokens: 900, completion_tokens: 100 });
   });
 
   it('need every figure, none of which is ours', () => {

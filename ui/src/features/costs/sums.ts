@@ -57,6 +57,11 @@ export interface DayColumn extends Sum {
   day: string;
 }
 
+/** The sums of what generated text: clouds charge a fraction of their prices for embedding and ranking. */
+export function ofText(entries: LedgerEntry[]): Sum {
+  return entries.filter(({ tier }) => tier !== 'embedder' && tier !== 'reranker').reduce(plus, NOTHING);
+}
+
 /** A column for each of the last days, oldest first, those without requests too. `today` is `2026-11-26`. */
 export function columns(entries: LedgerEntry[], days: number, today: string): DayColumn[] {
   const sums = new Map<string, Sum>();

@@ -157,6 +157,20 @@ it('answers a question with citations that open the passage', async () => {
   expect((await screen.findByTestId('passage-unopened')).textContent).toBe('It is not there any more.');
 });
 
+it('shows what was found if the answer cites nothing', async () => {
+  await open();
+  await fireEvent.input(await screen.findByTestId('documents-question'), { target: { value: 'How often?' } });
+  await fireEvent.click(screen.getByTestId('documents-ask'));
+  await expect.poll(() => answering).not.toBeNull();
+  answering?.data({ type: 'passages', passages: [PASSAGE] });
+  const notice = 'The answer cites no passage, so check it against the documents.';
+  answering?.data({ type: 'answer', answer: { ...ANSWER, answer: 'Often.', citations: [], notice } });
+  const found = await screen.findByRole('list', { name: 'Passages found' });
+  expect(found.textContent).toContain(PASSAGE.text);
+  await fireEvent.click(screen.getByTestId('documents-citation'));
+  await screen.findByTestId('passage');
+});
+
 it('says why there is no answer, and can be stopped', async () => {
   await open();
   await fireEvent.input(await screen.findByTestId('documents-question'), { target: { value: 'What?' } });

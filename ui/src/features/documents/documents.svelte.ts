@@ -19,6 +19,8 @@ export class DocumentStore {
   /** Which part of a long document is being read. */
   part = $state.raw<{ part: number; parts: number } | null>(null);
   answer = $state.raw<DocumentAnswer | null>(null);
+  /** The passages that the model was given, the best first. */
+  found = $state.raw<Passage[]>([]);
   unanswered = $state.raw<ApiError | null>(null);
   #api: Api;
   #stop: AbortController | null = null;
@@ -102,6 +104,7 @@ export class DocumentStore {
     this.text = '';
     this.part = null;
     this.answer = null;
+    this.found = [];
     this.unanswered = null;
     try {
       const response = await this.#api.stream('post', '/v1/documents/ask', {
@@ -132,6 +135,7 @@ export class DocumentStore {
       const event = JSON.parse(item.data) as DocumentEvent;
       if (event.type === 'text') this.text += event.text;
       else if (event.type === 'part') this.part = event;
+      else if (event.type === 'passages') this.found = event.passages;
       else if (event.type === 'answer') {
         this.answer = event.answer;
         return;

@@ -9,7 +9,12 @@ export const SECTIONS: { id: SettingsSection; label: string; icon: IconName; wor
   { id: 'tiers', label: 'Tiers', icon: 'layers', words: 'context speed' },
   { id: 'servers', label: 'Cloud', icon: 'cloud', words: 'servers endpoints chains Anthropic OpenAI' },
   { id: 'connect', label: 'Connect', icon: 'plug', words: 'apps clients settings MCP servers tools agents' },
-  { id: 'access', label: 'Access', icon: 'key', words: 'API keys network other computers sign out' },
+  {
+    id: 'access',
+    label: 'Access',
+    icon: 'key',
+    words: 'API keys network other computers sign out agent permissions',
+  },
   {
     id: 'monitor',
     label: 'Monitor',

@@ -27,8 +27,8 @@ pub(super) struct AgentArgs {
     /// Let the agent search your documents, or those of the named collections
     #[arg(long, value_name = "COLLECTION", num_args = 0.., requires = "agent")]
     documents: Option<Vec<String>>,
-    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: auto, by its
-    /// chat template]
+    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: auto, as
+    /// measured, or else by its chat template]
     #[arg(long, value_name = "WAY", value_parser = ["auto", "calls", "text"], requires = "agent")]
     agent_way: Option<String>,
     /// MCP servers whose tools the agent may use, such as notes,issues [default: all that are enabled]
@@ -65,6 +65,26 @@ impl AgentArgs {
             "way": self.agent_way.as_deref().unwrap_or("auto"),
         })))
     }
+}
+
+/// Returns the `agent` of the turns that follow, in this folder. `before`: the one so far, whose other settings stay.
+///
+/// # Errors
+/// `BadRequest` for a folder that is not there.
+pub(super) fn in_folder(before: Option<&Value>, folder: PathBuf) -> Result<Option<Value>, Error> {
+    let Some(before) = before else {
+        let args = AgentArgs {
+            agent: Some(folder),
+            web: None,
+            documents: None,
+            agent_way: None,
+            mcp: None,
+        };
+        return args.options();
+    };
+    let mut agent = before.clone();
+    agent["folder"] = real(&folder)?.into();
+    Ok(Some(agent))
 }
 
 fn real(folder: &Path) -> Result<String, Error> {
@@ -240,6 +260,19 @@ mod tests {
         assert!(commands.contains("hidden files such as"), "{commands}");
         let reading = reach(ConsentScope::Folder, ConsentAct::Read);
         assert!(!reading.contains("hidden"), "{reading}");
+    }
+
+    #[test]
+    fn another_folder_keeps_the_other_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        let agent = in_folder(None, folder.path().to_owned()).unwrap().unwrap();
+        assert_eq!(agent["folder"].as_str(), real.to_str());
+        assert_eq!(agent["allow"]["reading"], true);
+        let before = json!({"folder": "/", "search": "brave"});
+        let agent = in_folder(Some(&before), folder.path().to_owned()).unwrap();
+        assert_eq!(agent, Some(json!({"folder": real, "search": "brave"})));
+        assert!(in_folder(Some(&before), "/no/such/folder".into()).is_err());
     }
 
     #[test]

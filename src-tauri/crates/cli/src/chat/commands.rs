@@ -6,13 +6,18 @@ use rustyline::{
 };
 
 /// Each command, what follows it, and what it does.
-pub(super) const COMMANDS: [(&str, &str, &str); 14] = [
+pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
     ("new", "", "Begin a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
         "instructions",
         "[TEXT]",
         "Set what each answer keeps in mind (\"\" for nothing), or show it",
+    ),
+    (
+        "agent",
+        "[FOLDER]",
+        "Let the model act in a folder, and ask first; without one, only answer",
     ),
     (
         "file",
@@ -141,6 +146,7 @@ mod tests {
             ("/Model  fast", command("model", "fast")),
             ("/quit", command("quit", "")),
             ("/exit ", command("quit", "")),
+            ("/agent ~/toy", command("agent", "~/toy")),
             ("/dance now", Input::Unknown("dance".to_owned())),
             ("Why /retry?", message("Why /retry?")),
             ("/usr/bin is what?", message("/usr/bin is what?")),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error,
     break_even::{BreakEven, BreakEvenInputs},
-    ledger::LedgerReport,
+    ledger::{LedgerReport, RequestCosts},
 };
 
 #[derive(Debug, clap::Args)]
@@ -65,7 +65,7 @@ enum Otherwise {
     /// A key of `costs` with the same name.
     Configured,
     /// The tokens a day of the ledger.
-    Measured(fn(&LedgerReport) -> u64),
+    Measured(fn(&RequestCosts) -> u64),
     Nothing,
 }
 
@@ -99,13 +99,13 @@ impl Args {
                 "prompt_tokens",
                 "Tokens of prompts a day",
                 self.prompt_tokens,
-                Measured(|report| report.total.prompt_tokens),
+                Measured(|costs| costs.prompt_tokens),
             ),
             figure(
                 "answer_tokens",
                 "Tokens of answers a day",
                 self.answer_tokens,
-                Measured(|report| report.total.completion_tokens),
+                Measured(|costs| costs.completion_tokens),
             ),
             figure(
                 "cloud_input_price",
@@ -145,7 +145,7 @@ pub(super) async fn run(client: &Client, args: &Args, as_json: bool) -> Result<(
         rows.push(vec![figure.label.to_owned(), number(value), source]);
     }
     if !missing.is_empty() {
-        let message = "the calculation has no figures of its own, and some are missing";
+        let message = "some figures are missing, and Tierbar assumes none";
         let hint = format!("add {}", missing.join(", "));
         return Err(Error::new(Code::BadRequest, message).hint(hint));
     }
@@ -172,10 +172,10 @@ fn find(figure: &Figure, configured: &Value, measured: &LedgerReport) -> Option<
             let value = configured[figure.name].as_f64()?;
             Some((value, format!("costs.{}", figure.name)))
         }
-        Otherwise::Measured(total) => {
+        Otherwise::Measured(tokens) => {
             let days = f64::from(measured.days);
             #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
-            let tokens = total(measured) as f64;
+            let tokens = measured.text_tokens(tokens) as f64;
             let source = match measured.days {
                 1 => "yours, of one day".to_owned(),
                 days => format!("yours, of {days} days"),
@@ -218,15 +218,24 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::ledger::RequestCosts;
+    use tierbar_core::ledger::LedgerEntry;
 
     fn measured(days: u32) -> LedgerReport {
+        let costs = RequestCosts {
+            prompt_tokens: 3000,
+            ..RequestCosts::default()
+        };
+        let entry = LedgerEntry {
+            day: "2026-11-26".to_owned(),
+            tier: "fast".to_owned(),
+            elsewhere: false,
+            client: None,
+            chain: None,
+            costs,
+        };
         LedgerReport {
-            entries: Vec::new(),
-            total: RequestCosts {
-                prompt_tokens: 3000,
-                ..RequestCosts::default()
-            },
+            entries: vec![entry],
+            total: costs,
             days,
         }
     }
@@ -243,7 +252,7 @@ mod tests {
     #[test]
     fn each_figure_says_where_it_comes_from() {
         let configured = json!({"idle_watts": 5.0});
-        let tokens: fn(&LedgerReport) -> u64 = |report| report.total.prompt_tokens;
+        let tokens: fn(&RequestCosts) -> u64 = |costs| costs.prompt_tokens;
         for (figure, days, found) in [
             (
                 figure(Some(7.0), Otherwise::Configured),

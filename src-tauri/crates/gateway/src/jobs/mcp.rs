@@ -235,7 +235,7 @@ fn failed(name: &str, config: &McpServerConfig, failure: &Failure) -> Error {
         }
         Failure::NotRun(_) | Failure::Ended(_) if is_program => {
             let hint = format!(
-                "a program sees those of the system, and what mcp.{name} grants it with folder, read and network"
+                "a program reads only the system's folders, and those in `folder` and `read` of mcp.{name}"
             );
             (Code::Unreachable, Some(hint))
         }

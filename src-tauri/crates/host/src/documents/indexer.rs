@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use tierbar_core::{Error, TierId, lease::Tiers};
+use tierbar_core::{Code, Error, TierId, lease::Tiers};
 use tierbar_documents::{
     Block, Facts, Refusal,
     chunks::{Chunk, Size, chunks},
@@ -30,6 +30,16 @@ const LOOK_BLIND: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_secs(20);
 /// Passages of one document whose vectors are made at once.
 const MOST_UNREAD: usize = 20_000;
+/// Passages of a file between two looks whether it is still wanted.
+const BETWEEN_LOOKS: usize = 64;
+
+/// What became of a document's vectors.
+enum Vectors {
+    Made(Vec<Vec<u8>>),
+    Failed,
+    /// The user has paused, or removed the document.
+    Unwanted,
+}
 
 pub(crate) struct Indexer {
     store: Store,
@@ -307,13 +317,12 @@ impl Indexer {
         let chunks = blocking("cutting a document", cut).await?;
         let title = facts.title.clone().unwrap_or_else(|| name_of(&file.path));
         let (embedder, vectors) = match self.embedder.tier() {
-            Some((tier, model)) => {
-                let vectors = self.vectors(&tier, &title, &chunks).await;
-                (
-                    vectors.is_some().then_some(model),
-                    vectors.unwrap_or_default(),
-                )
-            }
+            Some((tier, model)) => match self.vectors(file.id, &tier, &title, &chunks).await {
+                Vectors::Made(vectors) => (Some(model), vectors),
+                Vectors::Failed => (None, Vec::new()),
+                // It waits, and is read again, or is gone.
+                Vectors::Unwanted => return Ok(()),
+            },
             None => (None, Vec::new()),
         };
         self.state.lock().embedder.clone_from(&embedder);
@@ -339,18 +348,34 @@ impl Indexer {
     }
 
     /// Without vectors a document is found by its words until there are some.
-    async fn vectors(&self, tier: &TierId, title: &str, chunks: &[Chunk]) -> Option<Vec<Vec<u8>>> {
-        let texts: Vec<String> = chunks
-            .iter()
-            .map(|chunk| text_of(title, &chunk.trail, &chunk.text))
-            .collect();
-        match self.embedder.embed(tier, &texts).await {
-            Ok(vectors) => Some(vectors),
-            Err(error) => {
-                self.state.lock().problem = Some(sentence(&error));
-                None
+    async fn vectors(&self, file: u64, tier: &TierId, title: &str, chunks: &[Chunk]) -> Vectors {
+        let mut made = Vec::with_capacity(chunks.len());
+        for some in chunks.chunks(BETWEEN_LOOKS) {
+            if self.is_unwanted(file).await {
+                return Vectors::Unwanted;
+            }
+            let texts: Vec<String> = some
+                .iter()
+                .map(|chunk| text_of(title, &chunk.trail, &chunk.text))
+                .collect();
+            match self.embedder.embed(tier, &texts).await {
+                Ok(vectors) => made.extend(vectors),
+                Err(error) => {
+                    self.state.lock().problem = Some(sentence(&error));
+                    return Vectors::Failed;
+                }
             }
         }
+        Vectors::Made(made)
+    }
+
+    /// Whether the user has paused, or removed what this file belongs to.
+    async fn is_unwanted(&self, file: u64) -> bool {
+        if self.state.lock().paused {
+            return true;
+        }
+        let found = self.store.document(file).await;
+        found.is_err_and(|error| error.code == Code::NotFound)
     }
 }
 

@@ -76,9 +76,10 @@ pub(super) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(),
 }
 
 pub(crate) fn not_measured(tier: &TierId) -> Error {
-    let what = format!("Tierbar measures only its own engine, and {tier} uses another");
+    let what =
+        format!("Tierbar measures only models that its own engine runs, and {tier} uses another");
     Error::new(Code::BadRequest, what)
-        .hint("set `engine = \"embedded\"` for the tier, or measure another tier")
+        .hint("measure another tier, or set `engine = \"embedded\"` for this one")
 }
 
 /// Only the configuration file can set commands: the API's token, which also works from other machines, must not allow

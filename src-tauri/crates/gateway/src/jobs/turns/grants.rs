@@ -103,9 +103,11 @@ impl Jobs {
     pub(crate) async fn revoke_agent_grant(&self, id: &str) -> Result<(), Error> {
         self.turns.grants.load(&self.store).await?;
         if !self.take_agent_grant(id) {
-            let message = "nothing is allowed to agents with this id";
+            let message = format!("agents have no permission with the id {id:?}");
             let error = Error::new(Code::NotFound, message);
-            return Err(error.hint("list what is allowed; it may have ended"));
+            return Err(
+                error.hint("it may have ended; `tierbar agent grants` lists those that hold")
+            );
         }
         self.turns.grants.store(&self.store).await
     }
