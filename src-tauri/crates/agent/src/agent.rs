@@ -18,7 +18,7 @@ use crate::{
     marking::mark,
     routing::{self, Route, without_thoughts},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{collections::VecDeque, mem};
 
 /// How the model says what it wants, which is measured for each model.
@@ -176,6 +176,14 @@ pub enum Finish {
     Exhausted(String),
 }
 
+/// A step that the model wanted and that was not done, without a question to the person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    pub tool: String,
+    pub arguments: Value,
+    pub why: String,
+}
+
 /// An input that does not belong to what is open.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misplaced {
@@ -229,6 +237,9 @@ pub struct Agent {
     messages: Vec<Message>,
     /// Calls of the last reply that are still to be done; the first one is open.
     calls: VecDeque<Call>,
+    /// What the model wrote for a route, by text.
+    line: Option<(Route, String)>,
+    failed: Vec<Failed>,
     known: Vec<WebAddress>,
     done: Vec<Act>,
     started: u64,
@@ -259,6 +270,8 @@ impl Agent {
             state: State::New,
             messages,
             calls: VecDeque::new(),
+            line: None,
+            failed: Vec::new(),
             known,
             done: Vec::new(),
             started: 0,
@@ -282,6 +295,11 @@ impl Agent {
     /// Replaces what was allowed, which a person may have revoked meanwhile.
     pub fn set_grants(&mut self, list: Vec<Grant>) {
         self.task.grants = Grants::new(list, &self.task.chat);
+    }
+
+    /// The steps that failed since the last call, to be shown.
+    pub fn take_failed(&mut self) -> Vec<Failed> {
+        mem::take(&mut self.failed)
     }
 
     /// The messages of this turn.
@@ -324,10 +342,7 @@ impl Agent {
             }
             (Input::Prepared(prepared), State::Preparing) => Ok(match prepared {
                 Ok(change) => self.prepared(change, at),
-                Err(why) => {
-                    self.mistakes += 1;
-                    self.observe(&why, at)
-                }
+                Err(why) => self.fail(&why, at),
             }),
             (Input::Done(done), State::Doing(act)) => {
                 let text = match done {
@@ -488,12 +503,14 @@ impl Agent {
                 }
             }
             Purpose::Line(route) => {
+                let line = format!("{}: {text}", route.word());
                 self.messages.push(Message::Assistant {
-                    text: format!("{}: {text}", route.word()),
+                    text: line,
                     calls: Vec::new(),
                 });
                 let surroundings = &self.task.surroundings;
                 let wanted = surroundings.read_line(route, &reply.text, &self.known);
+                self.line = Some((route, text));
                 self.take(wanted, at)
             }
         }
@@ -537,10 +554,7 @@ impl Agent {
                 self.state = State::Preparing;
                 Output::Prepare(prepare)
             }
-            Err(why) => {
-                self.mistakes += 1;
-                self.observe(&format!("This could not be read: {why}"), at)
-            }
+            Err(why) => self.fail(&format!("This could not be read: {why}"), at),
         }
     }
 
@@ -555,8 +569,7 @@ impl Agent {
         let times = self.done.iter().filter(|done| **done == act).count();
         if times >= self.task.bounds.repeats as usize {
             let text = format!("This was done {times} times already, and is not done again.");
-            self.mistakes += 1;
-            return self.observe(&text, at);
+            return self.fail(&text, at);
         }
         let (general, grants) = (self.task.general, &self.task.grants);
         match decide(act, general, grants, at.now, at.id.to_owned()) {
@@ -571,10 +584,7 @@ impl Agent {
                 };
                 Output::Consent(question)
             }
-            Decision::Refused(why) => {
-                self.mistakes += 1;
-                self.observe(&format!("Not done: {why}"), at)
-            }
+            Decision::Refused(why) => self.fail(&format!("Not done: {why}"), at),
         }
     }
 
@@ -592,6 +602,26 @@ impl Agent {
         self.answer_call(call, prompts::REFUSED.to_owned(), at)
     }
 
+    /// Notes that the open step comes to nothing, says so to the model, and goes on.
+    fn fail(&mut self, why: &str, at: Moment<'_>) -> Output {
+        self.mistakes += 1;
+        let (tool, arguments) = match (self.calls.front(), &self.line) {
+            (Some(call), _) => {
+                let arguments = serde_json::from_str(&call.arguments);
+                let arguments = arguments.unwrap_or_else(|_| call.arguments.as_str().into());
+                (call.name.clone(), arguments)
+            }
+            (None, Some((route, text))) => as_call(*route, text),
+            (None, None) => (String::new(), Value::Null),
+        };
+        self.failed.push(Failed {
+            tool,
+            arguments,
+            why: why.to_owned(),
+        });
+        self.observe(why, at)
+    }
+
     /// Gives the model what came of its open call, and goes on.
     fn observe(&mut self, text: &str, at: Moment<'_>) -> Output {
         let call = self.calls.pop_front();
@@ -607,4 +637,21 @@ impl Agent {
         });
         self.next_call(at)
     }
+}
+
+/// A line of text as the call that would have said the same.
+fn as_call(route: Route, text: &str) -> (String, Value) {
+    let first = text.lines().next().unwrap_or_default().trim();
+    let (tool, field, value) = match route {
+        Route::Search => ("search_web", "query", first),
+        Route::Shell => ("run_command", "command", first),
+        Route::Documents => ("search_documents", "query", first),
+        Route::Files | Route::Chat => {
+            let (verb, path) = first.split_once(' ').unwrap_or((first, ""));
+            let writes = ["write", "create"].contains(&verb.to_lowercase().as_str());
+            let tool = if writes { "write_file" } else { "read_file" };
+            (tool, "path", path)
+        }
+    };
+    (tool.to_owned(), json!({ field: value }))
 }

@@ -232,6 +232,30 @@ fn an_unreadable_route_is_asked_again_and_never_chat() {
 }
 
 #[test]
+fn what_is_refused_without_a_question_is_shown_as_a_failed_step() {
+    let mut turn = Turn::calls();
+    asked(turn.step(Input::Begin));
+    asked(turn.all(&[
+        ("read_file", json!({ "path": "../home/token" })),
+        ("read_page", json!({ "url": "http://127.0.0.1/" })),
+    ]));
+    let failed = turn.agent.take_failed();
+    let tools: Vec<_> = failed.iter().map(|step| step.tool.as_str()).collect();
+    assert_eq!(tools, ["read_file", "read_page"]);
+    assert_eq!(failed[0].arguments, json!({ "path": "../home/token" }));
+    assert!(failed.iter().all(|step| !step.why.is_empty()));
+    assert_eq!(turn.agent.take_failed(), []);
+    // A line by text is shown as the call would be.
+    let mut turn = Turn::text(true);
+    asked(turn.step(Input::Begin));
+    asked(turn.reply("files"));
+    asked(turn.reply("read ../home/token"));
+    let failed = turn.agent.take_failed();
+    assert_eq!(failed[0].tool, "read_file");
+    assert_eq!(failed[0].arguments, json!({ "path": "../home/token" }));
+}
+
+#[test]
 fn refusals_end_the_asking() {
     let mut turn = Turn::calls();
     asked(turn.step(Input::Begin));

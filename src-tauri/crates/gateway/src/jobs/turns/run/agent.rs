@@ -25,8 +25,8 @@ use shelf::Shelf;
 use std::{sync::Arc, time::Instant};
 use tierbar_agent::{
     agent::{
-        Agent, Ask, Bounds, Finish as End, Found, Input, Misplaced, Moment, Output, Reply, Task,
-        Way,
+        Agent, Ask, Bounds, Failed, Finish as End, Found, Input, Misplaced, Moment, Output, Reply,
+        Task, Way,
     },
     calls::{Call, Surroundings, Wanted},
     consent::{Act, Answer, General, Grants, Kind, Permitted, Question, Scope},
@@ -499,6 +499,15 @@ impl Writing {
         let mut model = prompt.model.clone();
         let mut next = stepping.step(Input::Begin);
         loop {
+            for Failed {
+                tool,
+                arguments,
+                why,
+            } in stepping.agent.take_failed()
+            {
+                let id = self.begin_step(&tool, &arguments);
+                self.end_step(id, why, true);
+            }
             let output = match next {
                 Ok(output) => output,
                 Err(error) => {
