@@ -20,6 +20,8 @@ use rustix::{
 };
 use std::path::{Path, PathBuf};
 
+/// How many processes and threads the user's other programs may begin while a command runs.
+const OTHERS_GROWTH: u64 = 4_096;
 /// The oldest Landlock that restricts truncation.
 const OLDEST: i32 = 3;
 /// The first one with ports.
@@ -88,7 +90,9 @@ pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, St
     close_others()?;
     let failed = |what: &str, error: rustix::io::Errno| format!("{what}: {error}");
     setsid().map_err(|error| failed("no session of its own", error))?;
-    set_limits(&policy.limits, tree::processes_of_user())?;
+    // The launcher counts exactly. This limit counts what else the user runs, so it leaves room for what that begins meanwhile.
+    let others = tree::processes_of_user().saturating_add(OTHERS_GROWTH);
+    set_limits(&policy.limits, others)?;
     // What a process has reserved and never written does not count, so that large reservations work.
     set_limit(Resource::Data, policy.limits.memory_bytes)?;
     set_no_new_privs(true).map_err(|error| failed("rights can still be gained", error))?;

@@ -6,6 +6,7 @@
 use super::{filter::BEGINNINGS, room::Room};
 use libc::{seccomp_notif, seccomp_notif_resp};
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, chmod, open, utimensat},
     io::Errno,
     net::{
@@ -88,6 +89,13 @@ fn receive(command: &UnixStream) -> Option<OwnedFd> {
 /// Waits for a call; `None` once there can be no more.
 fn next(listener: &OwnedFd) -> Option<seccomp_notif> {
     loop {
+        // The call below would return at once, again and again, when nothing is left that the filter holds.
+        let mut waiting = [PollFd::new(listener, PollFlags::IN)];
+        match poll(&mut waiting, None) {
+            Ok(_) if waiting[0].revents().contains(PollFlags::IN) => {}
+            Err(Errno::INTR) => continue,
+            Ok(_) | Err(_) => return None,
+        }
         // SAFETY: the struct is plain integers, for which all zeroes is a value; the kernel wants them so.
         let mut call: seccomp_notif = unsafe { mem::zeroed() };
         // SAFETY: the call writes one `seccomp_notif` at the address, which outlives it.

@@ -35,9 +35,7 @@ pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Vec<Process
     found
 }
 
-/// How many processes and threads are below this process, zombies included, as the kernel counts them. A process whose parent ended
-/// while all were read is read again, for its new parent. If that has ended too, it counts if it is younger than this process, which
-/// adopts its own.
+/// How many processes and threads are below this process, zombies included, as the kernel counts them.
 pub(super) fn tasks() -> u64 {
     let stats: BTreeMap<i32, Stat> = all()
         .filter_map(stat)
@@ -46,20 +44,27 @@ pub(super) fn tasks() -> u64 {
     let own = getpid().as_raw_nonzero().get();
     let below = stats
         .iter()
-        .filter(|(pid, stat)| **pid != own && is_below(own, stat, &stats, read_again));
+        .filter(|(pid, stat)| **pid != own && is_below(own, stat, &stats, find));
     below.map(|(_, stat)| stat.threads.max(1)).sum()
 }
 
+/// Follows the parents of a process. What began or ended while all were read is read again, so that neither the orphans of another
+/// command count nor what this one begins behind the reader is missed. If that has no end, a process counts if it is younger than this
+/// one, which adopts its own.
 fn is_below(
     own: i32,
     stat: &Stat,
     stats: &BTreeMap<i32, Stat>,
-    read_again: impl Fn(Process) -> Option<Stat>,
+    find: impl Fn(i32) -> Option<Stat>,
 ) -> bool {
+    const READ_AGAIN: usize = 16;
+    let read_again = |process: Process| {
+        find(process.pid.as_raw_nonzero().get()).filter(|now| now.process == process)
+    };
     let since = stats.get(&own).map_or(0, |own| own.process.started);
-    let (mut top, mut parent, mut is_new) = (stat, stat.parent, false);
+    let (mut top, mut parent, mut again) = (stat.process, stat.parent, 0);
     // Numbers that were reused while they were read could make a circle.
-    for _ in 0..=stats.len() {
+    for _ in 0..=stats.len() + 2 * READ_AGAIN {
         // The first processes have the parent 0.
         if parent == 0 {
             return false;
@@ -67,21 +72,26 @@ fn is_below(
         if parent == own {
             return true;
         }
-        match stats.get(&parent) {
-            Some(above) => (top, parent) = (above, above.parent),
-            None if is_new => return stat.process.started >= since,
-            None => match read_again(top.process) {
-                Some(now) => (parent, is_new) = (now.parent, true),
-                None => return false,
-            },
+        if let Some(above) = stats.get(&parent) {
+            (top, parent) = (above.process, above.parent);
+            continue;
+        }
+        if again == READ_AGAIN {
+            return stat.process.started >= since;
+        }
+        again += 1;
+        if let Some(above) = find(parent) {
+            (top, parent) = (above.process, above.parent);
+        } else if let Some(now) = read_again(top) {
+            // Its parent has ended, and it has another one.
+            parent = now.parent;
+        } else if let Some(now) = read_again(stat.process) {
+            (top, parent) = (stat.process, now.parent);
+        } else {
+            return false;
         }
     }
     true
-}
-
-fn read_again(process: Process) -> Option<Stat> {
-    let number = u32::try_from(process.pid.as_raw_nonzero().get()).ok()?;
-    stat(number).filter(|now| now.process == process)
 }
 
 /// The memory that these processes hold, swapped pages included. Memory that two share counts twice.
@@ -120,6 +130,10 @@ pub(super) fn processes_of_user() -> u64 {
 fn all() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+fn find(number: i32) -> Option<Stat> {
+    stat(u32::try_from(number).ok()?)
 }
 
 fn stat(number: u32) -> Option<Stat> {
@@ -181,16 +195,23 @@ mod tests {
         ];
         let pid = |stat: &Stat| stat.process.pid.as_raw_nonzero().get();
         let stats: BTreeMap<i32, Stat> = list.into_iter().map(|stat| (pid(&stat), stat)).collect();
+        // 99 has ended, and what was below it has this parent now; 98 began later, below 1.
         let adopted_by = |parent: Option<i32>| {
-            let again = |process: Process| Some(made(process.pid.as_raw_nonzero().get(), parent?));
-            [20, 30, 40].map(|pid| is_below(10, &stats[&pid], &stats, again))
+            let find = |pid: i32| match pid {
+                30 => Some(made(30, parent?)),
+                40 => Some(made(40, parent.map_or(1, |_| 30))),
+                98 => Some(made(98, 1)),
+                _ => None,
+            };
+            [20, 30, 40].map(|pid| is_below(10, &stats[&pid], &stats, find))
         };
         assert_eq!(adopted_by(Some(10)), [true, true, true]);
         assert_eq!(adopted_by(Some(1)), [true, false, false]);
+        assert_eq!(adopted_by(Some(98)), [true, false, false]);
         // It has ended.
         assert_eq!(adopted_by(None), [true, false, false]);
-        // So has the second parent.
-        assert_eq!(adopted_by(Some(98)), [true, true, true]);
+        // Each new parent has ended: what has no end counts by its age.
+        assert_eq!(adopted_by(Some(97)), [true, true, true]);
     }
 
     #[test]
