@@ -1,4 +1,6 @@
 import type { AgentOptions } from '../../platform/openapi';
+import { fieldsOf } from './fields';
+import type { ToolUse } from './tools';
 
 /** What an agent may use beside its folder. */
 export interface AgentReach {
@@ -20,22 +22,11 @@ export function agentOptions(folder: string, { documents, web, address }: AgentR
   };
 }
 
-/** One step of an agent. */
-export interface AgentStep {
-  id: string;
-  name: string;
-  /** JSON as text. */
-  arguments: string;
-  /** `null` until it has ended. */
-  result: string | null;
-  failed: boolean;
-}
-
 /** The fields of a step's arguments that say what it is about, the first that is there. */
 const SUBJECTS = ['command', 'path', 'query', 'url', 'name'];
 
 /** The step in one line. */
-export function describeStep({ name, arguments: text }: AgentStep): string {
+export function describeStep({ name, arguments: text }: ToolUse): string {
   const subject = subjectOf(text);
   switch (name) {
     case 'run_command':
@@ -69,13 +60,4 @@ function subjectOf(text: string): string {
   const found = SUBJECTS.map((name) => fields?.[name]);
   const subject = found.find((value) => typeof value === 'string');
   return typeof subject === 'string' ? subject : '';
-}
-
-function fieldsOf(text: string): Record<string, unknown> | null {
-  try {
-    const fields: unknown = JSON.parse(text);
-    return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : null;
-  } catch {
-    return null;
-  }
 }

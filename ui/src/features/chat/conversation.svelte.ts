@@ -13,12 +13,13 @@ import type {
   WhenFull,
 } from '../../platform/openapi';
 import { AUTO, displayName } from '../tiers/tiers';
-import { type AgentReach, type AgentStep, agentOptions } from './agent';
+import { type AgentReach, agentOptions } from './agent';
 import type { QuestionFile } from './files';
 import { followTurn } from './follow';
 import { NO_SETTINGS } from './presets.svelte';
 import { keepReason, readReasons } from './reasons';
 import { beginsThinking, splitThinking } from './thinking';
+import type { ToolUse } from './tools';
 import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
 /** An answer that is being written is painted at most this often: each paint costs, and more words at once read as smoothly. */
@@ -47,7 +48,7 @@ export interface LiveAnswer {
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
   /** What its agent has done so far. */
-  steps: AgentStep[];
+  steps: ToolUse[];
   /** What its agent waits for. */
   consent: ConsentQuestion | null;
 }

@@ -1,6 +1,7 @@
 import type { IconName } from '../../lib/Icon.svelte';
 import type { Part } from '../../platform/openapi';
 import { describeStep } from './agent';
+import { fieldsOf } from './fields';
 
 /** A tool that the model called, and what came of it. */
 export interface ToolUse {
@@ -67,17 +68,6 @@ export function laidOut(text: string): string {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
     return text;
-  }
-}
-
-/** The fields of a JSON object; `null` if the text is anything else. */
-export function fieldsOf(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : null;
-  } catch {
-    return null;
   }
 }
 
