@@ -503,9 +503,8 @@ impl Agent {
                 }
             }
             Purpose::Line(route) => {
-                let line = format!("{}: {text}", route.word());
                 self.messages.push(Message::Assistant {
-                    text: line,
+                    text: format!("{}: {text}", route.word()),
                     calls: Vec::new(),
                 });
                 let surroundings = &self.task.surroundings;
