@@ -3,7 +3,6 @@
 mod files;
 mod filter;
 mod modes;
-mod room;
 mod tree;
 
 pub(crate) use modes::serve;
@@ -90,7 +89,8 @@ pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, St
     close_others()?;
     let failed = |what: &str, error: rustix::io::Errno| format!("{what}: {error}");
     setsid().map_err(|error| failed("no session of its own", error))?;
-    // The launcher counts exactly. This limit counts what else the user runs, so it leaves room for what that begins meanwhile.
+    // This limit counts what else the user runs, so it leaves room for what that begins meanwhile: it keeps the machine alive until the
+    // launcher, which counts the command's alone, ends it. It does not hold root.
     let others = tree::processes_of_user().saturating_add(OTHERS_GROWTH);
     set_limits(&policy.limits, others)?;
     // What a process has reserved and never written does not count, so that large reservations work.

@@ -113,8 +113,8 @@ pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, St
     Ok(command)
 }
 
-/// Seatbelt restricts modes and times itself, and the kernel the number of processes.
-pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf], _processes: u64) {}
+/// Seatbelt restricts modes and times itself.
+pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf]) {}
 
 /// The command's process group, and the descendants of the launcher and of the processes seen before.
 pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Vec<Process> {

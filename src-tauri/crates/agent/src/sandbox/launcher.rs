@@ -188,7 +188,6 @@ impl Launched {
         let kept = request.policy.limits.kept_output_bytes;
         let places = request.policy.write.iter().chain([&home]);
         let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
-        let processes = request.policy.limits.processes;
         let speaks = request.speaks;
         let inside = Inside { request, home };
         // The way to the command: until it is one, and beyond that if it speaks with the host.
@@ -223,7 +222,7 @@ impl Launched {
                 });
             }
         }
-        thread::spawn(move || platform::serve(&ours, &places, processes));
+        thread::spawn(move || platform::serve(&ours, &places));
         thread::spawn({
             let sender = sender.clone();
             move || match to_command {

@@ -50,7 +50,7 @@ pub struct Limits {
     pub cpu_seconds: u64,
     /// Of all processes together.
     pub memory_bytes: u64,
-    /// With their threads on Linux.
+    /// A command that has more at a time is ended.
     pub processes: u64,
     /// Of one file.
     pub file_bytes: u64,

@@ -41,12 +41,10 @@ enum Refused {
     Unknown,
     /// As by a file system that does not have this.
     Unsupported,
-    /// Done by the launcher or, where it says so, by the kernel.
+    /// Done by the launcher.
     Served,
     /// Unless each of these arguments is as given.
     Unless(Vec<(u32, Is)>),
-    /// If this argument has one of these bits; otherwise the launcher decides.
-    ServedWithout(u32, u32),
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -68,11 +66,6 @@ pub(super) const FCHMODAT2: c_long = 452;
 pub(super) const CHMOD: Option<c_long> = Some(libc::SYS_chmod);
 #[cfg(target_arch = "aarch64")]
 pub(super) const CHMOD: Option<c_long> = None;
-/// What begins a process or a thread.
-#[cfg(target_arch = "x86_64")]
-pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone, libc::SYS_fork, libc::SYS_vfork];
-#[cfg(target_arch = "aarch64")]
-pub(super) const BEGINNINGS: &[c_long] = &[libc::SYS_clone];
 const STATMOUNT: c_long = 457;
 const LISTMOUNT: c_long = 458;
 const SETXATTRAT: c_long = 463;
@@ -295,6 +288,7 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     unless(libc::SYS_sendto, &[(3, Is::Without(MSG_FASTOPEN))]);
     unless(libc::SYS_sendmsg, &[(2, Is::Without(MSG_FASTOPEN))]);
     unless(libc::SYS_sendmmsg, &[(3, Is::Without(MSG_FASTOPEN))]);
+    unless(libc::SYS_clone, &[(0, Is::Without(NAMESPACES))]);
     if rules.network {
         // No Unix socket, which could be the host's, the desktop's or Docker's. Other protocols are not held to the ports.
         let internet = Is::OneOf(&[libc::AF_INET as u32, libc::AF_INET6 as u32]);
@@ -324,13 +318,6 @@ fn calls(rules: Rules) -> Vec<(c_long, Refused)> {
     ];
     let modes = modes.into_iter().flatten();
     calls.extend(modes.map(|number| (number, Refused::Served)));
-    calls.extend(BEGINNINGS.iter().map(|number| {
-        let refused = match *number {
-            libc::SYS_clone => Refused::ServedWithout(0, NAMESPACES),
-            _ => Refused::Served,
-        };
-        (*number, refused)
-    }));
     // Its flags are in memory, where a filter cannot look. The C library then uses `clone`.
     calls.push((libc::SYS_clone3, Refused::Unknown));
     // They tell what `/proc/mounts` does, which cannot be read.
@@ -402,15 +389,6 @@ fn body(refused: &Refused) -> Vec<sock_filter> {
         Refused::Unknown => return vec![ret(error(libc::ENOSYS))],
         Refused::Unsupported => return vec![ret(error(libc::EOPNOTSUPP))],
         Refused::Served => return vec![ret(libc::SECCOMP_RET_USER_NOTIF)],
-        Refused::ServedWithout(argument, bits) => {
-            return vec![
-                load(ARGUMENTS + 8 * argument),
-                statement(BPF_ALU | BPF_AND | BPF_K, *bits),
-                jump(BPF_JEQ, 0, 1, 0),
-                ret(error(libc::EPERM)),
-                ret(libc::SECCOMP_RET_USER_NOTIF),
-            ];
-        }
         Refused::Unless(arguments) => arguments,
     };
     let mut body = Vec::new();
@@ -654,12 +632,8 @@ mod tests {
     #[test]
     fn threads_and_forks_are_no_namespaces() {
         let clone = |flags: i32| call(CLOSED, libc::SYS_clone, &[flags as u32 as u64]);
-        let served = libc::SECCOMP_RET_USER_NOTIF;
-        assert_eq!(clone(libc::SIGCHLD), served);
-        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD), served);
-        for number in BEGINNINGS {
-            assert_eq!(call(CLOSED, *number, &[]), served, "{number}");
-        }
+        assert_eq!(clone(libc::SIGCHLD), ALLOWED);
+        assert_eq!(clone(libc::CLONE_VM | libc::CLONE_THREAD), ALLOWED);
         for flag in [
             libc::CLONE_NEWUSER,
             libc::CLONE_NEWNS,

@@ -1,9 +1,11 @@
 //! Changes of modes and times, which Landlock does not restrict and many programs need: a linker makes its output executable, Git
 //! and `cp -p` set modes and times. The kernel hands these calls to the launcher, outside of the sandbox, which opens the path or the
 //! open file itself, looks where it has led, and changes that very file if the command may write there. The command's memory is read
-//! once, so nothing can be exchanged in between. It also hands over each new process and thread, which the launcher counts.
+//! once, so nothing can be exchanged in between.
+//!
+//! Until the launcher has heard of a call, a signal can break it off, which programs do not expect of most: of `fork`, for one, after
+//! which Debian's `sh` gives up. So the kernel hands over as few calls as possible.
 
-use super::{filter::BEGINNINGS, room::Room};
 use libc::{seccomp_notif, seccomp_notif_resp};
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -46,31 +48,15 @@ pub(super) fn hand_over(listener: &OwnedFd, launcher: impl AsFd) -> Result<(), S
 }
 
 /// Receives the listener of a command, and answers its calls until the launcher ends. `places`: where the command may write, without
-/// symbolic links; `processes`: how many it may have, threads included.
-pub(crate) fn serve(command: &UnixStream, places: &[PathBuf], processes: u64) {
+/// symbolic links.
+pub(crate) fn serve(command: &UnixStream, places: &[PathBuf]) {
     let Some(listener) = receive(command) else {
         return;
     };
-    let mut room = Room::new(processes);
     while let Some(call) = next(&listener) {
-        let result = if !BEGINNINGS.contains(&i64::from(call.data.nr)) {
-            let performed = perform(&call, places, || is_waiting(&listener, call.id));
-            performed.map(|()| Answer::Performed)
-        } else if room.take() {
-            Ok(Answer::Continue)
-        } else {
-            Err(Errno::AGAIN)
-        };
+        let result = perform(&call, places, || is_waiting(&listener, call.id));
         answer(&listener, call.id, result);
     }
-}
-
-/// What a call that is not refused gets.
-enum Answer {
-    /// The launcher has done it.
-    Performed,
-    /// The kernel does it. Safe for calls that have been judged by registers alone, which no other thread can change.
-    Continue,
 }
 
 fn receive(command: &UnixStream) -> Option<OwnedFd> {
@@ -130,18 +116,12 @@ fn is_waiting(listener: &OwnedFd, id: u64) -> bool {
     status == 0
 }
 
-fn answer(listener: &OwnedFd, id: u64, result: Result<Answer, Errno>) {
-    const CONTINUE: u32 = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
-    let (error, flags) = match result {
-        Ok(Answer::Performed) => (0, 0),
-        Ok(Answer::Continue) => (0, CONTINUE),
-        Err(error) => (-error.raw_os_error(), 0),
-    };
+fn answer(listener: &OwnedFd, id: u64, result: Result<(), Errno>) {
     let response = seccomp_notif_resp {
         id,
         val: 0,
-        error,
-        flags,
+        error: result.map_or_else(|error| -error.raw_os_error(), |()| 0),
+        flags: 0,
     };
     // SAFETY: the call reads one `seccomp_notif_resp` at the address, which outlives it.
     let _gone = unsafe {

@@ -12,7 +12,6 @@ use std::{
 struct Stat {
     process: Process,
     parent: i32,
-    threads: u64,
     is_zombie: bool,
 }
 
@@ -33,65 +32,6 @@ pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Vec<Process
         }
     }
     found
-}
-
-/// How many processes and threads are below this process, zombies included, as the kernel counts them.
-pub(super) fn tasks() -> u64 {
-    let stats: BTreeMap<i32, Stat> = all()
-        .filter_map(stat)
-        .map(|stat| (stat.process.pid.as_raw_nonzero().get(), stat))
-        .collect();
-    let own = getpid().as_raw_nonzero().get();
-    let below = stats
-        .iter()
-        .filter(|(pid, stat)| **pid != own && is_below(own, stat, &stats, find));
-    below.map(|(_, stat)| stat.threads.max(1)).sum()
-}
-
-/// Follows the parents of a process. What began or ended while all were read is read again, so that neither the orphans of another
-/// command count nor what this one begins behind the reader is missed. If that has no end, a process counts if it is younger than this
-/// one, which adopts its own.
-fn is_below(
-    own: i32,
-    stat: &Stat,
-    stats: &BTreeMap<i32, Stat>,
-    find: impl Fn(i32) -> Option<Stat>,
-) -> bool {
-    const READ_AGAIN: usize = 16;
-    let read_again = |process: Process| {
-        find(process.pid.as_raw_nonzero().get()).filter(|now| now.process == process)
-    };
-    let since = stats.get(&own).map_or(0, |own| own.process.started);
-    let (mut top, mut parent, mut again) = (stat.process, stat.parent, 0);
-    // Numbers that were reused while they were read could make a circle.
-    for _ in 0..=stats.len() + 2 * READ_AGAIN {
-        // The first processes have the parent 0.
-        if parent == 0 {
-            return false;
-        }
-        if parent == own {
-            return true;
-        }
-        if let Some(above) = stats.get(&parent) {
-            (top, parent) = (above.process, above.parent);
-            continue;
-        }
-        if again == READ_AGAIN {
-            return stat.process.started >= since;
-        }
-        again += 1;
-        if let Some(above) = find(parent) {
-            (top, parent) = (above.process, above.parent);
-        } else if let Some(now) = read_again(top) {
-            // Its parent has ended, and it has another one.
-            parent = now.parent;
-        } else if let Some(now) = read_again(stat.process) {
-            (top, parent) = (stat.process, now.parent);
-        } else {
-            return false;
-        }
-    }
-    true
 }
 
 /// The memory that these processes hold, swapped pages included. Memory that two share counts twice.
@@ -132,10 +72,6 @@ fn all() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-fn find(number: i32) -> Option<Stat> {
-    stat(u32::try_from(number).ok()?)
-}
-
 fn stat(number: u32) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
 }
@@ -146,16 +82,14 @@ fn parse(text: &str) -> Option<Stat> {
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    // Fields 20 and 22; the state is field 3.
-    let threads = fields.nth(15)?.parse().ok()?;
-    let started = fields.nth(1)?.parse().ok()?;
+    // Field 22; the state is field 3.
+    let started = fields.nth(17)?.parse().ok()?;
     Some(Stat {
         process: Process {
             pid: Pid::from_raw(pid)?,
             started,
         },
         parent,
-        threads,
         is_zombie: matches!(state, "Z" | "X"),
     })
 }
@@ -170,48 +104,8 @@ mod tests {
         let stat = parse(text).unwrap();
         assert_eq!(stat.process.pid.as_raw_nonzero().get(), 42);
         assert_eq!((stat.parent, stat.process.started), (7, 998_877));
-        assert_eq!((stat.threads, stat.is_zombie), (1, false));
+        assert!(!stat.is_zombie);
         assert!(parse("42 (x").is_none());
-    }
-
-    #[test]
-    fn an_orphan_is_below_whoever_adopted_it() {
-        let made = |pid: i32, parent: i32| Stat {
-            process: Process {
-                pid: Pid::from_raw(pid).unwrap(),
-                started: 100,
-            },
-            parent,
-            threads: 1,
-            is_zombie: false,
-        };
-        // 10 is the launcher; 30's parent has ended, and 40 is the child of 30.
-        let list = [
-            made(1, 0),
-            made(10, 1),
-            made(20, 10),
-            made(30, 99),
-            made(40, 30),
-        ];
-        let pid = |stat: &Stat| stat.process.pid.as_raw_nonzero().get();
-        let stats: BTreeMap<i32, Stat> = list.into_iter().map(|stat| (pid(&stat), stat)).collect();
-        // 99 has ended, and what was below it has this parent now; 98 began later, below 1.
-        let adopted_by = |parent: Option<i32>| {
-            let find = |pid: i32| match pid {
-                30 => Some(made(30, parent?)),
-                40 => Some(made(40, parent.map_or(1, |_| 30))),
-                98 => Some(made(98, 1)),
-                _ => None,
-            };
-            [20, 30, 40].map(|pid| is_below(10, &stats[&pid], &stats, find))
-        };
-        assert_eq!(adopted_by(Some(10)), [true, true, true]);
-        assert_eq!(adopted_by(Some(1)), [true, false, false]);
-        assert_eq!(adopted_by(Some(98)), [true, false, false]);
-        // It has ended.
-        assert_eq!(adopted_by(None), [true, false, false]);
-        // Each new parent has ended: what has no end counts by its age.
-        assert_eq!(adopted_by(Some(97)), [true, true, true]);
     }
 
     #[test]
