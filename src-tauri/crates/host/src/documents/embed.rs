@@ -11,6 +11,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelKind, TierId, TierState, documents::vectors, lease::Tiers, status::EngineKind,
 };
+use tierbar_gateway::IndexerRequest;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
@@ -131,6 +132,7 @@ impl Embedder {
             .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
             .header(header::CONTENT_TYPE, "application/json")
             .header("x-tierbar-queue", "never")
+            .extension(IndexerRequest)
             .body(Body::from(body.to_string()))
             .map_err(|error| foreign(&error.to_string()))?;
         let response = match self.router.clone().oneshot(request).await {
