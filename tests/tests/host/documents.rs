@@ -63,6 +63,13 @@ async fn a_folder_is_read_and_found_by_meaning_and_read_again() {
     .await;
     assert_eq!(read["sources"][0]["without_vectors"], 0, "{read}");
     assert_eq!(read["indexing"]["embedder"], MINILM);
+    // Nobody made a request yet, and the tokens were computed all the same.
+    let (_, listed) = host.ask(Method::GET, "/tierbar/v1/requests", None).await;
+    assert_eq!(listed["requests"], json!([]));
+    let (_, ledger) = host.ask(Method::GET, "/tierbar/v1/ledger", None).await;
+    assert_eq!(ledger["total"]["requests"], 0, "{ledger}");
+    assert_eq!(ledger["entries"][0]["tier"], "embedder");
+    assert_ne!(ledger["total"]["prompt_tokens"], 0, "{ledger}");
 
     // No word of it is in the text.
     let found = search(&host, "How often do people coat beacons?").await;

@@ -65,7 +65,7 @@ async fn requests(client: &Client, days: u32, as_json: bool) -> Result<(), Error
         return Ok(());
     }
     output::write(&table_of_requests(&report));
-    output::write(&notes(&report.total));
+    output::write(&notes(&report));
     Ok(())
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn show(client: &Client) -> Result<(), Error> {
         return Ok(());
     }
     output::write(&table_of_tiers(&report));
-    output::write(&notes(&report.total));
+    output::write(&notes(&report));
     Ok(())
 }
 
@@ -151,8 +151,14 @@ fn table_of_tiers(report: &LedgerReport) -> String {
 }
 
 /// What the sums mean, and what is missing for others.
-fn notes(total: &RequestCosts) -> String {
-    let mut lines = Vec::new();
+fn notes(report: &LedgerReport) -> String {
+    let (mut lines, total) = (Vec::new(), &report.total);
+    let is_indexing = |entry: &LedgerEntry| entry.costs.requests == 0;
+    if report.entries.iter().any(is_indexing) {
+        lines.push(
+            "Indexing documents takes tokens and energy and counts as no request.".to_owned(),
+        );
+    }
     let estimated = total.estimated_joules.unwrap_or_default();
     if total.estimated_joules.is_none() {
         lines.push(
@@ -309,13 +315,21 @@ mod tests {
         let shown = table_of_requests(&report);
         assert!(shown.contains("~2.00 Wh"), "{shown}");
         assert!(shown.contains("$0.0064"), "{shown}");
-        assert!(notes(&report.total).starts_with("~ is an estimate"));
+        assert!(notes(&report).starts_with("~ is an estimate"));
         report.total.estimated_joules = None;
         report.total.cloud = None;
         assert_eq!(energy(&report.total), "-");
-        let notes = notes(&report.total);
+        let notes = notes(&report);
         assert!(notes.contains("costs.busy_watts"), "{notes}");
         assert!(notes.contains("costs.cloud_input_price"), "{notes}");
+    }
+
+    #[test]
+    fn tokens_without_a_request_are_explained() {
+        let mut report = report();
+        assert!(!notes(&report).contains("Indexing"));
+        report.entries[0].costs.requests = 0;
+        assert!(notes(&report).starts_with("Indexing documents takes tokens"));
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub struct LedgerEntry {
 /// Tokens, energy and money. Money is in US dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RequestCosts {
+    /// Without the indexing of documents, which counts with its tokens and energy.
     pub requests: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,

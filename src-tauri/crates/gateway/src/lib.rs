@@ -42,7 +42,7 @@ pub use inference::{
     speed::{SpeedHistory, SpeedMeter},
 };
 pub use jobs::queue::{JobQueue, QueueRunner};
-pub use metrics::Metrics;
+pub use metrics::{IndexerRequest, Metrics};
 pub use services::{
     SandboxPlace, Services,
     documents::DocumentIndex,

@@ -12,6 +12,7 @@ pub(crate) mod trace;
 pub(crate) use answer::{Answer, Used};
 pub(crate) use ledger::{Prices, Reserved, Spent};
 pub(crate) use requests::count;
+pub use trace::IndexerRequest;
 pub(crate) use trace::Trace;
 
 use ledger::Ledger;

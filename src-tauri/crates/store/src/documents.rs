@@ -24,7 +24,7 @@ pub struct NewPassage {
     /// Where what the passage before it does not have begins, in bytes.
     pub fresh: usize,
     pub text: String,
-    /// As `core::documents::vectors` packs it; without one, it is found by its words.
+    /// As `core::documents::vectors` packs it. While one of its passages has none, a document is found by its words.
     pub vector: Option<Vec<u8>>,
 }
 

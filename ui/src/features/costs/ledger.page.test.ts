@@ -103,7 +103,7 @@ describe('the cards', () => {
   it('show what requests took, and a break-even once every figure is there', async () => {
     app = await openSettings(network, '#monitor');
     const sums = await screen.findByTestId('ledger-sums');
-    expect(sums.textContent).toContain('1,000tokens of 2 requests');
+    expect(sums.textContent).toContain('1,000tokens, 2 requests');
     expect(screen.getByTestId('ledger').textContent).toMatch(/Paid.*\$0\.00/s);
     expect(sums.textContent).toContain('~2.00 Whenergy, estimated from your watts');
     expect(screen.getByTestId<HTMLInputElement>('price-busy_watts').value).toBe('30');

@@ -123,10 +123,11 @@ impl Ledger {
         self.energy.as_ref()?.millijoules()
     }
 
-    /// Adds a request that has ended, and returns what it took. `reserved`: the most that its last attempt may have cost, if that was
-    /// reserved.
+    /// Adds a request that has ended, and returns what it took. `requests`: as how many it counts, 0 for a part of the indexer's work.
+    /// `reserved`: the most that its last attempt may have cost, if that was reserved.
     pub(super) fn add(
         &self,
+        requests: u64,
         record: &RequestRecord,
         attempt: Attempt,
         chain: &str,
@@ -139,7 +140,7 @@ impl Ledger {
         let ended = self.millijoules().filter(|_| !attempt.elsewhere);
         let mut state = self.state.lock();
         let mut taken = Taken {
-            requests: 1,
+            requests,
             prompt_tokens: record.prompt_tokens.unwrap_or_default(),
             completion_tokens: record.completion_tokens.unwrap_or_default(),
             paid: paid(record, attempt.prices, reserved),
@@ -426,7 +427,8 @@ mod tests {
         assert!(metrics.reserve("other", day, dollars(0.6)).is_ok());
         // 100,000 tokens of prompt and 10,000 of an answer.
         let ledger = &metrics.0.ledger;
-        ledger.add(&record(Some(100_000), 10_000), elsewhere(), "night", None);
+        let long = record(Some(100_000), 10_000);
+        ledger.add(1, &long, elsewhere(), "night", None);
         drop(first);
         assert!(metrics.reserve("night", day, dollars(0.8)).is_ok());
         assert!(metrics.reserve("night", day, dollars(0.81)).is_err());
@@ -473,9 +475,9 @@ mod tests {
             prices: None,
             ..elsewhere()
         };
-        ledger.add(&record(Some(10), 1), here, "", None);
+        ledger.add(1, &record(Some(10), 1), here, "", None);
         // Beside the first, which has taken all but the last step.
-        ledger.add(&record(Some(10), 1), here, "", None);
+        ledger.add(1, &record(Some(10), 1), here, "", None);
         let state = ledger.state.lock();
         let taken = state.pending.values().next().unwrap();
         assert_eq!((taken.millijoules, taken.unmeasured_ms), (2000, 0));

@@ -1,6 +1,6 @@
-//! Every answer's path, status, tier and code.
+//! Every answer's path, status, tier and code, but for those that the indexer of documents has.
 
-use super::{Metrics, OfRequest, trace};
+use super::{IndexerRequest, Metrics, OfRequest, trace};
 use crate::http::headers::TIER;
 use axum::{
     body::Body,
@@ -19,6 +19,9 @@ pub(crate) async fn count(
     request: Request<Body>,
     next: Next,
 ) -> Response {
+    if request.extensions().get::<IndexerRequest>().is_some() {
+        return trace::of_indexer(next.run(request)).await;
+    }
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map_or(OTHER, MatchedPath::as_str);
     // The path as documented, even if its last part may have slashes.

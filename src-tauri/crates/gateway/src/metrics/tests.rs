@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Bench, text as body};
+use crate::testing::{Bench, json as json_of, text as body};
 use axum::{
     Router,
     body::Body,
@@ -164,6 +164,36 @@ async fn requests_are_listed_with_their_tokens_and_their_end() {
     assert!(answered["first_token_ms"].is_u64());
     let later = body(bench.get("/tierbar/v1/requests?after=2").await).await;
     assert_eq!(later, r#"{"requests":[]}"#);
+}
+
+#[tokio::test]
+async fn the_indexers_work_is_counted_but_not_as_requests() {
+    const EMBED: &str = "/v1/embeddings";
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let vectors = json!({"data": [{"embedding": [1.0]}], "usage": {"prompt_tokens": 16}});
+    let answer = move || std::future::ready(axum::Json(vectors.clone()));
+    bench.load(Router::new().route(EMBED, post(answer)));
+    for of_indexer in [true, false, true] {
+        let mut request = axum::http::Request::post(EMBED)
+            .header(header::HOST, "localhost")
+            .body(Body::from(r#"{"model":"fast","input":["a"]}"#))
+            .unwrap();
+        if of_indexer {
+            request.extensions_mut().insert(IndexerRequest);
+        }
+        let response = bench.send(request).await;
+        assert_eq!(response.status(), 200);
+        body(response).await;
+    }
+    let listed = json_of(bench.get("/tierbar/v1/requests").await).await;
+    assert_eq!(listed["requests"].as_array().unwrap().len(), 1, "{listed}");
+    let ledger = json_of(bench.get("/tierbar/v1/ledger").await).await;
+    assert_eq!(ledger["total"]["requests"], 1, "{ledger}");
+    assert_eq!(ledger["total"]["prompt_tokens"], 48, "{ledger}");
+    let reply = scrape(&bench).await;
+    let request = "{path=\"/v1/embeddings\",status=\"200\",tier=\"fast\",code=\"\"}";
+    assert_eq!(reply[&format!("tierbar_requests_total{request}")], 1.0);
+    assert_eq!(reply["tierbar_prompt_tokens_total{tier=\"fast\"}"], 48.0);
 }
 
 #[tokio::test]

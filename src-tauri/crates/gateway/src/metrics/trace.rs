@@ -16,13 +16,23 @@ use tierbar_core::{
 };
 
 tokio::task_local! {
-    /// The path that the client of this task called.
-    static ROUTE: String;
+    /// The path that the client of this task called; `None` for the indexer.
+    static ROUTE: Option<String>;
 }
+
+/// An extension of the HTTP requests that the indexer of documents sends to the router: they are counted with their tokens and energy,
+/// and neither listed nor counted as requests, because no client made them. No client can set it, since it is no header.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexerRequest;
 
 /// Runs `answering` for a client that called this path.
 pub(crate) async fn of_route<F: Future>(route: String, answering: F) -> F::Output {
-    ROUTE.scope(route, answering).await
+    ROUTE.scope(Some(route), answering).await
+}
+
+/// Runs `answering` for the indexer.
+pub(crate) async fn of_indexer<F: Future>(answering: F) -> F::Output {
+    ROUTE.scope(None, answering).await
 }
 
 /// Of one request, over all of its attempts. The default is of a request that is not listed.
@@ -33,6 +43,8 @@ pub(crate) struct Trace(Option<Arc<Traced>>);
 struct Traced {
     metrics: Metrics,
     arrived: Instant,
+    /// It is part of the indexer's work.
+    of_indexer: bool,
     record: Mutex<RequestRecord>,
     bill: Mutex<Bill>,
 }
@@ -55,17 +67,19 @@ impl Metrics {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let at = since_1970.saturating_sub(arrived.elapsed());
+        let route = ROUTE.try_with(Clone::clone);
+        let of_indexer = matches!(route, Ok(None));
+        let route = route.ok().flatten();
         let record = RequestRecord {
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-            path: ROUTE
-                .try_with(Clone::clone)
-                .unwrap_or_else(|_| path.to_owned()),
+            path: route.unwrap_or_else(|| path.to_owned()),
             client,
             ..RequestRecord::default()
         };
         Trace(Some(Arc::new(Traced {
             metrics: self.clone(),
             arrived,
+            of_indexer,
             record: Mutex::new(record),
             bill: Mutex::default(),
         })))
@@ -171,12 +185,15 @@ impl Drop for Traced {
         let bill = self.bill.get_mut();
         if let Some(attempt) = bill.attempt {
             let reserved = bill.reserved.last().map(Reserved::amount);
+            let requests = u64::from(!self.of_indexer);
             let ledger = &self.metrics.0.ledger;
-            let taken = ledger.add(&record, attempt, &bill.chain, reserved);
+            let taken = ledger.add(requests, &record, attempt, &bill.chain, reserved);
             record.millijoules = Some(taken.millijoules).filter(|some| *some > 0);
             record.paid = Some(taken.paid).filter(|paid| *paid != Dollars::default());
         }
-        self.metrics.0.recent.lock().add(record);
+        if !self.of_indexer {
+            self.metrics.0.recent.lock().add(record);
+        }
     }
 }
 

@@ -11,13 +11,14 @@ use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelKind, TierId, TierState, documents::vectors, lease::Tiers, status::EngineKind,
 };
+use tierbar_gateway::IndexerRequest;
 use tokio::time::sleep;
 use tower::ServiceExt;
 
-/// Passages of one request: a model of sentences reads these in less than a second.
-const BATCH: usize = 16;
+/// Passages of one request, and between two looks whether to go on: a model of sentences reads these in less than a second.
+pub(super) const BATCH: usize = 16;
 const ANSWER_LIMIT: usize = 16 << 20;
-/// How long reading waits for an answer that is being written, at most, before each batch.
+/// How long a batch waits for an answer that is being written, at most.
 const PATIENCE: u32 = 60;
 const LOOK: Duration = Duration::from_millis(500);
 /// A passage that the model's context does not hold is cut in half so often.
@@ -61,29 +62,26 @@ impl Embedder {
         })
     }
 
-    /// Returns the packed vectors of texts. Answers of other tiers go first.
+    /// Returns the packed vectors of at most [`BATCH`] texts. Answers of other tiers go first.
     ///
     /// # Errors
     /// Why the embedder does not answer.
     pub(super) async fn embed(
         &self,
         tier: &TierId,
-        texts: &[String],
+        batch: &[String],
     ) -> Result<Vec<Vec<u8>>, Error> {
-        let mut packed = Vec::with_capacity(texts.len());
-        for batch in texts.chunks(BATCH) {
-            self.wait_for_answers().await;
-            match self.ask(tier, batch).await {
-                Ok(vectors) => packed.extend(vectors),
-                Err(error) if error.code == Code::ContextExceeded => {
-                    for text in batch {
-                        packed.push(self.embed_beginning(tier, text).await?);
-                    }
+        self.wait_for_answers().await;
+        match self.ask(tier, batch).await {
+            Err(error) if error.code == Code::ContextExceeded => {
+                let mut packed = Vec::with_capacity(batch.len());
+                for text in batch {
+                    packed.push(self.embed_beginning(tier, text).await?);
                 }
-                Err(error) => return Err(error),
+                Ok(packed)
             }
+            answer => answer,
         }
-        Ok(packed)
     }
 
     /// A text that the context does not hold is known by its beginning.
@@ -131,6 +129,7 @@ impl Embedder {
             .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
             .header(header::CONTENT_TYPE, "application/json")
             .header("x-tierbar-queue", "never")
+            .extension(IndexerRequest)
             .body(Body::from(body.to_string()))
             .map_err(|error| foreign(&error.to_string()))?;
         let response = match self.router.clone().oneshot(request).await {

@@ -1,6 +1,10 @@
 //! The owner of the index: reads files that wait, one at a time, until nothing waits.
 
-use super::{Bell, Inbox, State, embed::Embedder, extract, files};
+use super::{
+    Bell, Inbox, State,
+    embed::{BATCH, Embedder},
+    extract, files,
+};
 use crate::blocking::blocking;
 use axum::Router;
 use parking_lot::Mutex;
@@ -28,18 +32,8 @@ const LOOK: Duration = Duration::from_secs(600);
 const LOOK_BLIND: Duration = Duration::from_secs(60);
 /// How often to try again what an embedder could not do, or to see whether there is one now.
 const RETRY: Duration = Duration::from_secs(20);
-/// Passages of one document whose vectors are made at once.
-const MOST_UNREAD: usize = 20_000;
-/// Passages of a file between two looks whether it is still wanted.
-const BETWEEN_LOOKS: usize = 64;
-
-/// What became of a document's vectors.
-enum Vectors {
-    Made(Vec<Vec<u8>>),
-    Failed,
-    /// The user has paused, or removed the document.
-    Unwanted,
-}
+/// Passages without vectors that are fetched at once.
+const FETCHED: usize = 512;
 
 pub(crate) struct Indexer {
     store: Store,
@@ -172,42 +166,48 @@ impl Indexer {
             self.read(program, file).await?;
             self.state.lock().done += 1;
         }
+        self.embed_unread().await
+    }
+
+    /// Makes the vectors that are missing. Each batch is stored at once, so that a pause loses none; a search leaves out a document's
+    /// vectors until it has all of them. Returns whether nothing is left to do.
+    async fn embed_unread(&self) -> Result<bool, Error> {
         loop {
             if self.is_interrupted() {
                 return Ok(false);
             }
-            let Some((tier, model)) = self.embedder.tier() else {
+            let Some(embedder) = self.embedder.tier() else {
                 // There may be one later.
                 self.state.lock().embedder = None;
                 return Ok(false);
             };
+            let (_, model) = &embedder;
             self.state.lock().embedder = Some(model.clone());
-            let unread = self
-                .store
-                .passages_without_vectors(&model, MOST_UNREAD)
-                .await?;
+            let unread = self.store.passages_without_vectors(model, FETCHED).await?;
             let Some(file) = unread.first().map(|passage| passage.file) else {
                 return Ok(true);
             };
-            let texts: Vec<String> = unread
-                .iter()
-                .map(|passage| text_of(&passage.title, &passage.headings, &passage.text))
-                .collect();
             let path = self.store.document(file).await.map(|file| file.path).ok();
+            let name = path.as_deref().map(name_of).unwrap_or_default();
             self.state.lock().file = path;
-            let vectors = match self.embedder.embed(&tier, &texts).await {
-                Ok(vectors) => vectors,
-                Err(error) => {
-                    self.state.lock().problem = Some(sentence(&error));
+            for batch in unread.chunks(BATCH) {
+                let texts: Vec<String> = batch
+                    .iter()
+                    .map(|passage| {
+                        let title = match passage.title.as_str() {
+                            "" => name.as_str(),
+                            title => title,
+                        };
+                        text_of(title, &passage.headings, &passage.text)
+                    })
+                    .collect();
+                let Some(vectors) = self.embed_batch(file, &embedder, &texts).await else {
                     return Ok(false);
-                }
-            };
-            let vectors = unread
-                .iter()
-                .map(|passage| passage.id)
-                .zip(vectors)
-                .collect();
-            self.store.put_passage_vectors(&model, vectors).await?;
+                };
+                let ids = batch.iter().map(|passage| passage.id);
+                let vectors = ids.zip(vectors).collect();
+                self.store.put_passage_vectors(model, vectors).await?;
+            }
         }
     }
 
@@ -316,15 +316,12 @@ impl Indexer {
         let cut = move || Ok(chunks(&blocks, Size::default()));
         let chunks = blocking("cutting a document", cut).await?;
         let title = facts.title.clone().unwrap_or_else(|| name_of(&file.path));
-        let (embedder, vectors) = match self.embedder.tier() {
-            Some((tier, model)) => match self.vectors(file.id, &tier, &title, &chunks).await {
-                Vectors::Made(vectors) => (Some(model), vectors),
-                Vectors::Failed => (None, Vec::new()),
-                // It waits, and is read again, or is gone.
-                Vectors::Unwanted => return Ok(()),
-            },
-            None => (None, Vec::new()),
+        let embedder = self.embedder.tier();
+        let vectors = match &embedder {
+            Some(embedder) => self.vectors(file.id, embedder, &title, &chunks).await,
+            None => Vec::new(),
         };
+        let embedder = embedder.map(|(_, model)| model);
         self.state.lock().embedder.clone_from(&embedder);
         let mut vectors = vectors.into_iter();
         let passages = chunks.into_iter().map(|chunk| NewPassage {
@@ -347,26 +344,50 @@ impl Indexer {
         self.store.put_document(file, document).await
     }
 
-    /// Without vectors a document is found by its words until there are some.
-    async fn vectors(&self, file: u64, tier: &TierId, title: &str, chunks: &[Chunk]) -> Vectors {
+    /// Returns the vectors of a new document's first passages: of all, unless something ends it early. The document is then found by
+    /// its words until [`Self::embed_unread`] has made the others.
+    async fn vectors(
+        &self,
+        file: u64,
+        embedder: &(TierId, String),
+        title: &str,
+        chunks: &[Chunk],
+    ) -> Vec<Vec<u8>> {
         let mut made = Vec::with_capacity(chunks.len());
-        for some in chunks.chunks(BETWEEN_LOOKS) {
-            if self.is_unwanted(file).await {
-                return Vectors::Unwanted;
-            }
-            let texts: Vec<String> = some
+        for batch in chunks.chunks(BATCH) {
+            let texts: Vec<String> = batch
                 .iter()
                 .map(|chunk| text_of(title, &chunk.trail, &chunk.text))
                 .collect();
-            match self.embedder.embed(tier, &texts).await {
-                Ok(vectors) => made.extend(vectors),
-                Err(error) => {
-                    self.state.lock().problem = Some(sentence(&error));
-                    return Vectors::Failed;
-                }
+            let Some(vectors) = self.embed_batch(file, embedder, &texts).await else {
+                break;
+            };
+            made.extend(vectors);
+        }
+        made
+    }
+
+    /// Returns the vectors of a batch of a file's texts; `None` if the file is not wanted now, or the embedder, a tier with its model,
+    /// fails or is replaced.
+    async fn embed_batch(
+        &self,
+        file: u64,
+        embedder: &(TierId, String),
+        texts: &[String],
+    ) -> Option<Vec<Vec<u8>>> {
+        if self.is_unwanted(file).await {
+            return None;
+        }
+        match self.embedder.embed(&embedder.0, texts).await {
+            // Once the tier has another model, that one may have made them.
+            Ok(vectors) => {
+                Some(vectors).filter(|_| self.embedder.tier().as_ref() == Some(embedder))
+            }
+            Err(error) => {
+                self.state.lock().problem = Some(sentence(&error));
+                None
             }
         }
-        Vectors::Made(made)
     }
 
     /// Whether the user has paused, or removed what this file belongs to.
@@ -414,17 +435,4 @@ fn sentence(error: &Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_embedder_reads_what_a_passage_is_about() {
-        let headings = ["Methods".to_owned(), "Data".to_owned()];
-        assert_eq!(
-            text_of("A paper", &headings, "Data\nWe count."),
-            "A paper › Methods\nData\nWe count."
-        );
-        assert_eq!(text_of("", &[], "Text"), "Text");
-        assert_eq!(name_of("/a/b.c.pdf"), "b.c");
-    }
-}
+mod tests;

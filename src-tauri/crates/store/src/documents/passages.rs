@@ -9,7 +9,7 @@ use crate::{
     json::{of_json, to_json},
 };
 use rusqlite::{Connection, Row, params};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
     documents::{Passage, vectors},
@@ -78,6 +78,7 @@ impl Store {
     }
 
     /// Returns the passages whose vectors of this model are the most alike to one of length 1, with their similarity, the best first.
+    /// Those of a document that this model has not read to its end are left out: it would be searched in part as if it were whole.
     pub async fn passages_like(
         &self,
         model: &str,
@@ -255,33 +256,41 @@ fn alike(
     place: &Place,
     limit: usize,
 ) -> rusqlite::Result<Vec<(u64, f32)>> {
-    // The files of the collection, rather than a join for each vector.
-    let files: Option<HashSet<u64>> = match (&place.collection, place.file) {
-        (None, None) => None,
-        (collection, file) => Some(
-            connection
-                .prepare_cached(
-                    "SELECT document_files.id FROM document_files JOIN document_sources ON document_sources.id = source
-                     WHERE (?1 IS NULL OR collection = ?1) AND (?2 IS NULL OR document_files.id = ?2)",
-                )?
-                .query_map(params![collection, file], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?,
-        ),
-    };
+    // The files in this place with the number of their passages, rather than a join for each vector. What is counted down to 0 is
+    // whole.
+    let mut unread: HashMap<u64, u64> = connection
+        .prepare_cached(
+            "SELECT document_files.id, (SELECT count(*) FROM document_passages WHERE file = document_files.id)
+             FROM document_files JOIN document_sources ON document_sources.id = source
+             WHERE (?1 IS NULL OR collection = ?1) AND (?2 IS NULL OR document_files.id = ?2)",
+        )?
+        .query_map(params![place.collection, place.file], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?
+        .collect::<rusqlite::Result<_>>()?;
     let mut statement =
         connection.prepare_cached("SELECT passage, file, model, vector FROM document_vectors")?;
     let mut rows = statement.query([])?;
-    let mut found: Vec<(u64, f32)> = Vec::new();
+    let mut found: Vec<(u64, u64, f32)> = Vec::new();
     while let Some(row) = rows.next()? {
         let file: u64 = row.get(1)?;
-        let is_there = files.as_ref().is_none_or(|files| files.contains(&file));
-        if !is_there || row.get_ref(2)?.as_str()? != model {
+        let Some(unread) = unread.get_mut(&file) else {
+            continue;
+        };
+        if row.get_ref(2)?.as_str()? != model {
             continue;
         }
+        *unread = unread.saturating_sub(1);
         if let Some(alike) = vectors::similarity(row.get_ref(3)?.as_blob()?, vector) {
-            found.push((row.get(0)?, alike));
+            found.push((file, row.get(0)?, alike));
         }
     }
+    let whole = |file: &u64| unread.get(file) == Some(&0);
+    let mut found: Vec<(u64, f32)> = found
+        .into_iter()
+        .filter(|(file, ..)| whole(file))
+        .map(|(_, passage, alike)| (passage, alike))
+        .collect();
     found
         .sort_unstable_by(|(early, one), (late, other)| other.total_cmp(one).then(early.cmp(late)));
     found.truncate(limit);
