@@ -6,11 +6,12 @@ use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 use tierbar_contexts::{Contexts, Salt, Saved, StoreKey};
 use tierbar_core::{
     Code, Error,
     config::{ContextStore, ContextsConfig},
+    home::from_home,
     status::TierStatus,
 };
 use tierbar_fetch::{BucketOptions, Object, Objects};
@@ -302,11 +303,7 @@ fn objects(
 ) -> Result<Objects, Error> {
     match place {
         ContextStore::Folder(folder) => {
-            let path = match (folder.strip_prefix("~/"), std::env::home_dir()) {
-                (Some(rest), Some(home)) => home.join(rest),
-                _ => PathBuf::from(folder),
-            };
-            Ok(Objects::folder(path))
+            Ok(Objects::folder(from_home(folder, std::env::home_dir())))
         }
         ContextStore::Bucket { bucket, prefix } => {
             if config.access_key.is_empty() {
