@@ -1,6 +1,7 @@
 //! The stand-in's repositories.
 
 use crate::binaries;
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{fs, io::Read, path::PathBuf, sync::Arc};
@@ -75,7 +76,7 @@ impl HubFile {
         Self {
             path: path.to_owned(),
             content: Content::Memory(bytes.into()),
-            sha256: hex(&Sha256::digest(bytes)),
+            sha256: HEXLOWER.encode(&Sha256::digest(bytes)),
         }
     }
 
@@ -109,12 +110,12 @@ impl HubFile {
     fn entry(&self) -> Value {
         let size = self.content.size();
         // A blob's id in git; of a large file the pointer's.
-        let oid = &hex(&Sha256::digest(format!("blob {}", self.sha256)))[..40];
+        let oid = &HEXLOWER.encode(&Sha256::digest(format!("blob {}", self.sha256)))[..40];
         if self.is_large() {
             json!({
                 "type": "file", "oid": oid, "size": size, "path": self.path,
                 "lfs": {"oid": self.sha256, "size": size, "pointerSize": 134},
-                "xetHash": hex(&Sha256::digest(format!("xet {}", self.sha256))),
+                "xetHash": HEXLOWER.encode(&Sha256::digest(format!("xet {}", self.sha256))),
             })
         } else {
             json!({"type": "file", "oid": oid, "size": size, "path": self.path})
@@ -192,7 +193,7 @@ impl HubRepository {
         for file in &self.files {
             digest.update(format!("{}\0{}\0", file.path, file.sha256));
         }
-        hex(&digest.finalize())[..40].to_owned()
+        HEXLOWER.encode(&digest.finalize())[..40].to_owned()
     }
 
     /// All entries, folders among them, sorted by path.
@@ -205,7 +206,7 @@ impl HubRepository {
         folders.sort_unstable();
         folders.dedup();
         let folder = |path: &&str| {
-            let oid = &hex(&Sha256::digest(format!("tree {path}")))[..40];
+            let oid = &HEXLOWER.encode(&Sha256::digest(format!("tree {path}")))[..40];
             json!({"type": "directory", "oid": oid, "size": 0, "path": path})
         };
         let mut entries: Vec<Value> = folders
@@ -239,7 +240,7 @@ impl HubRepository {
     /// As a search lists it.
     pub(super) fn summary(&self) -> Value {
         json!({
-            "_id": &hex(&Sha256::digest(&self.id))[..24], "id": self.id, "modelId": self.id,
+            "_id": &HEXLOWER.encode(&Sha256::digest(&self.id))[..24], "id": self.id, "modelId": self.id,
             "author": self.id.split('/').next(), "private": false, "disabled": false,
             "gated": if self.gated { json!("manual") } else { json!(false) },
             "downloads": self.downloads, "likes": self.downloads / 100,
@@ -250,10 +251,6 @@ impl HubRepository {
     }
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn hash_of(path: &PathBuf) -> String {
     let mut file = fs::File::open(path).expect("the file");
     let mut digest = Sha256::new();
@@ -261,7 +258,7 @@ fn hash_of(path: &PathBuf) -> String {
     loop {
         let count = file.read(&mut buffer).expect("the file's bytes");
         if count == 0 {
-            return hex(&digest.finalize());
+            return HEXLOWER.encode(&digest.finalize());
         }
         digest.update(&buffer[..count]);
     }

@@ -4,7 +4,6 @@ use super::{
     Content, Fault, Server, State,
     api::{broken, text, web_page},
     locked,
-    repository::hex,
 };
 use axum::{
     Router,
@@ -14,6 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use data_encoding::HEXLOWER;
 use futures_util::stream;
 use sha2::{Digest, Sha256};
 use std::{
@@ -38,7 +38,7 @@ pub(super) fn signed(state: &State, sha256: &str) -> String {
 }
 
 fn signature(sha256: &str, expires: u128) -> String {
-    hex(&Sha256::digest(format!("stand-in {sha256} {expires}")))
+    HEXLOWER.encode(&Sha256::digest(format!("stand-in {sha256} {expires}")))
 }
 
 /// In milliseconds, so that a test can have addresses that are good for less than a second.

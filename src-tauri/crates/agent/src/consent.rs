@@ -10,8 +10,11 @@ mod read_only;
 mod visible;
 
 pub use act::{Act, Change, Collections, WebAddress};
-pub use grants::{Covered, FOLDER_SECONDS, Grant, Grants, Scope};
+pub use grants::{Covered, FOLDER_SECONDS, Grant, Grants};
 pub use read_only::read_only;
+pub use tierbar_core::chat::agent::{
+    ConsentAct as Kind, ConsentAnswer as Answer, ConsentQuestion as Question, ConsentScope as Scope,
+};
 pub use visible::visible;
 
 use serde::{Deserialize, Serialize};
@@ -30,47 +33,6 @@ pub struct General {
     pub search: bool,
     /// Reading pages whose address the person or the search provider has given.
     pub known_pages: bool,
-}
-
-/// What kind of act a question is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Command,
-    Read,
-    Write,
-    Search,
-    Page,
-    Documents,
-    Tool,
-}
-
-/// What a person is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
-    /// Known to the host and the person alone.
-    pub id: String,
-    pub kind: Kind,
-    /// Such as `Run this command?`.
-    pub title: String,
-    /// All of what is to happen, with invisible characters made visible.
-    pub what: String,
-    /// The change of a file, as a unified diff.
-    pub diff: Option<String>,
-    /// Where, if the act has a place.
-    pub folder: Option<String>,
-    /// The answers that can be given, besides refusing.
-    pub scopes: Vec<Scope>,
-}
-
-/// What a person answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Answer {
-    /// The question's.
-    pub id: String,
-    /// `None` refuses.
-    pub allow: Option<Scope>,
 }
 
 /// Why an answer does not count.

@@ -1,5 +1,6 @@
 //! What a state is a state of: it may only be loaded where all of this is the same.
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -79,19 +80,11 @@ pub fn fingerprint<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<
             digest.update(&piece[..filled]);
         }
     }
-    Ok(hex(&digest.finalize()))
+    Ok(HEXLOWER.encode(&digest.finalize()))
 }
 
 /// SHA-256, in hex.
 #[must_use]
 pub fn hash(bytes: impl AsRef<[u8]>) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _infallible = write!(hex, "{byte:02x}");
-        hex
-    })
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }

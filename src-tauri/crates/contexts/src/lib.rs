@@ -16,7 +16,6 @@ mod swapped;
 
 pub use file::{Draft, State, back, is_whole, state};
 pub use half::{from_float, to_float};
-use key::hex;
 pub use key::{Difference, Key, fingerprint, hash};
 pub use layout::{Kind, Rows, layout};
 pub use sealed::{Salt, Sealed, StoreKey};

@@ -11,8 +11,9 @@
 //! as associated data: the STREAM construction (Hoang, Reyhanitabar, Rogaway, Vizár 2015). So pieces cannot be changed,
 //! reordered, left out or cut off at the end unnoticed, nor put into another file.
 
-use crate::{Saved, hex};
+use crate::Saved;
 use argon2::{Algorithm, Argon2, Params, Version};
+use data_encoding::HEXLOWER;
 use ring::{
     aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey},
     hmac,
@@ -95,7 +96,7 @@ impl StoreKey {
     }
 
     fn tag(&self, purpose: &str, about: &[u8]) -> String {
-        hex(self.derived(purpose, about).as_ref())
+        HEXLOWER.encode(self.derived(purpose, about).as_ref())
     }
 
     fn derived(&self, purpose: &str, about: &[u8]) -> hmac::Tag {

@@ -20,6 +20,7 @@ pub mod fields;
 pub mod fit;
 pub mod grade;
 pub mod history;
+pub mod home;
 pub mod journal;
 pub mod keys;
 pub mod lease;

@@ -9,7 +9,7 @@ mod indexer;
 
 pub(crate) use indexer::Indexer;
 
-use crate::blocking::blocking;
+use crate::{blocking::blocking, folder};
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
@@ -21,6 +21,7 @@ use std::{
 use tierbar_core::{
     Code, Error,
     documents::{DEFAULT_COLLECTION, DocumentSource, Documents, Indexing, IndexingState},
+    home::from_home,
     lease::BoxFuture,
 };
 use tierbar_store::Store;
@@ -188,10 +189,7 @@ fn collection_name(name: Option<String>) -> Result<String, Error> {
 
 /// Returns the real path, and whether it is a folder.
 fn place(path: &str) -> Result<(String, bool), Error> {
-    let given = match (path.strip_prefix("~/"), crate::folder::set("HOME")) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(path),
-    };
+    let given = from_home(path, folder::set("HOME"));
     if !given.is_absolute() {
         let message = format!("\"{path}\" is not a full path");
         return Err(Error::new(Code::BadRequest, message).hint("begin the path with / or ~/"));

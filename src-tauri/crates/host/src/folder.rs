@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{Code, Error, TierId, home::from_home};
 
 /// Returns the default data folder: `TIERBAR_HOME`, or else the system's folder for application data.
 #[must_use]
@@ -159,11 +159,7 @@ impl Folder {
 
     /// Resolves a path of the configuration.
     pub(crate) fn configured(&self, path: &str) -> PathBuf {
-        let configured = path.trim();
-        match (configured.strip_prefix("~/"), set("HOME")) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => self.0.join(configured),
-        }
+        self.0.join(from_home(path.trim(), set("HOME")))
     }
 }
 
@@ -290,5 +286,6 @@ mod tests {
         assert_eq!(folder.models_dir("/Volumes/m"), PathBuf::from("/Volumes/m"));
         let home = PathBuf::from(std::env::var_os("HOME").unwrap());
         assert_eq!(folder.models_dir("~/m"), home.join("m"));
+        assert_eq!(folder.models_dir("~"), home);
     }
 }

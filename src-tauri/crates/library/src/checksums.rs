@@ -3,7 +3,8 @@
 //! A download is verified while it arrives, by `tierbar-fetch` in `transfer/verify.rs`; this is for files that are already
 //! here.
 
-use crate::{other_apps, platform, records, records::hex};
+use crate::{other_apps, platform, records};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::{
     fs::File,
@@ -150,7 +151,7 @@ pub(crate) fn hash(
             return Ok(None);
         }
     }
-    Ok(Some(hex(&hash.finalize())))
+    Ok(Some(HEXLOWER.encode(&hash.finalize())))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Error {

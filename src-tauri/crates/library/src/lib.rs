@@ -38,7 +38,9 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tierbar_core::{Code, Error, ModelAccount, ModelId, config::LibraryConfig, fit::Keeper};
+use tierbar_core::{
+    Code, Error, ModelAccount, ModelId, config::LibraryConfig, fit::Keeper, home::from_home,
+};
 use tokio_util::sync::CancellationToken;
 
 /// The folders of models.
@@ -58,12 +60,7 @@ impl LibraryOptions {
     /// Returns the configured options for the user with this home folder.
     #[must_use]
     pub fn new(models_dir: PathBuf, config: &LibraryConfig, home: &Path) -> Self {
-        let full = |folder: &String| match folder.strip_prefix('~') {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
-                home.join(rest.trim_start_matches('/'))
-            }
-            _ => PathBuf::from(folder),
-        };
+        let full = |folder: &String| from_home(folder, Some(home.to_owned()));
         Self {
             models_dir,
             folders: config.folders.iter().map(full).collect(),

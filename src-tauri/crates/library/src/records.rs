@@ -6,6 +6,7 @@ use crate::{
     headers::{Stamp, stamp},
     other_apps::read_small,
 };
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -188,17 +189,13 @@ pub(crate) fn place(path: &Path) -> Option<PathBuf> {
     name.push(".json");
     if name.len() > MAX_NAME {
         let hash = Sha256::digest(file_name(path).as_bytes());
-        name = format!("{}.json", hex(&hash)).into();
+        name = format!("{}.json", HEXLOWER.encode(&hash)).into();
     }
     Some(path.parent()?.join(FOLDER).join(name))
 }
 
 fn seconds(time: SystemTime) -> Option<u64> {
     Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{
     fs,
     path::{Component, Path, PathBuf},
 };
-use tierbar_core::Error;
+use tierbar_core::{Error, home::from_home};
 
 /// A name this much alike is offered in place of one that does not exist (Jaro-Winkler, 0 to 1).
 const ALIKE: f64 = 0.75;
@@ -65,12 +65,8 @@ fn first_part(path: PathBuf) -> PathBuf {
 
 /// Returns the path of a spec that starts with `/` or `~`.
 fn absolute(spec: &str) -> Option<PathBuf> {
-    if let Some(rest) = spec.strip_prefix('~')
-        && (rest.is_empty() || rest.starts_with('/'))
-    {
-        return Some(std::env::home_dir()?.join(rest.trim_start_matches('/')));
-    }
-    Path::new(spec).is_absolute().then(|| PathBuf::from(spec))
+    let path = from_home(spec, std::env::home_dir());
+    path.is_absolute().then_some(path)
 }
 
 fn of_path(path: PathBuf) -> Result<PathBuf, Error> {

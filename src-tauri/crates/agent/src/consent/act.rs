@@ -263,7 +263,7 @@ impl Act {
         }
         Ok(Question {
             id,
-            kind: self.kind(),
+            act: self.kind(),
             title: title.to_owned(),
             what,
             diff,

@@ -1,21 +1,8 @@
 //! What a person has allowed beyond once, and until when.
 
-use super::{Act, Collections, acts_later, visible};
+use super::{Act, Collections, Scope, acts_later, visible};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// How far an answer reaches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    Once,
-    /// All of this kind in this folder, for this chat and at most [`FOLDER_SECONDS`].
-    Folder,
-    /// All of this kind, or all uses of this tool, for this chat and at most [`FOLDER_SECONDS`].
-    Chat,
-    /// Exactly this again, in any chat, until it is revoked.
-    Exact,
-}
 
 /// How long a folder or a chat is granted at most.
 pub const FOLDER_SECONDS: u64 = 8 * 60 * 60;

@@ -243,7 +243,7 @@ fn a_tool_is_asked_about_with_all_that_it_gets() {
     };
     let question = pending.question();
     assert_eq!(question.title, "Use this tool?");
-    assert_eq!(question.kind, Kind::Tool);
+    assert_eq!(question.act, Kind::Tool);
     assert_eq!(
         question.what,
         "send of mail\n{\n  \"to\": \"me⟨U+202E⟩\"\n}"
@@ -312,7 +312,7 @@ fn a_question_shows_what_is_hidden() {
     let question = pending.question();
     assert_eq!(question.what, "echo hi ⟨U+202E⟩x -fr mr⟨U+000D⟩");
     assert_eq!(question.title, "Run this command?");
-    assert_eq!(question.kind, Kind::Command);
+    assert_eq!(question.act, Kind::Command);
     assert_eq!(question.folder.as_deref(), Some("/work"));
 }
 

@@ -7,7 +7,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, Error, units::file_size};
+use tierbar_core::{Code, Error, home::from_home, units::file_size};
 
 /// The most bytes of a text, and of an image or a sound.
 const TEXT_BYTES: u64 = 2 << 20;
@@ -94,13 +94,9 @@ pub(super) fn content(question: &str, files: &[Value]) -> Value {
     media.into()
 }
 
-/// Returns the path that was typed, from the home folder if it begins with `~/`.
+/// Returns the path that was typed, from the home folder if it begins with `~`.
 pub(super) fn typed(path: &str) -> PathBuf {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    match (path.strip_prefix("~/"), home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => path.into(),
-    }
+    from_home(path, std::env::home_dir())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::{
     MOST_LISTED, Object, gone, is_plain,
-    signature::{Request, Signer, encode_path, encode_query, hash, hex},
+    signature::{Request, Signer, encode_path, encode_query, hash},
     too_long, wrong_length,
 };
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     remote::is_near,
     web::{display_url, host_of, root_cause},
 };
+use data_encoding::HEXLOWER;
 use http::{Method, StatusCode, header};
 use jiff::Timestamp;
 use quick_xml::{Reader, events::Event};
@@ -433,7 +434,7 @@ fn sum(path: &Path) -> Result<(String, u64), Error> {
         loop {
             let read = file.read(&mut buffer)?;
             if read == 0 {
-                return Ok((hex(&sum.finalize()), length));
+                return Ok((HEXLOWER.encode(&sum.finalize()), length));
             }
             sum.update(&buffer[..read]);
             length += read as u64;

@@ -3,11 +3,11 @@
 //! Source: Amazon's "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)", whose examples are
 //! the tests.
 
+use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -33,14 +33,7 @@ pub(super) fn encode_query(query: &[(&str, &str)]) -> String {
 
 /// SHA-256, in hex.
 pub(super) fn hash(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut hex, byte| {
-        let _infallible = write!(hex, "{byte:02x}");
-        hex
-    })
+    HEXLOWER.encode(&Sha256::digest(bytes))
 }
 
 #[derive(Debug)]
@@ -96,7 +89,7 @@ impl Signer<'_> {
         let key = [date, self.region, "s3", "aws4_request"]
             .into_iter()
             .fold(start.into_bytes(), |key, part| mac(&key, part));
-        let signature = hex(&mac(&key, &text));
+        let signature = HEXLOWER.encode(&mac(&key, &text));
         format!(
             "AWS4-HMAC-SHA256 Credential={}/{scope},SignedHeaders={names},Signature={signature}",
             self.access_key

@@ -1,6 +1,7 @@
 //! A scripted web server, down to the bytes on the wire.
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::{
@@ -149,8 +150,7 @@ impl Content {
     }
 
     pub(crate) fn sha256(&self) -> String {
-        let digest = Sha256::digest(&self.bytes);
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&Sha256::digest(&self.bytes))
     }
 
     pub(crate) fn etag(mut self, etag: &'static str) -> Self {

@@ -12,6 +12,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use data_encoding::HEXLOWER;
 use rust_embed::{EmbeddedFile, RustEmbed};
 
 #[derive(RustEmbed)]
@@ -79,10 +80,7 @@ fn serve(path: &str, file: EmbeddedFile, headers: &HeaderMap) -> Response {
 
 fn etag(file: &EmbeddedFile) -> HeaderValue {
     let hash = file.metadata.sha256_hash();
-    let tag: String = hash[..12]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let tag = HEXLOWER.encode(&hash[..12]);
     HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or_else(|_| HeaderValue::from_static("\"\""))
 }
 

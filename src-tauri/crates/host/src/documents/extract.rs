@@ -1,5 +1,6 @@
 //! Has `tierbar-extract` read a file: a process of its own, with nothing but the file and a way to write its text.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::{
     fs::File,
@@ -55,11 +56,7 @@ pub(super) fn open(path: &Path) -> Result<Opened, Refusal> {
         hash.update(&buffer[..read]);
     }
     file.rewind().map_err(refused)?;
-    let sha256 = hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let sha256 = HEXLOWER.encode(&hash.finalize());
     Ok(Opened { file, sha256 })
 }
 

@@ -3,6 +3,7 @@
 use super::disks::{disks, stored};
 use crate::{
     blocking::blocking,
+    folder,
     live_config::LiveConfig,
     machine::{Sample, ThisMachine},
     measured,
@@ -21,6 +22,7 @@ use tierbar_core::{
         ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, ProfileFit, Verdict, profiles,
         verdict_with,
     },
+    home::from_home,
     lease::Tiers,
     sampling::{ModelSampling, Sampling},
     status::TierStatus,
@@ -333,12 +335,7 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         Error::new(Code::BadRequest, format!("{path} {why}"))
             .hint("give the full path of a folder or of a model in it")
     };
-    let full = match path.strip_prefix('~') {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => crate::folder::set("HOME")
-            .ok_or_else(|| wrong("cannot be found: there is no home folder"))?
-            .join(rest.trim_start_matches('/')),
-        _ => PathBuf::from(path),
-    };
+    let full = from_home(path, folder::set("HOME"));
     if !full.is_absolute() {
         return Err(wrong("is not a full path"));
     }

@@ -8,7 +8,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, Error, config::is_url};
+use tierbar_core::{Code, Error, config::is_url, home::from_home};
 use tierbar_fetch::{Get, Url, Web};
 
 /// Half of the largest request; a night is too short for more.
@@ -67,10 +67,7 @@ pub(super) async fn read(
 
 /// Expands `~` to the user's home.
 pub(super) fn expanded(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), folder::set("HOME")) {
-        (Some(inside), Some(home)) => home.join(inside),
-        _ => PathBuf::from(path),
-    }
+    from_home(path, folder::set("HOME"))
 }
 
 fn whole(bytes: &[u8], what: &str) -> Material {

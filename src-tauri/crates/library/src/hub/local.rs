@@ -5,6 +5,7 @@ use super::{
     quants::{file_name, quant_in, stem},
 };
 use crate::reference::{Repository, is_unprintable};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// File systems allow 255; what is written beside a file while it is fetched has a longer name.
@@ -122,9 +123,5 @@ fn plain(path: &str, prefix: &str) -> String {
 }
 
 fn short_hash(text: &str) -> String {
-    Sha256::digest(text)
-        .iter()
-        .take(4)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(&Sha256::digest(text)[..4])
 }

@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
+use data_encoding::HEXLOWER;
 use futures_util::stream;
 use sha2::{Digest as _, Sha256};
 use std::sync::atomic::AtomicU64;
@@ -63,8 +64,7 @@ impl Server {
     }
 
     fn sha256(&self) -> String {
-        let hash = Sha256::digest(self.content.as_slice());
-        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        HEXLOWER.encode(&Sha256::digest(self.content.as_slice()))
     }
 
     fn served(&self) -> u64 {

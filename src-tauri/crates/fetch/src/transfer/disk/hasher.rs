@@ -2,6 +2,7 @@
 
 use super::{Shared, full_or_broken};
 use crate::platform;
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use std::{fs::File, io, os::unix::fs::FileExt};
 
@@ -24,7 +25,7 @@ pub(super) fn hash(shared: &Shared, file: &File, forget: impl Fn(u64)) -> Option
                     return None;
                 }
                 if Some(state.hashed) == state.total {
-                    return Some(format!("{:x}", Hex(&hasher.finalize())));
+                    return Some(HEXLOWER.encode(&hasher.finalize()));
                 }
                 if state.written.prefix() > state.hashed {
                     break;
@@ -50,14 +51,6 @@ pub(super) fn hash(shared: &Shared, file: &File, forget: impl Fn(u64)) -> Option
     }
 }
 
-struct Hex<'a>(&'a [u8]);
-
-impl std::fmt::LowerHex for Hex<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
 /// Returns the sha256 of a complete file in lower-case hex, or `None` once `wanted` returns `false`.
 pub(in crate::transfer) fn sha256_of(
     file: &File,
@@ -71,7 +64,7 @@ pub(in crate::transfer) fn sha256_of(
         let read = file.read_at(&mut buffer, at)?;
         if read == 0 {
             platform::drop_cached(file, 0, at);
-            return Ok(Some(format!("{:x}", Hex(&hasher.finalize()))));
+            return Ok(Some(HEXLOWER.encode(&hasher.finalize())));
         }
         hasher.update(&buffer[..read]);
         at += read as u64;

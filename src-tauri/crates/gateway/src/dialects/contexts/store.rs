@@ -1,15 +1,17 @@
 //! The store that saved contexts are uploaded to and downloaded from: a folder or a bucket that sees only encrypted files.
 
 use crate::{blocking::blocking, inference::Inference};
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
-use std::{collections::HashMap, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 use tierbar_contexts::{Contexts, Salt, Saved, StoreKey};
 use tierbar_core::{
     Code, Error,
     config::{ContextStore, ContextsConfig},
+    home::from_home,
     status::TierStatus,
 };
 use tierbar_fetch::{BucketOptions, Object, Objects};
@@ -301,11 +303,7 @@ fn objects(
 ) -> Result<Objects, Error> {
     match place {
         ContextStore::Folder(folder) => {
-            let path = match (folder.strip_prefix("~/"), std::env::home_dir()) {
-                (Some(rest), Some(home)) => home.join(rest),
-                _ => PathBuf::from(folder),
-            };
-            Ok(Objects::folder(path))
+            Ok(Objects::folder(from_home(folder, std::env::home_dir())))
         }
         ContextStore::Bucket { bucket, prefix } => {
             if config.access_key.is_empty() {
@@ -346,11 +344,7 @@ async fn key(
         let key = derive(passphrase, StoreKey::new_salt()?).await?;
         let about = About {
             version: 1,
-            salt: key
-                .salt()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            salt: HEXLOWER.encode(&key.salt()),
             check: key.check(),
         };
         let about = serde_json::to_vec(&about)
@@ -386,14 +380,8 @@ async fn derive(passphrase: &SecretString, salt: Salt) -> Result<StoreKey, Error
 }
 
 fn salt(hex: &str) -> Option<Salt> {
-    let mut salt = Salt::default();
-    if hex.len() != 2 * salt.len() || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    for (at, byte) in salt.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(salt)
+    let salt = HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).ok()?;
+    salt.try_into().ok()
 }
 
 fn no_store() -> Error {

@@ -1,6 +1,7 @@
 //! Facts about a model, from its header if its file is here.
 
 use crate::{blocking::blocking, inference::Inference};
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -93,11 +94,7 @@ pub(super) fn digest(name: &str, model: Option<&LibraryModel>) -> String {
         || name.to_owned(),
         |model| format!("{} {}", model.path, model.size_bytes),
     );
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(rendered) {
-        hex.push_str(&format!("{byte:02x}"));
-    }
-    hex
+    HEXLOWER.encode(&Sha256::digest(rendered))
 }
 
 /// When each file was changed; 1970 for what has no such moment.

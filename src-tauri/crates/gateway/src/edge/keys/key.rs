@@ -2,6 +2,7 @@
 
 use super::{super::now_ms, SOON};
 use crate::http::error::for_seconds;
+use data_encoding::HEXLOWER;
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
     time::Duration,
@@ -53,7 +54,7 @@ impl Key {
             unsaved: false,
         };
         Self {
-            id: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            id: HEXLOWER.encode(&hash),
             name: key.name,
             hash,
             limits: key.limits,

@@ -18,6 +18,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -227,7 +228,7 @@ fn fingerprint(path: &str, body: &[u8]) -> String {
     let hash = Sha256::new_with_prefix(path)
         .chain_update([0])
         .chain_update(body);
-    render::hex(&hash.finalize())
+    HEXLOWER.encode(&hash.finalize())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! A queued request as JSON.
 
 use serde_json::{Map, Value, json};
-use std::fmt::Write;
 use tierbar_core::{Error, queue::JobStatus};
 use tierbar_store::{JobAnswer, JobOutcome};
 
@@ -45,13 +44,4 @@ fn content_type(answer: &JobAnswer) -> Option<&str> {
     let mut headers = answer.headers.iter();
     let kind = headers.find(|(name, _)| name == "content-type");
     kind.map(|(_, value)| value.as_str())
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // A string takes everything.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -14,6 +14,7 @@ use axum::{
     response::IntoResponse,
     routing::post,
 };
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use std::sync::{
     Arc,
@@ -420,7 +421,7 @@ async fn a_webhook_is_signed_and_retried_until_accepted() {
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update(format!("{at}.").as_bytes());
         mac.update(body);
-        assert_eq!(super::render::hex(&mac.finalize().into_bytes()), hash);
+        assert_eq!(HEXLOWER.encode(&mac.finalize().into_bytes()), hash);
         let reply: Value = serde_json::from_slice(body).unwrap();
         assert_eq!(
             (&reply["id"], &reply["state"]),

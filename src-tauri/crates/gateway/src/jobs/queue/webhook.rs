@@ -3,6 +3,7 @@
 use super::{now_ms, render};
 use crate::{blocking::blocking, jobs::Jobs};
 use axum::http::{HeaderMap, HeaderValue};
+use data_encoding::HEXLOWER;
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
@@ -114,7 +115,7 @@ fn signature(secret: &SecretString, at_ms: u64, body: &[u8]) -> Result<HeaderVal
         .map_err(|error| unusable(error.to_string()))?;
     mac.update(format!("{at_ms}.").as_bytes());
     mac.update(body);
-    let hash = render::hex(&mac.finalize().into_bytes());
+    let hash = HEXLOWER.encode(&mac.finalize().into_bytes());
     HeaderValue::try_from(format!("t={at_ms},v1={hash}"))
         .map_err(|error| unusable(error.to_string()))
 }
@@ -131,7 +132,7 @@ pub(crate) async fn secret(jobs: &Jobs) -> Result<SecretString, Error> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)
             .map_err(|error| Error::new(Code::Internal, format!("no random bytes: {error}")))?;
-        let secret = SecretString::from(render::hex(&bytes));
+        let secret = SecretString::from(HEXLOWER.encode(&bytes));
         secrets.set(&Name::Webhooks, &secret)?;
         Ok(secret)
     })

@@ -1,6 +1,7 @@
 //! Files of questions: as a turn's body has them, and as a request for an answer has them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use data_encoding::HEXLOWER;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -141,11 +142,7 @@ fn describe(name: String, media_type: String, data: &[u8]) -> Result<Attachment,
 
 /// The hash by which a file is stored: SHA-256 in hexadecimal.
 pub(crate) fn hash_of(data: &[u8]) -> String {
-    let mut hash = String::with_capacity(64);
-    for byte in Sha256::digest(data) {
-        hash.push_str(&format!("{byte:02x}"));
-    }
-    hash
+    HEXLOWER.encode(&Sha256::digest(data))
 }
 
 /// The files of a conversation's messages, by hash.

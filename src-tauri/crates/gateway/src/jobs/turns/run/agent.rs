@@ -29,7 +29,7 @@ use tierbar_agent::{
         Task, Way,
     },
     calls::{Call, Surroundings, Wanted},
-    consent::{Act, Answer, General, Grants, Kind, Permitted, Question, Scope},
+    consent::{Act, General, Grants, Permitted},
     sandbox::{Limits, Stop},
     tools::{
         Workplace,
@@ -42,8 +42,8 @@ use tierbar_core::{
     chat::{
         Finish, Part, TurnEvent,
         agent::{
-            AgentOptions, AgentTier, AgentWay, ConsentAct, ConsentAnswer, ConsentQuestion,
-            ConsentScope, measured_way, result_part, way_of,
+            AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, measured_way,
+            result_part, way_of,
         },
     },
     config::McpServerConfig,
@@ -328,7 +328,7 @@ async fn brave_key(secrets: &Secrets) -> Result<SecretString, Error> {
     })
 }
 
-type Delivered = (Answer, oneshot::Sender<Result<(), Error>>);
+type Delivered = (ConsentAnswer, oneshot::Sender<Result<(), Error>>);
 
 /// The way from a person's answer to the agent that waits for it.
 #[derive(Debug, Default)]
@@ -356,56 +356,10 @@ impl Consents {
         };
         let sender = self.0.lock().clone();
         let sender = sender.ok_or_else(not_open)?;
-        let answer = Answer {
-            id: answer.id,
-            allow: answer.allow.map(scope),
-        };
         let (reply, replied) = oneshot::channel();
         let sent = sender.send((answer, reply)).await;
         sent.map_err(|_| not_open())?;
         replied.await.map_err(|_| not_open())?
-    }
-}
-
-fn scope(scope: ConsentScope) -> Scope {
-    match scope {
-        ConsentScope::Once => Scope::Once,
-        ConsentScope::Folder => Scope::Folder,
-        ConsentScope::Chat => Scope::Chat,
-        ConsentScope::Exact => Scope::Exact,
-    }
-}
-
-fn shown_scope(scope: Scope) -> ConsentScope {
-    match scope {
-        Scope::Once => ConsentScope::Once,
-        Scope::Folder => ConsentScope::Folder,
-        Scope::Chat => ConsentScope::Chat,
-        Scope::Exact => ConsentScope::Exact,
-    }
-}
-
-fn shown_kind(kind: Kind) -> ConsentAct {
-    match kind {
-        Kind::Command => ConsentAct::Command,
-        Kind::Read => ConsentAct::Read,
-        Kind::Write => ConsentAct::Write,
-        Kind::Search => ConsentAct::Search,
-        Kind::Page => ConsentAct::Page,
-        Kind::Documents => ConsentAct::Documents,
-        Kind::Tool => ConsentAct::Tool,
-    }
-}
-
-fn shown(question: Question) -> ConsentQuestion {
-    ConsentQuestion {
-        id: question.id,
-        act: shown_kind(question.kind),
-        title: question.title,
-        what: question.what,
-        diff: question.diff,
-        folder: question.folder,
-        scopes: question.scopes.into_iter().map(shown_scope).collect(),
     }
 }
 
@@ -525,11 +479,10 @@ impl Writing {
                 }
                 Output::Prepare(wanted) => prepared(&acting, wanted).await,
                 Output::Consent(question) if !acting.is_attended => {
-                    let refusal = Answer {
+                    let refusal = ConsentAnswer {
                         id: question.id.clone(),
                         allow: None,
                     };
-                    let question = shown(question);
                     self.turn.log.push(TurnEvent::Consent { question });
                     self.turn.log.push(TurnEvent::ConsentAnswered {
                         id: refusal.id.clone(),
@@ -731,14 +684,13 @@ impl Writing {
     async fn consent(
         &mut self,
         inference: &Arc<Inference>,
-        question: Question,
+        question: ConsentQuestion,
         stepping: &mut Stepping,
     ) -> Result<Output, Ending> {
         let stop = self.turn.stop.clone();
         let closing = &inference.closing;
         // Open before it is announced, so that an answer finds it.
         let mut answers = self.turn.consents.open();
-        let question = shown(question);
         self.turn.log.push(TurnEvent::Consent { question });
         let outcome = loop {
             let delivered = tokio::select! {
@@ -758,7 +710,7 @@ impl Writing {
                     }
                     self.turn.log.push(TurnEvent::ConsentAnswered {
                         id: answer.id,
-                        allow: answer.allow.map(shown_scope),
+                        allow: answer.allow,
                     });
                     // The person may have left.
                     let _ = reply.send(Ok(()));
@@ -891,6 +843,7 @@ async fn done(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tierbar_core::chat::agent::ConsentScope;
 
     fn answer(id: &str) -> ConsentAnswer {
         ConsentAnswer {
@@ -922,7 +875,7 @@ mod tests {
         });
         let (received, reply) = answers.recv().await.unwrap();
         assert_eq!(received.id, "a");
-        assert_eq!(received.allow, Some(Scope::Once));
+        assert_eq!(received.allow, Some(ConsentScope::Once));
         reply.send(Err(misplaced(&Misplaced::NotOpen))).unwrap();
         assert_eq!(sent.await.unwrap().unwrap_err().code, Code::Conflict);
     }
