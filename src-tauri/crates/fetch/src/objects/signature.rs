@@ -8,6 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
+use std::fmt::Write;
 
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
