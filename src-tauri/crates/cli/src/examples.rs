@@ -257,7 +257,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "contexts save",
-        &["tierbar contexts save book --tier heavy"],
+        &[
+            "tierbar contexts save book --tier heavy",
+            "tierbar contexts save book --replace",
+        ],
     ),
     ("contexts load", &["tierbar contexts load book"]),
     (
