@@ -60,7 +60,7 @@ def row(name, expected, found, of_memory):
 
 
 def saved(host, name, form, text):
-    made, _ = host.post("/v1/context/save", {"name": name, "model": TIER, "prompt": text, "form": form})
+    made, _ = host.post("/v1/context/save", {"name": name, "model": TIER, "prompt": text, "form": form, "replace": True})
     if made.get("form") != form:
         raise SystemExit(f"the context was not saved in the form {form}: {made}")
     return made

@@ -50,6 +50,8 @@ export class ApiError extends Error {
     readonly tier: string | null = null,
     /** From when on the same request may succeed, in milliseconds since 1970, where a server has said so. */
     readonly retryAtMs: number | null = null,
+    /** Whether a trial failed, so that nothing was saved. With `anyway`, it would be. */
+    readonly unsaved = false,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -80,7 +82,17 @@ export function errorFromBody(body: unknown, status = 0): ApiError | null {
   const code = typeof error.code === 'string' ? error.code : 'internal';
   const hint = typeof error.hint === 'string' ? error.hint : null;
   const seconds = typeof error.retry_after_seconds === 'number' ? error.retry_after_seconds : null;
-  return new ApiError(code, error.message, hint, status, error.sign_in_again === true, null, after(seconds));
+  const { sign_in_again: again, saved } = error;
+  return new ApiError(
+    code,
+    error.message,
+    hint,
+    status,
+    again === true,
+    null,
+    after(seconds),
+    saved === false,
+  );
 }
 
 /** Converts anything thrown to an error that can be shown. */
@@ -132,7 +144,10 @@ export class Api {
   ): Promise<Answer<'patch', P>> {
     return this.#json('patch', path, request[0]);
   }
-  put<P extends Path<'put'>>(path: P, ...request: Optional<Request<'put', P>>): Promise<Answer<'put', P>> {
+  put<P extends Path<'put'>>(
+    path: P,
+    ...request: Optional<Request<'put', P> & { signal?: AbortSignal }>
+  ): Promise<Answer<'put', P>> {
     return this.#json('put', path, request[0]);
   }
   delete<P extends Path<'delete'>>(

@@ -683,8 +683,11 @@ impl Conversation<'_> {
             };
             let event = event.map_err(|error| broken_off(&error.to_string()))?;
             let Some(data) = event.data else { continue };
-            let event = serde_json::from_str(&data)
+            let event: TurnEvent = serde_json::from_str(&data)
                 .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
+            if let Some(error) = event.to_error() {
+                return Err(with_choices(error));
+            }
             match event {
                 TurnEvent::Text { text, .. } => shown.add(&text),
                 TurnEvent::Finished { message } => {
@@ -705,17 +708,6 @@ impl Conversation<'_> {
                     }
                     return Ok(());
                 }
-                TurnEvent::Failed {
-                    code,
-                    message,
-                    hint,
-                    ..
-                } => {
-                    let body = json!({"error": {"code": code, "message": message, "hint": hint}});
-                    let error = Error::from_openai_body(&body);
-                    let error = error.unwrap_or_else(|| broken_off(&message));
-                    return Err(with_choices(error));
-                }
                 TurnEvent::ToolCall {
                     name, arguments, ..
                 } => {
@@ -728,7 +720,8 @@ impl Conversation<'_> {
                 TurnEvent::Progress { .. }
                 | TurnEvent::LeftOut { .. }
                 | TurnEvent::Started { .. }
-                | TurnEvent::Reasoning { .. } => {}
+                | TurnEvent::Reasoning { .. }
+                | TurnEvent::Failed { .. } => {}
             }
         }
         Err(broken_off("the connection ended"))

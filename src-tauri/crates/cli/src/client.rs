@@ -149,6 +149,10 @@ impl Client {
         self.json(Method::POST, path, Some(body)).await
     }
 
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        self.json(Method::PUT, path, Some(body)).await
+    }
+
     pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value, Error> {
         self.json(Method::PATCH, path, Some(body)).await
     }

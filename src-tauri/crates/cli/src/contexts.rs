@@ -29,8 +29,11 @@ enum Command {
     },
     /// Save the last conversation of a tier
     Save {
-        /// Name for the context; one of this name is replaced
+        /// Name for the context
         name: String,
+        /// Replace another context of this name
+        #[arg(long)]
+        replace: bool,
         /// Tier [default: the loaded one]
         #[arg(long, value_name = "TIER")]
         tier: Option<String>,
@@ -110,6 +113,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         Some(Command::List { store }) => list(&client, store, args.json).await,
         Some(Command::Save {
             name,
+            replace,
             tier,
             compact,
             exact,
@@ -119,7 +123,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
                 (_, true) => Some(ContextForm::Exact),
                 _ => None,
             };
-            let body = json!({"name": name, "model": tier, "form": form});
+            let body = json!({"name": name, "model": tier, "form": form, "replace": replace});
             call(&client, "save", &body, args.json).await
         }
         Some(Command::Load { name, tier }) => {

@@ -257,7 +257,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "contexts save",
-        &["tierbar contexts save book --tier heavy"],
+        &[
+            "tierbar contexts save book --tier heavy",
+            "tierbar contexts save book --replace",
+        ],
     ),
     ("contexts load", &["tierbar contexts load book"]),
     (
@@ -326,6 +329,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "tierbar mcp-servers add notes --folder ~/Notes --network -- npx -y @modelcontextprotocol/server-filesystem .",
             "tierbar mcp-servers add issues --url https://mcp.example.com/mcp --tools search,fetch",
+            "tierbar mcp-servers add wiki --url https://wiki.example.com/mcp --anyway",
         ],
     ),
     ("mcp-servers rm", &["tierbar mcp-servers rm notes"]),

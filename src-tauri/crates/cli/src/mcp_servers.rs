@@ -22,7 +22,7 @@ pub(crate) struct Args {
 enum Command {
     /// List the MCP servers
     List,
-    /// Add an MCP server, or change one, and try it out
+    /// Try out an MCP server, and add it or change one
     Add(Add),
     /// Remove an MCP server
     #[command(visible_alias = "remove")]
@@ -62,6 +62,9 @@ struct Add {
     /// Tools to offer, such as search,fetch [default: all]
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     tools: Vec<String>,
+    /// Save it even if it cannot be started or reached
+    #[arg(long)]
+    anyway: bool,
     /// Program that serves tools, with its arguments, behind --
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -117,6 +120,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
 
 async fn add(client: &Client, add: Add, as_json: bool) -> Result<(), Error> {
     let name = add.name;
+    let anyway = add.anyway;
     let server = McpServerConfig {
         command: add.command,
         url: add.url.unwrap_or_default(),
@@ -128,20 +132,29 @@ async fn add(client: &Client, add: Add, as_json: bool) -> Result<(), Error> {
         tools: add.tools,
         enabled: true,
     };
-    let mut table = json!(server);
-    if !servers(client).await?.contains_key(&name) {
-        // The file of a new server has what is set, and not what is so by itself.
-        let by_itself = json!(McpServerConfig::default());
-        if let Some(table) = table.as_object_mut() {
-            table.retain(|key, value| *value != by_itself[key.as_str()]);
-        }
-    }
-    let patch = json!({"mcp": {&name: table}});
-    client.patch("/tierbar/v1/config", &patch).await?;
     if !as_json {
-        output::error_line(&format!("Added {name}. Trying it out…"));
+        output::error_line(&format!("Trying out {name}…"));
     }
-    test(client, &name, as_json).await
+    let path = admin(&["mcp-servers", &name], &[]);
+    let body = json!({"server": server, "anyway": anyway});
+    let answer = client.put(&path, &body).await.map_err(not_saved)?;
+    if !as_json {
+        output::error_line(&format!("Saved {name}."));
+    }
+    show(&name, answer, as_json)
+}
+
+/// Says how to save what could not be tried out.
+fn not_saved(error: Error) -> Error {
+    if error.details.get("saved") != Some(&json!(false)) {
+        return error;
+    }
+    let way = "nothing was saved; to save it anyway, use --anyway";
+    let hint = match &error.hint {
+        Some(hint) => format!("{hint}; {way}"),
+        None => way.to_owned(),
+    };
+    error.hint(hint)
 }
 
 async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
@@ -165,16 +178,23 @@ async fn remove(client: &Client, name: &str, as_json: bool) -> Result<(), Error>
 async fn test(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
     let path = admin(&["mcp-servers", name, "test"], &[]);
     let answer = client.post(&path, &json!({})).await?;
+    show(name, answer, as_json)
+}
+
+/// Prints what a server has.
+fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
     if as_json {
         output::json(&answer);
         return Ok(());
     }
     let Tested { tools, problem } = read(answer)?;
-    output::line(&match tools.len() {
-        0 => format!("{name} answers, and has no tools."),
-        1 => format!("{name} answers, and has 1 tool:"),
-        count => format!("{name} answers, and has {count} tools:"),
-    });
+    match tools.len() {
+        // It does not answer, or lacks a tool that is to be offered.
+        0 if problem.is_some() => {}
+        0 => output::line(&format!("{name} answers, and has no tools.")),
+        1 => output::line(&format!("{name} answers, and has 1 tool:")),
+        count => output::line(&format!("{name} answers, and has {count} tools:")),
+    }
     for tool in &tools {
         let first = tool.description.lines().next().unwrap_or_default();
         let off = if tool.offered || problem.is_some() {
@@ -185,7 +205,7 @@ async fn test(client: &Client, name: &str, as_json: bool) -> Result<(), Error> {
         output::line(&format!("  {}{off}  {first}", tool.name));
     }
     if let Some(problem) = problem {
-        output::error_line(&format!("Agents are offered none of them: {problem}"));
+        output::error_line(&format!("Agents are offered none of its tools: {problem}"));
     }
     Ok(())
 }
@@ -212,6 +232,16 @@ fn describe(name: &str, server: &McpServerConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_was_not_saved_says_how_to_save_it() {
+        let gone = Error::new(Code::Unreachable, "the MCP server a has ended");
+        assert_eq!(not_saved(gone.clone()).hint, None);
+        let hint = |error: Error| not_saved(error.detail("saved", false)).hint.unwrap();
+        let way = "nothing was saved; to save it anyway, use --anyway";
+        assert_eq!(hint(gone.clone()), way);
+        assert_eq!(hint(gone.hint("start it")), format!("start it; {way}"));
+    }
 
     #[test]
     fn a_server_is_told_in_a_line() {

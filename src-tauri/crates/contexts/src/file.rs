@@ -17,7 +17,7 @@ use crate::{
     layout::layout,
     now,
     packed::{self, Unpacked},
-    storage,
+    storage, taken,
 };
 use sha2::{Digest, Sha256};
 use std::{
@@ -58,6 +58,8 @@ pub struct Draft {
     form: ContextForm,
     /// It outlives a power cut.
     durable: bool,
+    /// A context that has the name is replaced.
+    replaces: bool,
 }
 
 impl Draft {
@@ -69,6 +71,22 @@ impl Draft {
             back: None,
             form: ContextForm::Exact,
             durable,
+            replaces: true,
+        })
+    }
+
+    /// Leaves a context that has the name as it is.
+    ///
+    /// # Errors
+    /// [`Code::Conflict`] if there is one by now; from then on, it is an error of [`Self::seal`].
+    pub fn without_replacing(self) -> Result<Self, Error> {
+        // Also one that cannot be read.
+        if self.dest.symlink_metadata().is_ok() {
+            return Err(taken(&self.name, "this machine"));
+        }
+        Ok(Self {
+            replaces: false,
+            ..self
         })
     }
 
@@ -110,7 +128,7 @@ impl Draft {
     /// Closes the file and gives it its name, in place of one that has it. `written`: the state's bytes.
     ///
     /// # Errors
-    /// [`Code::Storage`] if not all of it is on the disk.
+    /// [`Code::Storage`] if not all of it is on the disk; [`Code::Conflict`] if one that is to stay has the name.
     pub fn seal(
         self,
         model: ModelId,
@@ -131,22 +149,32 @@ impl Draft {
         };
         let written = written + back.map_or(0, |back| back.bytes);
         let (path, dest, durable, form) = (self.path, self.dest, self.durable, self.form);
+        let replaces = self.replaces;
         let close = || {
             if durable && back.is_none() {
                 let packed = close_packed(&path, &mut saved, written, form)?;
-                return place(packed, &dest, true);
+                return place(packed, &dest, true, replaces);
             }
             saved.bytes = close(&path, &saved, written, durable)?;
-            place(path, &dest, durable)
+            place(path, &dest, durable, replaces)
         };
-        close().map_err(|error| storage("cannot write", &dest, &error))?;
-        Ok(saved)
+        match close() {
+            Err(error) if !replaces && error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(taken(&saved.name, "this machine"))
+            }
+            Err(error) => Err(storage("cannot write", &dest, &error)),
+            Ok(()) => Ok(saved),
+        }
     }
 }
 
-/// Gives a finished file its name.
-pub(crate) fn place(path: TempPath, dest: &Path, durable: bool) -> io::Result<()> {
-    path.persist(dest).map_err(|failed| failed.error)?;
+/// Gives a finished file its name. `replaces`: also if another file has it.
+pub(crate) fn place(path: TempPath, dest: &Path, durable: bool, replaces: bool) -> io::Result<()> {
+    let named = match replaces {
+        true => path.persist(dest),
+        false => path.persist_noclobber(dest),
+    };
+    named.map_err(|failed| failed.error)?;
     // The name must be on the disk too.
     match dest.parent() {
         Some(folder) if durable => File::open(folder)?.sync_all(),

@@ -216,7 +216,7 @@ impl Contexts {
         let dest = self.path(name);
         fs::File::open(&file)
             .and_then(|written| written.sync_all())
-            .and_then(|()| file::place(file, &dest, true))
+            .and_then(|()| file::place(file, &dest, true, true))
             .map_err(|error| storage("cannot write", &dest, &error))?;
         Ok(saved)
     }
@@ -338,6 +338,14 @@ fn damaged(name: &str) -> Error {
         format!("the saved context \"{name}\" is damaged"),
     )
     .hint("delete it and save it again")
+}
+
+/// The refusal to replace a saved context unasked. `place`: where it is.
+#[must_use]
+pub fn taken(name: &str, place: &str) -> Error {
+    let message = format!("{place} has another saved context \"{name}\"");
+    Error::new(Code::Conflict, message)
+        .hint("replace it with `replace`, or with --replace on the command line")
 }
 
 /// Its form is none that this version knows.

@@ -108,6 +108,31 @@ fn any_damage_is_detected() {
 }
 
 #[test]
+fn a_context_is_replaced_only_on_request() {
+    let (_home, contexts) = folder();
+    let seal = |draft: Draft| {
+        fs::write(draft.path(), state()).unwrap();
+        draft.seal(ModelId("small".into()), 3, key(), state().len() as u64)
+    };
+    let begun = contexts.draft("one").unwrap().without_replacing().unwrap();
+    // Another one is faster.
+    let first = save(&contexts, "one");
+    assert_eq!(seal(begun).unwrap_err().code, Code::Conflict);
+    let late = contexts.draft("one").unwrap().without_replacing();
+    let refused = late.unwrap_err();
+    assert_eq!(refused.code, Code::Conflict);
+    assert!(refused.hint.unwrap().contains("--replace"));
+    assert_eq!(contexts.list().unwrap(), [first]);
+    contexts.check("one").unwrap();
+    // Nor is one that cannot be read.
+    fs::write(contexts.path("one"), "damaged").unwrap();
+    let late = contexts.draft("one").unwrap().without_replacing();
+    assert_eq!(late.unwrap_err().code, Code::Conflict);
+    seal(contexts.draft("one").unwrap()).unwrap();
+    assert_eq!(fs::read_dir(contexts.folder()).unwrap().count(), 1);
+}
+
+#[test]
 fn drafts_of_a_killed_process_are_removed() {
     let (_home, contexts) = folder();
     save(&contexts, "one");

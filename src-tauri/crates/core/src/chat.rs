@@ -8,11 +8,13 @@ pub mod repetition;
 pub mod settings;
 pub mod thinking;
 
-use crate::grade::Grade;
+use crate::{Code, Error, grade::Grade};
 use agent::{ConsentQuestion, ConsentScope};
 use context::{ContextUse, LeftOut, WhenFull};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use settings::AnswerSettings;
+use std::collections::BTreeMap;
 
 /// A chat without its messages. Times are RFC 3339 in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -394,9 +396,56 @@ pub enum TurnEvent {
         #[serde(default)]
         #[schema(required = true)]
         retry_after_seconds: Option<u64>,
+        /// The error's other figures, such as `spent` and `budget`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        details: BTreeMap<String, Value>,
         #[schema(required = true)]
         answer: Option<ChatMessage>,
     },
+}
+
+impl TurnEvent {
+    /// Returns the last event of a turn that an error broke off.
+    #[must_use]
+    pub fn failed(error: Error, tier: Option<String>, answer: Option<ChatMessage>) -> Self {
+        let mut details = error.details;
+        let wait = details.remove(Error::RETRY_AFTER);
+        Self::Failed {
+            code: error.code.as_str().to_owned(),
+            message: error.message,
+            hint: error.hint,
+            tier,
+            retry_after_seconds: wait.and_then(|seconds| seconds.as_u64()),
+            details,
+            answer,
+        }
+    }
+
+    /// Returns the error that broke a turn off; `None` for other events. A code that this version does not know is `Internal`.
+    #[must_use]
+    pub fn to_error(&self) -> Option<Error> {
+        let Self::Failed {
+            code,
+            message,
+            hint,
+            retry_after_seconds,
+            details,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let error = Error {
+            code: serde_json::from_value(code.as_str().into()).unwrap_or(Code::Internal),
+            message: message.clone(),
+            hint: hint.clone(),
+            details: details.clone(),
+        };
+        Some(match retry_after_seconds {
+            Some(seconds) => error.detail(Error::RETRY_AFTER, *seconds),
+            None => error,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -431,6 +480,24 @@ mod tests {
             parts: text_parts(id.to_string()),
             answer: AnswerFacts::default(),
         }
+    }
+
+    #[test]
+    fn a_failed_turn_keeps_its_error_with_all_figures() {
+        let error = Error::new(Code::BudgetSpent, "the budget is spent")
+            .hint("raise it")
+            .detail("spent", 4.98)
+            .detail(Error::RETRY_AFTER, 60);
+        let event = TurnEvent::failed(error.clone(), Some("sonnet".into()), None);
+        let written = serde_json::to_value(&event).unwrap();
+        assert_eq!(written["retry_after_seconds"], 60);
+        assert_eq!(written["details"], serde_json::json!({"spent": 4.98}));
+        let read: TurnEvent = serde_json::from_value(written).unwrap();
+        assert_eq!(read.to_error(), Some(error));
+        let waits = TurnEvent::Progress {
+            stage: TurnStage::Load,
+        };
+        assert_eq!(waits.to_error(), None);
     }
 
     #[test]

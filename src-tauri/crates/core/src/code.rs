@@ -214,6 +214,9 @@ pub struct Error {
 }
 
 impl Error {
+    /// The detail with the seconds after which the same request may succeed.
+    pub const RETRY_AFTER: &str = "retry_after_seconds";
+
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self {

@@ -184,8 +184,13 @@ impl SavedContexts {
         }
     }
 
-    pub(crate) fn draft(&self, name: &str) -> Result<Draft, Error> {
-        self.contexts.draft(name)
+    /// Begins a context, which replaces another one of its name or is refused.
+    pub(crate) fn draft(&self, name: &str, replaces: bool) -> Result<Draft, Error> {
+        let draft = self.contexts.draft(name)?;
+        match replaces {
+            true => Ok(draft),
+            false => draft.without_replacing(),
+        }
     }
 
     /// Gives a written state its name.

@@ -113,6 +113,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<Admin>> {
         .routes(routes!(ledger::ledger))
         .routes(routes!(schedules::list))
         .routes(routes!(schedules::run))
+        .routes(routes!(mcp_servers::put))
         .routes(routes!(mcp_servers::test))
         .routes(routes!(
             documents::status,

@@ -69,6 +69,12 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// `BadRequest` or `ConfigInvalid` naming the key; `Storage` if the file cannot be written.
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
 
+    /// Returns the configuration as [`Self::patch_config`] would leave it, and changes nothing.
+    ///
+    /// # Errors
+    /// Those of [`Self::patch_config`].
+    fn preview_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
+
     /// Remembers that pages of an origin were refused, if the owner may allow it with a click.
     fn refuse_origin(&self, origin: &str);
 

@@ -26,7 +26,7 @@ use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
-    config::{Dialect, Engine, KvCache, TierConfig},
+    config::{Dialect, Engine, KvCache, McpServerConfig, TierConfig},
     diagnosis::{HostFigures, MachineFigures},
     documents::{DocumentSource, Documents},
     download::{DownloadState, DownloadStatus},
@@ -240,7 +240,24 @@ impl Services for Home {
         self.folder.path()
     }
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
-        Box::pin(async move { Err(Error::new(Code::BadRequest, patch.to_string())) })
+        Box::pin(async move {
+            let config = self.preview_config(patch).await?;
+            *self.config.lock().unwrap() = Config::clone(&config);
+            Ok(config)
+        })
+    }
+    /// Of MCP servers alone; any other change is written down in its refusal.
+    fn preview_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
+        Box::pin(async move {
+            let Some(servers) = patch.get("mcp") else {
+                return Err(Error::new(Code::BadRequest, patch.to_string()));
+            };
+            let servers: BTreeMap<String, McpServerConfig> =
+                serde_json::from_value(servers.clone()).unwrap();
+            let mut config = self.config.lock().unwrap().clone();
+            config.mcp.extend(servers);
+            Ok(Arc::new(config))
+        })
     }
     fn refuse_origin(&self, origin: &str) {
         self.status.send_modify(|status| {

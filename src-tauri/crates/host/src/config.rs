@@ -121,6 +121,31 @@ impl ConfigFile {
         check: impl FnOnce(&Config) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut state = self.state.lock();
+        let (before, patched) = self.patched(&state, patch)?;
+        check(&patched.config)?;
+        if patched.text != before {
+            write(&self.path, &patched.text)?;
+        }
+        *state = patched;
+        Ok(())
+    }
+
+    /// Returns the configuration as [`Self::patch`] would leave it. Blocking.
+    ///
+    /// # Errors
+    /// Those of [`Self::patch`].
+    pub(crate) fn preview(
+        &self,
+        patch: &Map<String, Value>,
+        check: impl FnOnce(&Config) -> Result<(), Error>,
+    ) -> Result<Arc<Config>, Error> {
+        let (_, patched) = self.patched(&self.state.lock(), patch)?;
+        check(&patched.config)?;
+        Ok(patched.config)
+    }
+
+    /// The file's text, and what a patch makes of it.
+    fn patched(&self, state: &State, patch: &Map<String, Value>) -> Result<(String, State), Error> {
         let before = match fs::read_to_string(&self.path) {
             Ok(text) => text,
             // The file was deleted by hand: use the current configuration, which the user sees.
@@ -136,16 +161,12 @@ impl ConfigFile {
             Ok(_) => edit::without_line(error),
             Err(broken) => broken,
         })?;
-        check(&config)?;
-        if text != before {
-            write(&self.path, &text)?;
-        }
-        *state = State {
+        let patched = State {
             text,
             config: Arc::new(config),
             notices,
         };
-        Ok(())
+        Ok((before, patched))
     }
 }
 

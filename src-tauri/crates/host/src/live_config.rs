@@ -122,16 +122,31 @@ impl LiveConfig {
         let config = Arc::clone(&self.file);
         let before = config.config();
         let patch = change(&before);
-        let models = Arc::clone(&self.models);
-        let check = move |changed: &Config| {
-            refuse_new_commands(&before, changed)?;
-            schedules::check_changes(&before, changed)?;
-            models.check_pins(changed)
-        };
+        let check = self.check_of(before);
         let write = move || config.patch(&patch, check);
         blocking("writing config.toml", write).await?;
         self.apply().await;
         Ok(self.file.config())
+    }
+
+    /// Returns the configuration as a change would leave it, which is not made.
+    pub(crate) async fn preview_config(
+        &self,
+        patch: Map<String, Value>,
+    ) -> Result<Arc<Config>, Error> {
+        let config = Arc::clone(&self.file);
+        let check = self.check_of(config.config());
+        blocking("reading config.toml", move || config.preview(&patch, check)).await
+    }
+
+    /// What a change by the API must keep to.
+    fn check_of(&self, before: Arc<Config>) -> impl FnOnce(&Config) -> Result<(), Error> + use<> {
+        let models = Arc::clone(&self.models);
+        move |changed: &Config| {
+            refuse_new_commands(&before, changed)?;
+            schedules::check_changes(&before, changed)?;
+            models.check_pins(changed)
+        }
     }
 
     /// Follows changes in the models' folders, until the host ends.

@@ -69,14 +69,13 @@ impl Services for Admin {
 
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
         Box::pin(async move {
-            let Value::Object(patch) = patch else {
-                return Err(Error::new(
-                    Code::BadRequest,
-                    "a partial configuration must be a JSON object",
-                ));
-            };
+            let patch = partial(patch)?;
             self.config.change_config(|_| patch).await
         })
+    }
+
+    fn preview_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
+        Box::pin(async move { self.config.preview_config(partial(patch)?).await })
     }
 
     fn refuse_origin(&self, origin: &str) {
@@ -140,5 +139,15 @@ impl Services for Admin {
 
     fn figures(&self) -> BoxFuture<'_, (MachineFigures, HostFigures)> {
         Box::pin(self.figures.read())
+    }
+}
+
+fn partial(config: Value) -> Result<Map<String, Value>, Error> {
+    match config {
+        Value::Object(config) => Ok(config),
+        _ => Err(Error::new(
+            Code::BadRequest,
+            "a partial configuration must be a JSON object",
+        )),
     }
 }

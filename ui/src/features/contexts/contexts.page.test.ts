@@ -53,6 +53,7 @@ beforeEach(() => {
         delete (body.store ? stored : here)[body.name];
         return Response.json({ name: body.name, deleted: true });
       case '/v1/context/save':
+        if (body.name in here && !body.replace) return refused('conflict', 'there is another one', 409);
         here[body.name] = 2;
         return Response.json({});
       case '/v1/context/load':
@@ -109,13 +110,18 @@ it('the last conversation of a loaded tier is saved, and loaded again', async ()
   await fireEvent.input(name, { target: { value: ' new one ' } });
   await fireEvent.click(screen.getByTestId('save-context'));
   await until(() => rows().length === 2);
-  expect(network.sent('POST', '/v1/context/save')[0]?.body).toEqual({ name: 'new one', model: 'fast' });
+  const sent = () => network.sent('POST', '/v1/context/save').map(({ body }) => body);
+  expect(sent()).toEqual([{ name: 'new one', model: 'fast', replace: false }]);
   expect(name.value).toBe('');
   await fireEvent.input(name, { target: { value: 'book' } });
   await fireEvent.click(screen.getByTestId('save-context'));
-  expect(network.sent('POST', '/v1/context/save')).toHaveLength(1);
-  await fireEvent.click(screen.getByRole('button', { name: 'Replace' }));
-  await until(() => network.sent('POST', '/v1/context/save').length === 2);
+  await fireEvent.click(await screen.findByRole('button', { name: 'Replace' }));
+  await until(() => sent().length === 3);
+  expect(sent().slice(1)).toEqual([
+    { name: 'book', model: 'fast', replace: false },
+    { name: 'book', model: 'fast', replace: true },
+  ]);
+  await until(() => name.value === '');
   await until(() => !screen.getByRole<HTMLButtonElement>('button', { name: 'Load book' }).disabled);
   await fireEvent.click(screen.getByRole('button', { name: 'Load book' }));
   await screen.findByText(/^Loaded\./);

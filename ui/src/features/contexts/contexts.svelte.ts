@@ -59,11 +59,14 @@ export class SavedContexts {
     }
   }
 
-  /** Saves the last conversation of a tier. Returns whether it is saved. */
-  async save(name: string, model: string): Promise<boolean> {
-    return this.#work({ name, does: 'save' }, () =>
-      this.#api.post('/v1/context/save', { body: { name, model } }),
-    );
+  /** Saves the last conversation of a tier. Returns whether it is saved, or `taken` if another context has the name. */
+  async save(name: string, model: string, replace: boolean): Promise<boolean | 'taken'> {
+    const body = { name, model, replace };
+    const work = () => this.#api.post('/v1/context/save', { body });
+    if (await this.#work({ name, does: 'save' }, work)) return true;
+    if (this.problem?.code !== 'conflict') return false;
+    this.problem = null;
+    return 'taken';
   }
 
   /** Loads a context into memory, with its model. */

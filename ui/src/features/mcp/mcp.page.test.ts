@@ -19,6 +19,8 @@ const EMPTY: McpServerConfig = {
   enabled: true,
 };
 
+const TOOLS = [{ name: 'search', description: 'Searches the notes', offered: true }];
+
 let network: Network;
 let app: App;
 let config: Config;
@@ -34,7 +36,6 @@ beforeEach(() => {
   network.override = ({ method, path, body }) => {
     if (path === '/tierbar/v1/config') {
       if (method === 'PATCH') {
-        if (refuse) return refusal(400, 'config_invalid', refuse);
         const changed: Record<string, McpServerConfig> = { ...config.mcp };
         for (const [name, server] of Object.entries(body.mcp as Record<string, McpServerConfig | null>)) {
           if (server === null) delete changed[name];
@@ -45,13 +46,19 @@ beforeEach(() => {
       return Response.json({ path: '/data/config.toml', config });
     }
     if (path === '/tierbar/v1/connect') return Response.json({ server: {}, clients: [] });
-    if (path.startsWith('/tierbar/v1/secrets/')) return new Response(null, { status: 204 });
-    if (path.endsWith('/test')) {
-      if (fails) return refusal(502, 'unreachable', 'the MCP server notes has ended with code 1');
-      const tools = [{ name: 'search', description: 'Searches the notes', offered: true }];
-      return Response.json({ name: 'notes', tools, problem: null });
+    const named = /^\/tierbar\/v1\/mcp-servers\/(\w+)(\/test)?$/.exec(path);
+    if (named === null) return null;
+    const [, name = '', isTest] = named;
+    const why = `the MCP server ${name} has ended with code 1`;
+    if (isTest && fails) return refusal(502, 'unreachable', why);
+    if (isTest) return Response.json({ name, tools: TOOLS, problem: null });
+    if (refuse) return refusal(400, 'config_invalid', refuse);
+    if (fails && !body.anyway) {
+      const error = { code: 'unreachable', message: why, hint: 'set `folder`', saved: false };
+      return Response.json({ error }, { status: 502 });
     }
-    return null;
+    config = { ...config, mcp: { ...config.mcp, [name]: body.server } };
+    return Response.json({ name, tools: fails ? [] : TOOLS, problem: fails ? why : null });
   };
 });
 afterEach(() => {
@@ -66,6 +73,7 @@ async function open() {
 
 const type = (testid: string, value: string) =>
   fireEvent.input(screen.getByTestId(testid), { target: { value } });
+const put = (name: string) => network.sent('PUT', `/tierbar/v1/mcp-servers/${name}`).map(({ body }) => body);
 const sent = () => network.sent('PATCH', '/tierbar/v1/config').map(({ body }) => body);
 
 describe('MCP servers', () => {
@@ -88,11 +96,13 @@ describe('MCP servers', () => {
     await until(() => row.textContent?.includes('It answers, and has 1 tool.'));
     expect(row.textContent).toContain('Can read and change files in ~/Notes, without the network.');
     expect(within(row).getByTestId('mcp-tools').textContent).toContain('Searches the notes');
-    expect(sent()).toEqual([
-      { mcp: { notes: { command: ['npx', '-y', 'my notes'], folder: '~/Notes', key_variable: 'API_KEY' } } },
-    ]);
-    expect(JSON.stringify(sent())).not.toContain('secret');
-    expect(network.sent('PUT', '/tierbar/v1/secrets/mcp-notes')[0]?.body).toEqual({ value: 'secret' });
+    const server = {
+      ...EMPTY,
+      command: ['npx', '-y', 'my notes'],
+      folder: '~/Notes',
+      key_variable: 'API_KEY',
+    };
+    expect(put('notes')).toEqual([{ server, key: 'secret' }]);
 
     await fireEvent.click(within(row).getByTestId('mcp-edit'));
     expect(screen.queryByTestId('mcp-name')).toBeNull();
@@ -100,8 +110,7 @@ describe('MCP servers', () => {
     await type('mcp-folder', '');
     await fireEvent.click(screen.getByTestId('mcp-save'));
     await until(() => document.activeElement === within(row).getByTestId('mcp-edit'));
-    expect(sent().at(-1).mcp.notes).toMatchObject({ folder: '', key_variable: 'API_KEY', enabled: true });
-    expect(network.sent('PUT', '/tierbar/v1/secrets/mcp-notes')).toHaveLength(1);
+    expect(put('notes').at(-1)).toEqual({ server: { ...server, folder: '' } });
 
     fails = true;
     await fireEvent.click(within(row).getByTestId('mcp-test'));
@@ -115,6 +124,43 @@ describe('MCP servers', () => {
     await screen.findByTestId('mcp-empty');
     expect(sent().at(-1)).toEqual({ mcp: { notes: null } });
     await until(() => document.activeElement === screen.getByTestId('mcp-add'));
+  });
+
+  it('that do not answer are saved by choice alone', async () => {
+    await open();
+    fails = true;
+    await fireEvent.click(screen.getByTestId('mcp-add'));
+    await type('mcp-name', 'notes');
+    await type('mcp-command', 'notes');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    const problem = await screen.findByTestId('mcp-problem');
+    expect(problem.textContent).toContain('The MCP server notes has ended with code 1. Set folder.');
+    expect(problem.textContent).toContain('Nothing was saved.');
+    expect(config.mcp).toBeUndefined();
+    expect(screen.getByTestId<HTMLInputElement>('mcp-command').value).toBe('notes');
+
+    // Once something is changed, it is tried out again.
+    await type('mcp-folder', '~/Notes');
+    expect(screen.queryByTestId('mcp-anyway')).toBeNull();
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    await fireEvent.click(await screen.findByTestId('mcp-anyway'));
+    const row = await screen.findByTestId('mcp-server');
+    expect(row.textContent).toContain('has ended with code 1');
+    expect(put('notes').map(({ anyway }) => anyway)).toEqual([undefined, undefined, true]);
+    expect(screen.queryByTestId('mcp-form')).toBeNull();
+  });
+
+  it('are forgotten with what was wrong when their form is closed', async () => {
+    await open();
+    fails = true;
+    await fireEvent.click(screen.getByTestId('mcp-add'));
+    await type('mcp-name', 'notes');
+    await type('mcp-command', 'notes');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    await screen.findByTestId('mcp-anyway');
+    await fireEvent.click(screen.getByRole('button', { name: 'Cancel' }));
+    await screen.findByTestId('mcp-empty');
+    expect(screen.queryByText(/has ended/)).toBeNull();
   });
 
   it('at an address tell what is wrong at its field', async () => {

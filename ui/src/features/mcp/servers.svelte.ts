@@ -26,6 +26,12 @@ export class McpTests {
     }
   }
 
+  /** Shows what a server has answered when it was saved. */
+  keep(test: McpServerTest): void {
+    this.forget(test.name);
+    this.results[test.name] = test;
+  }
+
   forget(name: string): void {
     this.results[name] = undefined;
     this.failures[name] = undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { McpServerConfig } from '../../platform/openapi';
-import { describeAccess, describePlace, secretOf, splitCommand, whatIsSet } from './words';
+import { describeAccess, describePlace, splitCommand } from './words';
 
 const PROGRAM: McpServerConfig = {
   command: ['npx', '-y', 'notes', 'My Notes'],
@@ -30,25 +30,5 @@ describe('an MCP server', () => {
       'Can use the network, and read and change files in ~/Notes.',
     );
     expect(describeAccess({ ...PROGRAM, url: 'https://a.example' })).toBeNull();
-  });
-
-  it('is written with what is set alone', () => {
-    expect(whatIsSet(PROGRAM)).toEqual({ command: PROGRAM.command });
-    expect(whatIsSet({ ...PROGRAM, network: true, folder: '/a', enabled: false })).toEqual({
-      command: PROGRAM.command,
-      network: true,
-      folder: '/a',
-      enabled: false,
-    });
-  });
-
-  it('has its key under its host, as the host names it', () => {
-    const of = (url: string) => secretOf('notes', { url });
-    expect(of('')).toBe('mcp-notes');
-    expect(of('https://MCP.example.com/mcp?x')).toBe('mcp.example.com');
-    expect(of('https://mcp.example.com:443/mcp')).toBe('mcp.example.com:443');
-    expect(of('http://127.0.0.1:8000')).toBe('127.0.0.1:8000');
-    expect(of('http://localhost/mcp')).toBe('localhost:80');
-    expect(of('http://[::1]:80/mcp')).toBe('[::1]:80');
   });
 });

@@ -39,24 +39,3 @@ export function describeAccess({ url, folder, network }: McpServerConfig): strin
     ? `Can use the network, and read and change files in ${folder}.`
     : `Can read and change files in ${folder}, without the network.`;
 }
-
-/** The name that the key of a server is stored under. That of an address belongs to its host. */
-export function secretOf(name: string, { url }: Pick<McpServerConfig, 'url'>): string {
-  if (url === '') return `mcp-${name}`;
-  const [, scheme = '', server = ''] = /^(\w+):\/\/([^/?#]*)/.exec(url) ?? [];
-  const host = server.toLowerCase();
-  if (/[.:]/.test(host)) return host;
-  return scheme === 'https' ? `${host}:443` : `${host}:80`;
-}
-
-/** The settings of a new server without those that are so by themselves, which its file need not have. */
-export function whatIsSet(server: McpServerConfig): Partial<McpServerConfig> {
-  const set = Object.entries(server).filter(([name, value]) =>
-    name === 'enabled'
-      ? value === false
-      : Array.isArray(value)
-        ? value.length > 0
-        : value !== '' && value !== false,
-  );
-  return Object.fromEntries(set);
-}

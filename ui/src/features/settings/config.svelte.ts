@@ -6,7 +6,9 @@ import type {
   CostsConfig,
   DownloadsConfig,
   LibraryConfig,
+  McpServerChange,
   McpServerConfig,
+  McpServerTest,
   MenuBarConfig,
   NotificationsConfig,
   PolicyConfig,
@@ -117,6 +119,29 @@ export class ConfigStore {
       if (this.fields[field]?.state === 'saved') this.fields[field] = undefined;
     }, SAVED_SHOWN_MS);
     return true;
+  }
+
+  /**
+   * Has an MCP server tried out and saved, and records the outcome as that of the field `mcp`. Resolves to what the server has;
+   * `null` if nothing was saved.
+   */
+  async saveMcpServer(
+    name: string,
+    change: McpServerChange,
+    signal: AbortSignal,
+  ): Promise<McpServerTest | null> {
+    this.fields.mcp = { state: 'saving', error: null };
+    try {
+      const path = '/tierbar/v1/mcp-servers/{name}';
+      const test = await this.#api.put(path, { path: { name }, body: change, signal });
+      await this.load();
+      this.fields.mcp = undefined;
+      return test;
+    } catch (cause) {
+      const patch = { mcp: { [name]: change.server } };
+      this.fields.mcp = signal.aborted ? undefined : refusal(asApiError(cause), patch);
+      return null;
+    }
   }
 
   /** Gives a tier this model, without what was set for another one. Resolves to whether it was saved. */

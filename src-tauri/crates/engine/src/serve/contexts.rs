@@ -40,6 +40,7 @@ struct SaveRequest {
     messages: Option<IgnoredAny>,
     prompt: Option<IgnoredAny>,
     form: Option<ContextForm>,
+    replace: Option<bool>,
 }
 
 async fn list(State(engine): Shared) -> Result<Json<Value>, Refusal> {
@@ -66,7 +67,8 @@ async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
     let (read, draft) = off_the_reactor(move || {
         let read = reader.conversation(&request, &body, &gone)?;
         // The name is checked before the prompt is evaluated.
-        let draft = reader.saved_contexts()?.draft(&request.name)?;
+        let replaces = request.replace.unwrap_or_default();
+        let draft = reader.saved_contexts()?.draft(&request.name, replaces)?;
         Ok::<_, Error>((read, draft.in_form(request.form.unwrap_or_default())))
     })
     .await??;

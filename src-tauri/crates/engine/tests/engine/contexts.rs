@@ -252,10 +252,17 @@ async fn a_damaged_file_is_never_loaded() {
 async fn concurrent_saves_of_a_name_leave_one_valid_file() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(SMOLLM, &folder, &[]).await;
-    let request = |text: &str| json!({"name": "both", "prompt": format!("{text} {}", list())});
-    let (a, b) = (request("a"), request("b"));
-    let (first, second) = tokio::join!(worker.post(SAVE, &a), worker.post(SAVE, &b));
-    assert_eq!((first.0, second.0), (200, 200), "{first:?} {second:?}");
+    let request = |text: &str, replace: bool| {
+        let prompt = format!("{text} {}", list());
+        json!({"name": "both", "prompt": prompt, "replace": replace})
+    };
+    for (replace, statuses) in [(false, [200, 409]), (true, [200, 200]), (false, [409, 409])] {
+        let (a, b) = (request("a", replace), request("b", replace));
+        let (first, second) = tokio::join!(worker.post(SAVE, &a), worker.post(SAVE, &b));
+        let mut got = [first.0, second.0];
+        got.sort_unstable();
+        assert_eq!(got, statuses, "replace: {replace}: {first:?} {second:?}");
+    }
     let (status, loaded) = worker.post(LOAD, &json!({"name": "both"})).await;
     assert_eq!(status, 200, "{loaded}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -278,7 +285,10 @@ async fn a_full_disk_keeps_the_old_context() {
     let small = json!({"name": "one", "prompt": "One, two, three"});
     assert_eq!(worker.post(SAVE, &small).await.0, 200);
     let (status, failed) = worker
-        .post(SAVE, &json!({"name": "one", "prompt": list()}))
+        .post(
+            SAVE,
+            &json!({"name": "one", "prompt": list(), "replace": true}),
+        )
         .await;
     assert_eq!(
         (status, &failed["error"]["code"]),

@@ -1,15 +1,38 @@
-//! The MCP servers that the configuration has: trying one out.
+//! The MCP servers that the configuration has: trying one out, and keeping it.
 
 use crate::{
-    admin::Admin,
-    http::{error::Failure, path::Id, schema::Errors},
+    admin::{Admin, secrets},
+    edge::sessions::{self, BySession},
+    http::{
+        body,
+        error::{Failure, with_advice},
+        path::Id,
+        schema::Errors,
+    },
     jobs::mcp,
 };
-use axum::{Json, extract::State};
-use serde::Serialize;
+use axum::{Extension, Json, body::Body, extract::State};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tierbar_core::{Code, Error, nearest::suggest};
+use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
 use utoipa::ToSchema;
+
+/// An MCP server to add or change.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct McpServerChange {
+    #[schema(value_type = McpServerConfig)]
+    server: Map<String, Value>,
+    /// Its key, which is stored as a secret. Without the field, the stored one stays.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    key: Option<SecretString>,
+    /// Save it even if it cannot be started or reached.
+    #[serde(default)]
+    anyway: bool,
+}
 
 /// What an MCP server has.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,6 +52,68 @@ pub(crate) struct McpTool {
     description: String,
     /// Whether agents are offered it.
     offered: bool,
+}
+
+/// Tries an MCP server out, and adds it to the configuration or changes it there. If it cannot be started or reached, nothing is
+/// saved, unless `anyway` is `true`.
+#[utoipa::path(
+    put,
+    path = "/tierbar/v1/mcp-servers/{name}",
+    tag = "owner",
+    operation_id = "putMcpServer",
+    security(("token" = [])),
+    params(("name" = String, Path, description = "The name of an MCP server")),
+    request_body = McpServerChange,
+    responses((status = 200, description = "The server is saved; its tools", body = McpServerTest), Errors),
+)]
+pub(crate) async fn put(
+    State(admin): State<Arc<Admin>>,
+    session: Option<Extension<BySession>>,
+    Id(name): Id,
+    body: Body,
+) -> Result<Json<McpServerTest>, Failure> {
+    sessions::check_fresh(session, "change an MCP server")?;
+    let bytes = body::read(body, body::ADMIN_LIMIT).await?;
+    // The parser's own message may quote the key.
+    let change = body::parse(&bytes).map_err(|_| {
+        let message = "the body is not {\"server\": {…}, \"key\": \"…\", \"anyway\": false}";
+        Error::new(Code::BadRequest, message).hint("`key` and `anyway` may be left out")
+    });
+    let McpServerChange {
+        mut server,
+        key,
+        anyway,
+    } = change?;
+    if !admin.services.config().mcp.contains_key(&name) {
+        leave_out_defaults(&mut server);
+    }
+    let patch = json!({"mcp": {&name: server}});
+    let config = admin.services.preview_config(patch.clone()).await?;
+    let server = config.mcp.get(&name).ok_or_else(|| {
+        let message = "`server` has neither a `command` nor a `url`";
+        Error::new(Code::BadRequest, message)
+    })?;
+    let secret = mcp::secret_of(&name, server);
+    if key.is_some() && secret.is_none() {
+        let message = "`key` is of no use to a program without `key_variable`";
+        let hint = "set the variable in which the program expects its key";
+        return Err(Error::new(Code::BadRequest, message).hint(hint).into());
+    }
+    let tested = try_out(&admin, &name, server, key.as_ref()).await;
+    let tested = match tested {
+        Ok(tested) => tested,
+        Err(error) if anyway => McpServerTest {
+            name,
+            tools: Vec::new(),
+            problem: Some(with_advice(&error.message, &error)),
+        },
+        Err(error) => return Err(error.detail("saved", false).into()),
+    };
+    if let Some((secret, key)) = secret.zip(key) {
+        secrets::store(&admin, secret, key).await?;
+    }
+    admin.services.patch_config(patch).await?;
+    Ok(Json(tested))
 }
 
 /// Starts an MCP server's program or connects to its address, lists its tools, and ends it.
@@ -51,23 +136,52 @@ pub(crate) async fn test(
         let hint = suggest(&name, names, "`tierbar mcp-servers list` lists them");
         Error::new(Code::NotFound, format!("there is no MCP server \"{name}\"")).hint(hint)
     })?;
-    let secrets = &admin.inference.secrets;
-    let (_session, tools) = mcp::open(&name, server, admin.services.as_ref(), secrets).await?;
-    let (offered, problem) = match mcp::offered(&name, server, tools.clone()) {
+    Ok(Json(try_out(&admin, &name, server, None).await?))
+}
+
+/// # Errors
+/// Those of [`mcp::open`].
+async fn try_out(
+    admin: &Admin,
+    name: &str,
+    server: &McpServerConfig,
+    key: Option<&SecretString>,
+) -> Result<McpServerTest, Error> {
+    let (services, secrets) = (admin.services.as_ref(), &admin.inference.secrets);
+    let (_session, tools) = mcp::open(name, server, key, services, secrets).await?;
+    let (offered, problem) = match mcp::offered(name, server, tools.clone()) {
         Ok(offered) => (offered, None),
-        Err(error) => {
-            let hint = error.hint.map(|hint| format!("; {hint}"));
-            (Vec::new(), Some(error.message + &hint.unwrap_or_default()))
-        }
+        Err(error) => (Vec::new(), Some(with_advice(&error.message, &error))),
     };
     let tools = tools.into_iter().map(|tool| McpTool {
         offered: offered.iter().any(|offered| offered.name == tool.name),
         name: tool.name,
         description: tool.description,
     });
-    Ok(Json(McpServerTest {
-        name,
+    Ok(McpServerTest {
+        name: name.to_owned(),
         tools: tools.collect(),
         problem,
-    }))
+    })
+}
+
+/// The file of a new server has what is set, and not what is so by itself.
+fn leave_out_defaults(server: &mut Map<String, Value>) {
+    let by_itself = json!(McpServerConfig::default());
+    server.retain(|key, value| *value != by_itself[key.as_str()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_server_is_written_with_what_is_set_alone() {
+        let set = json!({"command": ["a"], "network": true, "enabled": false, "unknown": 1});
+        let mut server = json!(McpServerConfig::default());
+        let server = server.as_object_mut().unwrap();
+        server.extend(set.as_object().unwrap().clone());
+        leave_out_defaults(server);
+        assert_eq!(*server, *set.as_object().unwrap());
+    }
 }

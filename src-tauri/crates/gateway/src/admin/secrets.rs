@@ -5,6 +5,7 @@ use crate::{
     blocking::blocking,
     edge::sessions::{self, BySession},
     http::{body, error::Failure, path::Id, schema::Errors},
+    jobs::mcp,
 };
 use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
@@ -58,13 +59,8 @@ pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<SecretL
     if !config.contexts.store.is_empty() {
         names.extend([Name::ContextStore, Name::ContextPassphrase]);
     }
-    for (name, server) in &config.mcp {
-        if !server.url.is_empty() {
-            names.insert(Name::of_server(&server.url));
-        } else if !server.key_variable.is_empty() {
-            names.insert(Name::of_mcp_server(name));
-        }
-    }
+    let servers = config.mcp.iter();
+    names.extend(servers.filter_map(|(name, server)| mcp::secret_of(name, server)));
     let listed = with_secrets(&admin, |secrets| {
         let names = names.into_iter();
         names
@@ -102,10 +98,16 @@ pub(crate) async fn set(
     // The parser's own message may quote the value.
     let Given { value } = body::parse(&bytes)
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
-    let server = name.as_str().to_owned();
-    with_secrets(&admin, move |secrets| secrets.set(&name, &value)).await?;
-    admin.inference.endpoints.forget(&server);
+    store(&admin, name, value).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stores a secret, and lets its server be asked again.
+pub(super) async fn store(admin: &Admin, name: Name, value: SecretString) -> Result<(), Error> {
+    let server = name.as_str().to_owned();
+    with_secrets(admin, move |secrets| secrets.set(&name, &value)).await?;
+    admin.inference.endpoints.forget(&server);
+    Ok(())
 }
 
 /// Deletes a stored secret.

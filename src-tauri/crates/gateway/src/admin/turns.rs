@@ -160,14 +160,9 @@ fn last_event(message: ChatMessage) -> TurnEvent {
     if message.answer.finish != Some(Finish::Error) {
         return TurnEvent::Finished { message };
     }
-    TurnEvent::Failed {
-        code: Code::Internal.as_str().to_owned(),
-        message: "the answer broke off".to_owned(),
-        hint: Some("ask again, or see the event log for the reason".to_owned()),
-        tier: message.answer.tier.clone(),
-        retry_after_seconds: None,
-        answer: Some(message),
-    }
+    let error = Error::new(Code::Internal, "the answer broke off")
+        .hint("ask again, or see the event log for the reason");
+    TurnEvent::failed(error, message.answer.tier.clone(), Some(message))
 }
 
 /// A follower's place in a turn.

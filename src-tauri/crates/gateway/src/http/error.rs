@@ -76,17 +76,17 @@ pub(crate) async fn write_in_form(
     response
 }
 
-/// The detail that is also sent as `Retry-After`.
-const RETRY_AFTER: &str = "retry_after_seconds";
-
-/// Adds how long the error holds.
+/// Adds how long the error holds, which is also sent as `Retry-After`.
 pub(crate) fn for_seconds(error: Error, seconds: u64) -> Error {
-    error.detail(RETRY_AFTER, seconds)
+    error.detail(Error::RETRY_AFTER, seconds)
 }
 
 /// Returns how long the error holds, if known.
 pub(crate) fn seconds_of(error: &Error) -> Option<u64> {
-    error.details.get(RETRY_AFTER).and_then(Value::as_u64)
+    error
+        .details
+        .get(Error::RETRY_AFTER)
+        .and_then(Value::as_u64)
 }
 
 /// Joins message and hint, for clients that show only one text.

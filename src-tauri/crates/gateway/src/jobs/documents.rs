@@ -8,7 +8,7 @@ mod embed;
 mod file_search;
 
 pub(crate) use answer::{DocumentEvent, DocumentQuestion};
-pub(crate) use file_search::search_files;
+pub(crate) use file_search::{not_queued, search_files, searches_files};
 
 use crate::{
     inference::{Inference, RERANK, dispatch, hints::Hints, request::Request},

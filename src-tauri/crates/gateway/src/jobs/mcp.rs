@@ -103,7 +103,7 @@ async fn open_one(
     services: &dyn Services,
     secrets: &Secrets,
 ) -> Result<Open, Error> {
-    let (session, tools) = open(name, config, services, secrets).await?;
+    let (session, tools) = open(name, config, None, services, secrets).await?;
     Ok(Open {
         name: name.to_owned(),
         session,
@@ -111,17 +111,18 @@ async fn open_one(
     })
 }
 
-/// Starts a server's program or connects to its address, and lists its tools.
+/// Starts a server's program or connects to its address, and lists its tools. `key`: instead of the one that is stored.
 ///
 /// # Errors
 /// `AccessDenied` without the key that it needs; `Internal` if there is no sandbox; `Unreachable` for all that a server can do wrong.
 pub(crate) async fn open(
     name: &str,
     config: &McpServerConfig,
+    key: Option<&SecretString>,
     services: &dyn Services,
     secrets: &Secrets,
 ) -> Result<(Session, Vec<Tool>), Error> {
-    let place = place(name, config, services, secrets).await?;
+    let place = place(name, config, key, services, secrets).await?;
     let failed = |failure: Failure| failed(name, config, &failure);
     let session = Session::open(place).await.map_err(failed)?;
     let tools = session.tools().await.map_err(failed)?;
@@ -159,29 +160,42 @@ pub(crate) fn offered(
     Ok(tools)
 }
 
+/// Returns the secret that a server's key is stored as; `None` for a program that gets no key.
+pub(crate) fn secret_of(name: &str, config: &McpServerConfig) -> Option<Name> {
+    if !config.url.is_empty() {
+        return Some(Name::of_server(&config.url));
+    }
+    (!config.key_variable.is_empty()).then(|| Name::of_mcp_server(name))
+}
+
 async fn place(
     name: &str,
     config: &McpServerConfig,
+    key: Option<&SecretString>,
     services: &dyn Services,
     secrets: &Secrets,
 ) -> Result<Place, Error> {
+    let secret = secret_of(name, config);
+    let key = match (key, &secret) {
+        (_, None) => None,
+        (Some(key), Some(_)) => Some(key.clone()),
+        (None, Some(secret)) => stored(secrets, secret.clone()).await?,
+    };
     if !config.url.is_empty() {
         return Ok(Place::Address {
             url: config.url.clone(),
-            key: key(secrets, Name::of_server(&config.url)).await?,
+            key,
         });
     }
-    let key = match config.key_variable.as_str() {
-        "" => None,
-        variable => {
-            let secret = Name::of_mcp_server(name);
-            let key = key(secrets, secret.clone()).await?;
+    let key = match secret {
+        None => None,
+        Some(secret) => {
             let key = key.ok_or_else(|| {
                 let message = format!("no key is stored for the MCP server {name}");
                 let hint = format!("store it with `tierbar secret set {secret}`");
                 Error::new(Code::AccessDenied, message).hint(hint)
             })?;
-            Some((variable.to_owned(), key))
+            Some((config.key_variable.clone(), key))
         }
     };
     let SandboxPlace {
@@ -207,7 +221,7 @@ async fn place(
     }))
 }
 
-async fn key(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Error> {
+async fn stored(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Error> {
     let secrets = secrets.clone();
     blocking("the secrets", move || secrets.get(&name)).await
 }

@@ -373,9 +373,23 @@ fn an_invalid_patch_changes_nothing() {
         let error = patch(&file, &wrong).unwrap_err();
         assert_eq!(error.code, code, "{wrong}: {error}");
         assert!(error.message.starts_with(message), "{wrong}: {error}");
+        let previewed = file.preview(wrong.as_object().unwrap(), |_| Ok(()));
+        assert_eq!(previewed.unwrap_err(), error, "{wrong}");
         assert_eq!(fs::read_to_string(file.path()).unwrap(), text);
     }
     assert_eq!(tier(&file.config(), "fast").model, "a");
+}
+
+#[test]
+fn a_preview_shows_a_change_that_is_not_made() {
+    let text = "[mcp.notes]\ncommand = [\"a\"]\n";
+    let (_home, file) = opened(text);
+    let change = json!({"mcp": {"notes": {"folder": "~/Notes"}}});
+    let previewed = file.preview(change.as_object().unwrap(), |_| Ok(()));
+    let notes = &previewed.unwrap().mcp["notes"];
+    assert_eq!((&*notes.command[0], &*notes.folder), ("a", "~/Notes"));
+    assert_eq!(file.config().mcp["notes"].folder, "");
+    assert_eq!(fs::read_to_string(file.path()).unwrap(), text);
 }
 
 #[test]

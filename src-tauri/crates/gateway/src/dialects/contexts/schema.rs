@@ -11,8 +11,10 @@ use utoipa::ToSchema;
 /// A conversation to save: messages, a prompt, or with neither the tier's last conversation. Other fields are as in a chat.
 #[derive(ToSchema)]
 pub(super) struct ContextSave {
-    /// An existing context of this name is replaced.
     name: String,
+    /// Whether to replace another context of this name; else that is a `conflict`.
+    #[schema(required = false)]
+    replace: bool,
     /// A tier, a model's id, or `auto`, which is the default.
     model: Option<String>,
     #[schema(required = false)]

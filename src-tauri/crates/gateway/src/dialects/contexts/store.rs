@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use std::{collections::HashMap, sync::Arc};
-use tierbar_contexts::{Contexts, Salt, Saved, StoreKey};
+use tierbar_contexts::{Contexts, Salt, Saved, StoreKey, taken};
 use tierbar_core::{
     Code, Error,
     config::{ContextStore, ContextsConfig},
@@ -390,14 +390,6 @@ fn no_store() -> Error {
         "no store for saved contexts is set",
     )
     .hint("set a folder or a bucket in Settings → Models, or with: tierbar config set contexts.store s3://BUCKET")
-}
-
-fn taken(name: &str, place: &str) -> Error {
-    Error::new(
-        Code::Conflict,
-        format!("{place} has another saved context \"{name}\""),
-    )
-    .hint("replace it with `replace`, or with --replace on the command line")
 }
 
 /// # Errors

@@ -740,11 +740,26 @@ async fn a_chain_without_a_tier_here_says_that_its_budget_is_spent() {
     .await;
     night.price("cloud-a", 15.0);
     night.price("cloud-b", 0.5);
-    let refused = night.ask().await;
-    assert_eq!(refused.status(), 402);
-    let body = json(refused).await;
-    assert_eq!(body["error"]["code"], "budget_spent");
-    assert_eq!(body["error"]["budget"], 0.001);
+    let mut run = json!({"model": "night", "input": "Hi", "way": "calls"});
+    for refused in [
+        night.ask().await,
+        night.bench.ask("POST", "/v1/agent", run.to_string()).await,
+    ] {
+        assert_eq!(refused.status(), 402);
+        let error = json(refused).await["error"].take();
+        assert_eq!(error["code"], "budget_spent", "{error}");
+        assert_eq!(error["spent"], 0.0, "{error}");
+        assert_eq!(error["budget"], 0.001, "{error}");
+        assert!(error["cost"].as_f64().unwrap() > 0.001, "{error}");
+        assert!(error["resets"].is_string(), "{error}");
+    }
+    run["stream"] = true.into();
+    let events = night.bench.ask("POST", "/v1/agent", run.to_string()).await;
+    let events = text(events).await;
+    let failed = events.lines().find(|line| line.contains("budget_spent"));
+    let failed = failed.and_then(|line| line.strip_prefix("data: "));
+    let failed: Value = serde_json::from_str(failed.unwrap()).unwrap();
+    assert_eq!(failed["details"]["budget"], 0.001, "{failed}");
     assert_eq!(night.asked(), [0, 0, 0]);
 }
 

@@ -8,7 +8,6 @@ use crate::{
     },
     edge::keys::Sender,
     http::{body, error::Failure, headers::TIER},
-    inference::dispatch::MayWait,
     jobs::Jobs,
 };
 use axum::{
@@ -40,30 +39,44 @@ pub(crate) async fn search_files(
         return next.run(request).await;
     }
     match searched(&jobs, request).await {
-        Ok((request, false)) => next.run(request).await,
-        Ok((request, true)) => {
-            let mut response = next.run(request).await;
-            // A queued request does not say whose it is.
-            response.extensions_mut().remove::<MayWait>();
-            response
-        }
+        Ok(request) => next.run(request).await,
         Err(error) => Failure(error).into_response(),
     }
 }
 
-/// Returns the request, and whether it has passages now.
-async fn searched(jobs: &Arc<Jobs>, request: Request) -> Result<(Request, bool), Error> {
+/// Whether a request searches documents. It cannot wait in the queue, which keeps neither the token nor whose a request is: anybody who
+/// has its id may fetch the answer.
+///
+/// # Errors
+/// `BadRequest` for a tool that cannot be followed.
+pub(crate) fn searches_files(path: &str, bytes: &[u8]) -> Result<bool, Error> {
+    let path = path.split('?').next();
+    Ok(path == Some(RESPONSES) && search_of(bytes)?.is_some())
+}
+
+/// The refusal to queue a request that searches documents.
+pub(crate) fn not_queued() -> Error {
+    let message = "`tools` has `file_search`, which a queued request cannot use: it needs the token, and the queue does not keep that";
+    Error::new(Code::BadRequest, message).hint(
+        "leave out \"x-tierbar-queue: only\", or search with `POST /v1/vector_stores/{id}/search` and put the passages into `input`",
+    )
+}
+
+/// The search of a request's body, with its fields.
+fn search_of(bytes: &[u8]) -> Result<Option<(FileSearch, Map<String, Value>)>, Error> {
+    if !bytes.windows(NAME.len()).any(|part| part == NAME) {
+        return Ok(None);
+    }
+    let fields: Map<String, Value> = body::parse(bytes)?;
+    Ok(FileSearch::of(&fields)?.map(|search| (search, fields)))
+}
+
+/// Returns the request, with passages if it searches.
+async fn searched(jobs: &Arc<Jobs>, request: Request) -> Result<Request, Error> {
     let (mut parts, body) = request.into_parts();
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let search = match bytes.windows(NAME.len()).any(|part| part == NAME) {
-        true => {
-            let fields: Map<String, Value> = body::parse(&bytes)?;
-            FileSearch::of(&fields)?.map(|search| (search, fields))
-        }
-        false => None,
-    };
-    let Some((search, mut fields)) = search else {
-        return Ok((Request::from_parts(parts, Body::from(bytes)), false));
+    let Some((search, mut fields)) = search_of(&bytes)? else {
+        return Ok(Request::from_parts(parts, Body::from(bytes)));
     };
     check_sender(parts.extensions.get())?;
     // A request that leaves the choice goes to a tier of this machine, as the documents' own questions do.
@@ -86,7 +99,7 @@ async fn searched(jobs: &Arc<Jobs>, request: Request) -> Result<(Request, bool),
         shows_results: search.shows_results,
     });
     let body = Body::from(Value::Object(fields).to_string());
-    Ok((Request::from_parts(parts, body), true))
+    Ok(Request::from_parts(parts, body))
 }
 
 /// # Errors
@@ -100,11 +113,8 @@ fn check_sender(sender: Option<&Sender>) -> Result<(), Error> {
                 "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder",
             ))
         }
-        None => {
-            let message = "a queued request cannot search documents";
-            Err(Error::new(Code::BadRequest, message)
-                .hint("send it with \"x-tierbar-queue: never\""))
-        }
+        // One that an earlier version has queued.
+        None => Err(not_queued()),
     }
 }
 

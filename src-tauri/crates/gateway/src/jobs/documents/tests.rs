@@ -1,9 +1,15 @@
 //! Search and answers over a store with a document, and a worker that says what the test wants.
 
 use crate::testing::{Bench, json};
-use axum::{Router, body::Bytes, http::StatusCode, response::IntoResponse, routing::post};
+use axum::{
+    Router,
+    body::Bytes,
+    http::{Request, StatusCode, header},
+    response::IntoResponse,
+    routing::post,
+};
 use serde_json::{Value, json};
-use tierbar_core::{Modality, documents::DocumentKind};
+use tierbar_core::{Code, Error, Modality, documents::DocumentKind};
 use tierbar_store::{NewDocument, NewPassage, SeenFile};
 
 /// A gateway whose store has one document of two passages.
@@ -338,6 +344,44 @@ async fn only_the_owner_searches_documents_in_a_response() {
     let elsewhere = json!({"tools": [{"type": "file_search", "vector_store_ids": ["vs_bm9uZQ"]}]});
     let missing = searched(&bench, elsewhere).await;
     assert_eq!(missing.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_request_that_searches_documents_is_not_queued() {
+    let bench = bench().await;
+    let broken = Error::new(Code::TierFailed, "it does not load");
+    bench.loaded.send_replace(Some(Err(broken)));
+    let queued = async |option: &str, choice: &str| {
+        let body = json!({
+            "model": "fast", "input": "When is the tower painted?", "tool_choice": choice,
+            "tools": [{"type": "file_search", "vector_store_ids": ["vs_UGFwZXJz"]}],
+        });
+        let request = Request::post("/v1/responses")
+            .header(header::HOST, "localhost")
+            .header(
+                header::AUTHORIZATION,
+                format!("Bearer {}", bench.token.as_str()),
+            )
+            .header("x-tierbar-queue", option);
+        bench
+            .send(request.body(body.to_string().into()).unwrap())
+            .await
+    };
+    let refused = queued("only", "auto").await;
+    assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+    let error = json(refused).await["error"].take();
+    assert_eq!(error["param"], "tools", "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("file_search"), "{message}");
+    // What may be answered at once fails as it does without the queue.
+    let failed = queued("allow", "auto").await;
+    assert_ne!(failed.status(), StatusCode::ACCEPTED);
+    assert_eq!(failed.headers()["x-tierbar-queue"], "refused");
+    assert_eq!(json(failed).await["error"]["code"], "tier_failed");
+    for option in ["only", "allow"] {
+        let kept = queued(option, "none").await;
+        assert_eq!(kept.status(), StatusCode::ACCEPTED, "{option}");
+    }
 }
 
 #[tokio::test]

@@ -8,7 +8,10 @@ use super::{
 use crate::{
     http::{body, error::Failure},
     inference::caller::Caller,
-    jobs::Jobs,
+    jobs::{
+        Jobs,
+        documents::{not_queued, searches_files},
+    },
 };
 use axum::{
     Json,
@@ -73,6 +76,9 @@ async fn now_or_later(
             if is_json(&parts.headers) {
                 let _: Streamed = body::parse(&bytes)?;
             }
+            if searches_files(&later.path, &bytes)? {
+                return Err(not_queued().into());
+            }
             return Ok(later.store(jobs, &bytes, None).await?);
         }
         Some(When::Never) => {
@@ -89,12 +95,15 @@ async fn now_or_later(
         return Ok(answer(known)?);
     }
     let request = Request::from_parts(parts, Body::from(bytes.clone()));
-    let mut response = next.run(request).await;
+    let response = next.run(request).await;
     let passes = setback::of(&response)
         .is_some_and(|setback| setback != tierbar_core::queue::Setback::Final);
     let may_wait = allowed || (setback::may_wait(&response) && understands(&later.path, &bytes));
     if !passes || !may_wait {
         return Ok(response);
+    }
+    if searches_files(&later.path, &bytes)? {
+        return Ok(unkept(response));
     }
     let failed = (setback::error(&response), setback::retry_after(&response));
     match later.store(jobs, &bytes, Some(failed)).await {
@@ -102,11 +111,16 @@ async fn now_or_later(
         // The failure is what its client can act on.
         Err(error) => {
             tracing::warn!("a request that may wait could not be kept: {error}");
-            let refused = HeaderValue::from_static("refused");
-            response.headers_mut().insert(QUEUE.clone(), refused);
-            Ok(response)
+            Ok(unkept(response))
         }
     }
+}
+
+/// The failure of a request that may wait and is not kept.
+fn unkept(mut response: Response) -> Response {
+    let refused = HeaderValue::from_static("refused");
+    response.headers_mut().insert(QUEUE.clone(), refused);
+    response
 }
 
 /// A brief's lines are not JSON.

@@ -183,7 +183,7 @@ fn append(text: &mut String, words: &str) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::chat::TurnStage;
+    use tierbar_core::{Code, Error, chat::TurnStage};
 
     fn text(text: &str, tokens: u32) -> TurnEvent {
         TurnEvent::Text {
@@ -206,14 +206,7 @@ mod tests {
     };
 
     fn failed() -> TurnEvent {
-        TurnEvent::Failed {
-            code: "internal".into(),
-            message: "gone".into(),
-            hint: None,
-            tier: None,
-            retry_after_seconds: None,
-            answer: None,
-        }
+        TurnEvent::failed(Error::new(Code::Internal, "gone"), None, None)
     }
 
     #[test]

@@ -8,7 +8,6 @@ pub(super) use agent::{Acting, Consents, open_folder};
 use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
 use crate::{
     edge::keys::Admitted,
-    http::error::seconds_of,
     inference::{
         ask::{Event, Stage, Usage},
         caller::Caller,
@@ -102,7 +101,7 @@ pub(super) async fn run(
     drop(admitted);
     let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
     if ended.is_err() {
-        turn.log.push(failed(&panicked(), None, None));
+        turn.log.push(TurnEvent::failed(panicked(), None, None));
     }
 }
 
@@ -486,7 +485,7 @@ impl Writing {
         let stored = self.store_whole(finish).await;
         let tier = self.facts.tier.clone();
         let last = match (stored, error) {
-            (Ok(answer), Some(error)) => failed(&error, tier, answer),
+            (Ok(answer), Some(error)) => TurnEvent::failed(error, tier, answer),
             (Ok(Some(message)), None) => TurnEvent::Finished { message },
             // Stopped before the first token: nothing is stored.
             (Ok(None), None) => TurnEvent::Finished {
@@ -494,7 +493,7 @@ impl Writing {
             },
             // What went wrong with the answer itself comes first.
             (Err(_), Some(error)) | (Err(error), None) => {
-                failed(&error, tier, Some(self.message()))
+                TurnEvent::failed(error, tier, Some(self.message()))
             }
         };
         self.turn.log.push(last);
@@ -551,17 +550,6 @@ fn not_summarized(error: Error) -> Error {
         ..error
     }
     .hint("leave them out instead, or choose a tier with a larger context")
-}
-
-fn failed(error: &Error, tier: Option<String>, answer: Option<ChatMessage>) -> TurnEvent {
-    TurnEvent::Failed {
-        code: error.code.as_str().to_owned(),
-        message: error.message.clone(),
-        hint: error.hint.clone(),
-        tier,
-        retry_after_seconds: seconds_of(error),
-        answer,
-    }
 }
 
 fn ms(time: Duration) -> f64 {

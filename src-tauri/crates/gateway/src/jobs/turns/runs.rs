@@ -2,7 +2,7 @@
 
 use super::{Acting, Consents, Jobs, Log, Prompt, Turn, run};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, json};
+use serde_json::Map;
 use std::sync::Arc;
 use tierbar_agent::consent::Grant;
 use tierbar_core::{
@@ -117,12 +117,14 @@ impl Run {
     /// Whatever kept the model from answering.
     pub(crate) async fn answer(self) -> Result<AgentAnswer, Error> {
         let (mut after, mut refused) = (0, Vec::new());
-        let ended_early = || Error::new(Code::Internal, "the run ended without an answer");
         loop {
             self.0.wait_after(after).await;
             let (events, ended) = self.0.events_after(after);
             for (number, event) in events {
                 after = number;
+                if let Some(error) = event.to_error() {
+                    return Err(error);
+                }
                 match event {
                     TurnEvent::Consent { question } => refused.push(question),
                     TurnEvent::Finished { message } => {
@@ -133,21 +135,12 @@ impl Run {
                             refused,
                         });
                     }
-                    TurnEvent::Failed {
-                        code,
-                        message,
-                        hint,
-                        ..
-                    } => {
-                        let body =
-                            json!({"error": {"code": code, "message": message, "hint": hint}});
-                        return Err(Error::from_openai_body(&body).unwrap_or_else(ended_early));
-                    }
                     _ => {}
                 }
             }
             if ended {
-                return Err(ended_early());
+                let message = "the run ended without an answer";
+                return Err(Error::new(Code::Internal, message));
             }
         }
     }
@@ -279,6 +272,7 @@ fn conversation(input: AgentInput) -> Result<Vec<ChatMessage>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_task_is_the_users_last_word() {

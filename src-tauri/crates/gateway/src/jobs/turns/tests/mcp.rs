@@ -147,6 +147,55 @@ async fn a_tool_is_used_once_a_person_allows_it() {
 }
 
 #[tokio::test]
+async fn a_server_is_saved_once_it_answers_or_by_choice() {
+    let stage = Stage::new().await;
+    Server::of(&stage).await;
+    let saved = || stage.bench.config.lock().unwrap().mcp.clone();
+    let sums = saved()["sums"].clone();
+    let put = async |name: &str, body: Value| {
+        let path = format!("/tierbar/v1/mcp-servers/{name}");
+        let answer = stage.bench.ask("PUT", &path, body.to_string()).await;
+        (answer.status().as_u16(), json(answer).await)
+    };
+    let (status, tested) = put("more", json!({"server": sums})).await;
+    assert_eq!((status, &tested["problem"]), (200, &Value::Null));
+    assert_eq!(tested["tools"][0]["name"], "add");
+    assert_eq!(saved()["more"], sums);
+
+    let gone = json!({"url": "http://127.0.0.1:1/mcp"});
+    // Neither a new one, nor a change of one.
+    for name in ["gone", "sums"] {
+        let (status, refused) = put(name, json!({"server": gone, "key": "secret"})).await;
+        assert_eq!(status, 502, "{name}: {refused}");
+        let error = &refused["error"];
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("cannot be reached"), "{message}");
+        assert_eq!(error["saved"], false, "{name}");
+        assert_eq!(saved().get("gone"), None);
+        assert_eq!(saved()["sums"], sums);
+    }
+    // The key of what was refused is not stored either.
+    for (key, is_stored) in [(None, false), (Some("secret"), true)] {
+        let anyway = json!({"server": gone, "key": key, "anyway": true});
+        let (status, tested) = put("gone", anyway).await;
+        assert_eq!(status, 200, "{tested}");
+        let problem = tested["problem"].as_str().unwrap();
+        assert!(problem.contains("cannot be reached"), "{problem}");
+        assert_eq!(saved()["gone"].url, gone["url"].as_str().unwrap());
+        let secrets = json(stage.bench.get("/tierbar/v1/secrets").await).await;
+        let is_its = |secret: &&Value| secret["name"] == "127.0.0.1:1";
+        let its = secrets["secrets"].as_array().unwrap().iter().find(is_its);
+        let source = &its.unwrap()["source"];
+        assert_eq!(source.is_string(), is_stored, "{secrets}");
+    }
+
+    let program = json!({"server": {"command": ["a"]}, "key": "secret"});
+    let (status, refused) = put("keyed", program).await;
+    assert_eq!(status, 400, "{refused}");
+    assert_eq!(refused["error"]["param"], "key");
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_told_and_the_turn_goes_on() {
     let mut stage = Stage::new().await;
     Server::of(&stage).await;
