@@ -1,5 +1,7 @@
 //! An X display without a screen.
 
+mod drag;
+
 use std::{
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},

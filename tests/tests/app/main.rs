@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod documents;
 mod hostile;
 mod settings;
 mod shell;
