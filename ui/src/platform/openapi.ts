@@ -1032,6 +1032,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tierbar/v1/mcp-servers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Tries an MCP server out, and adds it to the configuration or changes it there. If it cannot be started or reached, nothing is
+         *     saved, unless `anyway` is `true`.
+         */
+        put: operations["putMcpServer"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tierbar/v1/mcp-servers/{name}/test": {
         parameters: {
             query?: never;
@@ -3797,9 +3817,10 @@ export interface components {
             messages?: components["schemas"]["Message"][];
             /** @description A tier, a model's id, or `auto`, which is the default. */
             model?: string | null;
-            /** @description An existing context of this name is replaced. */
             name: string;
             prompt?: string;
+            /** @description Whether to replace another context of this name; else that is a `conflict`. */
+            replace?: boolean;
         };
         /** @description How much of its context an answer has used, in tokens. */
         ContextUse: {
@@ -4925,6 +4946,14 @@ export interface components {
             working_set_bytes: number | null;
         };
         MaxLoaded: "auto" | number;
+        /** @description An MCP server to add or change. */
+        McpServerChange: {
+            /** @description Save it even if it cannot be started or reached. */
+            anyway?: boolean;
+            /** @description Its key, which is stored as a secret. Without the field, the stored one stays. */
+            key?: string | null;
+            server: components["schemas"]["McpServerConfig"];
+        };
         /** @description `[mcp.NAME]`. It has either a command or an address. */
         McpServerConfig: {
             /**
@@ -6222,7 +6251,10 @@ export interface components {
             paid: number;
             /** Format: int64 */
             prompt_tokens: number;
-            /** Format: int64 */
+            /**
+             * Format: int64
+             * @description Without the indexing of documents, which counts with its tokens and energy.
+             */
             requests: number;
         };
         /**
@@ -7583,6 +7615,10 @@ export interface components {
         } | {
             answer: components["schemas"]["ChatMessage"] | null;
             code: string;
+            /** @description The error's other figures, such as `spent` and `budget`. */
+            details?: {
+                [key: string]: unknown;
+            };
             hint: string | null;
             message: string;
             /**
@@ -8041,6 +8077,7 @@ export type LogConfig = components['schemas']['LogConfig'];
 export type LogEvent = components['schemas']['LogEvent'];
 export type MachineFigures = components['schemas']['MachineFigures'];
 export type MaxLoaded = components['schemas']['MaxLoaded'];
+export type McpServerChange = components['schemas']['McpServerChange'];
 export type McpServerConfig = components['schemas']['McpServerConfig'];
 export type McpServerTest = components['schemas']['McpServerTest'];
 export type McpTool = components['schemas']['McpTool'];
@@ -10091,6 +10128,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventLog"];
+                };
+            };
+            "4XX": components["responses"]["Refusal"];
+            "5XX": components["responses"]["Refusal"];
+        };
+    };
+    putMcpServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The name of an MCP server */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerChange"];
+            };
+        };
+        responses: {
+            /** @description The server is saved; its tools */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerTest"];
                 };
             };
             "4XX": components["responses"]["Refusal"];

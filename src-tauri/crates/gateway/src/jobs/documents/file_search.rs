@@ -62,8 +62,10 @@ pub(crate) fn not_queued() -> Error {
     )
 }
 
-/// The search of a request's body, with its fields.
-fn search_of(bytes: &[u8]) -> Result<Option<(FileSearch, Map<String, Value>)>, Error> {
+/// The search that a request's body asks for, if it does, with the body's fields.
+type Asked = Option<(FileSearch, Map<String, Value>)>;
+
+fn search_of(bytes: &[u8]) -> Result<Asked, Error> {
     if !bytes.windows(NAME.len()).any(|part| part == NAME) {
         return Ok(None);
     }
