@@ -30,6 +30,16 @@ pub(crate) struct Process {
     started: u64,
 }
 
+/// What a command has started.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    pub(crate) alive: Vec<Process>,
+    /// Those that have ended and were not waited for, which take a number; on Linux alone, where root has no limit of the kernel's.
+    pub(crate) zombies: u64,
+    /// Of those that are alive; on Linux alone.
+    pub(crate) threads: u64,
+}
+
 impl Ord for Process {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let key = |process: &Self| (process.pid.as_raw_nonzero(), process.started);

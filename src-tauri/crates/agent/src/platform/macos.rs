@@ -1,6 +1,6 @@
 //! macOS: Seatbelt, by the system's own `sandbox-exec`, and resource limits.
 
-use super::{Process, set_limits};
+use super::{Process, Processes, set_limits};
 use crate::sandbox::{Places, Policy, Request, profile};
 use rustix::{
     process::{Pid, getpid, getuid, setsid},
@@ -117,7 +117,7 @@ pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, St
 pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf]) {}
 
 /// The command's process group, and the descendants of the launcher and of the processes seen before.
-pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Vec<Process> {
+pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Processes {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
     let mut found = BTreeSet::new();
     for (process, info) in all().into_iter().filter_map(info) {
@@ -142,7 +142,10 @@ pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Vec<Process> 
             found.insert(process);
         }
     }
-    found.into_iter().collect()
+    Processes {
+        alive: found.into_iter().collect(),
+        ..Processes::default()
+    }
 }
 
 /// The memory that these processes hold, as Activity Monitor counts it.

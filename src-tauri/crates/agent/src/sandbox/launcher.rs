@@ -37,6 +37,8 @@ use std::{
 const INSIDE: &str = "--inside";
 /// How often processes and memory are counted: there is nothing to wait on.
 const LOOK: Duration = Duration::from_millis(50);
+/// How many threads each process of the limit may have, on average.
+const THREADS: u64 = 16;
 /// A killed process is gone by then, or hangs in the kernel.
 const KILLED: Duration = Duration::from_secs(5);
 /// How long a command that speaks with the host may go on after its stdin has ended.
@@ -285,11 +287,13 @@ impl Launched {
             if self.written.load(Ordering::Relaxed) > limits.output_bytes {
                 return Some(End::OutputLimit);
             }
-            let processes = self.processes();
-            if processes.len() as u64 > limits.processes {
+            let found = self.processes();
+            let processes = found.alive.len() as u64 + found.zombies;
+            let most_threads = limits.processes.saturating_mul(THREADS);
+            if processes > limits.processes || found.threads > most_threads {
                 return Some(End::ProcessLimit);
             }
-            if platform::memory_bytes(&processes) > limits.memory_bytes {
+            if platform::memory_bytes(&found.alive) > limits.memory_bytes {
                 return Some(End::MemoryLimit);
             }
         }
@@ -304,11 +308,11 @@ impl Launched {
         }
     }
 
-    /// The command's processes that are alive.
-    fn processes(&mut self) -> Vec<platform::Process> {
-        let processes = platform::processes(self.command, &self.seen);
-        self.seen = processes.iter().copied().collect();
-        processes
+    /// The command's processes.
+    fn processes(&mut self) -> platform::Processes {
+        let found = platform::processes(self.command, &self.seen);
+        self.seen = found.alive.iter().copied().collect();
+        found
     }
 
     /// Ends all processes, and reads what they have written.
@@ -320,7 +324,7 @@ impl Launched {
             let _ = kill_process_group(self.command, Signal::KILL);
             // Stopped before any is killed: what forks faster than it is found would never be gone.
             for signal in [Signal::STOP, Signal::STOP, Signal::KILL] {
-                let processes = self.processes();
+                let processes = self.processes().alive;
                 empty = if processes.is_empty() { empty + 1 } else { 0 };
                 for process in processes {
                     let _ = kill_process(process.pid, signal);

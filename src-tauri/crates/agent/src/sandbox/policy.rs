@@ -50,7 +50,7 @@ pub struct Limits {
     pub cpu_seconds: u64,
     /// Of all processes together.
     pub memory_bytes: u64,
-    /// A command that has more at a time is ended.
+    /// A command that has more at a time, or 16 times as many threads, is ended.
     pub processes: u64,
     /// Of one file.
     pub file_bytes: u64,

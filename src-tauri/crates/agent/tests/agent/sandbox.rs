@@ -3,13 +3,13 @@
 use std::{
     fs::{self, Permissions},
     io::{BufRead, BufReader, Read, Write},
-    os::unix::fs::{PermissionsExt, chown},
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{LazyLock, mpsc::channel},
     thread,
 };
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use tierbar_agent::sandbox::{
     End, Finished, Limits, NotRun, Policy, Request, Stop, enforcement, report, run,
 };
@@ -84,23 +84,31 @@ pub(crate) fn launcher() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_tierbar-sandbox"))
 }
 
-/// Starts the launcher as an ordinary user, from a folder that this user can read.
+/// Starts the launcher as an ordinary user, from a folder that this user can read. Every run of the tests uses the same one.
 fn launcher_of_nobody() -> &'static Path {
-    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
-        let folder = tempfile::tempdir().unwrap().keep();
-        let (program, start) = (folder.join("tierbar-sandbox"), folder.join("start"));
-        fs::copy(launcher(), &program).unwrap();
+    static START: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = std::env::temp_dir().join("tierbar-tests-of-nobody");
+        fs::create_dir_all(&folder).unwrap();
+        let about = fs::symlink_metadata(&folder).unwrap();
+        assert!(about.is_dir() && about.uid() == 0, "{}", folder.display());
+        fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        // Another run may be using the one before.
+        let put = |name: &str, content: &[u8]| {
+            let mut file = NamedTempFile::new_in(&folder).unwrap();
+            file.write_all(content).unwrap();
+            fs::set_permissions(file.path(), Permissions::from_mode(0o755)).unwrap();
+            let path = folder.join(name);
+            file.persist(&path).unwrap();
+            path
+        };
+        let program = put("tierbar-sandbox", &fs::read(launcher()).unwrap());
         let line = format!(
             "#!/bin/sh\nexec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups '{}' \"$@\"\n",
             program.display()
         );
-        fs::write(&start, line).unwrap();
-        for path in [&folder, &start] {
-            fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
-        }
-        start
+        put("start", line.as_bytes())
     });
-    &PROGRAM
+    &START
 }
 
 /// Says that this test can't run here, past the capture of its output: `tests/run` counts it as skipped.

@@ -1,6 +1,6 @@
 //! A command's processes, found by their parents. Orphans are adopted by the launcher, so none leaves the tree.
 
-use super::super::Process;
+use super::super::{Process, Processes};
 use rustix::process::{Pid, getpid, getuid};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,22 +12,26 @@ use std::{
 struct Stat {
     process: Process,
     parent: i32,
+    threads: u64,
     is_zombie: bool,
 }
 
-/// All descendants of this process that are alive. The command and those seen before are among them.
-pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Vec<Process> {
+/// All descendants of this process. The command and those seen before are among them.
+pub(crate) fn processes(_command: Pid, _seen: &BTreeSet<Process>) -> Processes {
     let mut children: BTreeMap<i32, Vec<Stat>> = BTreeMap::new();
     for stat in all().filter_map(stat) {
         children.entry(stat.parent).or_default().push(stat);
     }
     let mut parents = vec![getpid().as_raw_nonzero().get()];
-    let mut found = Vec::new();
+    let mut found = Processes::default();
     while let Some(parent) = parents.pop() {
         for stat in children.remove(&parent).unwrap_or_default() {
             parents.push(stat.process.pid.as_raw_nonzero().get());
-            if !stat.is_zombie {
-                found.push(stat.process);
+            if stat.is_zombie {
+                found.zombies += 1;
+            } else {
+                found.threads += stat.threads;
+                found.alive.push(stat.process);
             }
         }
     }
@@ -82,14 +86,16 @@ fn parse(text: &str) -> Option<Stat> {
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    // Field 22; the state is field 3.
-    let started = fields.nth(17)?.parse().ok()?;
+    // Fields 20 and 22; the state is field 3.
+    let threads = fields.nth(15)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
     Some(Stat {
         process: Process {
             pid: Pid::from_raw(pid)?,
             started,
         },
         parent,
+        threads,
         is_zombie: matches!(state, "Z" | "X"),
     })
 }
@@ -104,7 +110,7 @@ mod tests {
         let stat = parse(text).unwrap();
         assert_eq!(stat.process.pid.as_raw_nonzero().get(), 42);
         assert_eq!((stat.parent, stat.process.started), (7, 998_877));
-        assert!(!stat.is_zombie);
+        assert_eq!((stat.threads, stat.is_zombie), (1, false));
         assert!(parse("42 (x").is_none());
     }
 

@@ -818,15 +818,49 @@ fn open_files_are_not_inherited() {
 }
 
 #[test]
-fn a_fork_bomb_is_ended() {
+fn too_many_processes_end_a_command() {
+    // Each process forks in each round: 256 at most, whatever fails. What has ended and was not waited for takes a number, too.
+    let bomb = "perl -e 'fork for 1..8; sleep 100'";
+    let zombies = "perl -e 'for (1..256) { fork or exit } sleep 100'";
     for place in [Place::new(), Place::of_ordinary_user()] {
         let Some(mut place) = place else { return };
         place.policy.limits.processes = 64;
-        // Each process forks in each round: 256 at most, whatever fails.
-        let finished = place.run("perl -e 'fork for 1..8; sleep 100'");
-        assert_eq!(finished.end, End::ProcessLimit, "{finished:?}");
-        assert_eq!(processes_in(&place.work), 0);
+        for line in [bomb, zombies] {
+            let finished = place.run(line);
+            assert_eq!(finished.end, End::ProcessLimit, "{finished:?}");
+            assert_eq!(processes_in(&place.work), 0);
+        }
     }
+}
+
+#[test]
+fn too_many_threads_end_a_command() {
+    const PYTHON: &str = "/usr/bin/python3";
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    if !Path::new(PYTHON).exists() {
+        return skip("there is no Python that a command can run");
+    }
+    place.policy.limits.processes = 4;
+    let script = "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(100,)).start()";
+    let finished = place.run(&format!("{PYTHON} -c '{script}'"));
+    assert_eq!(finished.end, End::ProcessLimit, "{finished:?}");
+}
+
+#[test]
+fn the_kernel_bounds_the_processes_of_an_ordinary_user() {
+    let Some(place) = Place::of_ordinary_user() else {
+        return;
+    };
+    let finished = place.run("id -u; ulimit -p 2> /dev/null || ulimit -u");
+    let (user, most) = finished.stdout.text.trim().split_once('\n').unwrap();
+    assert_ne!(user, "0");
+    // "unlimited" is no number.
+    assert!(
+        most.parse::<u64>().is_ok_and(|most| most > 256),
+        "{finished:?}"
+    );
 }
 
 #[test]
