@@ -122,6 +122,59 @@ async fn a_patch_keeps_comments_and_applies_to_the_next_request() {
 }
 
 #[tokio::test]
+async fn an_mcp_server_is_tried_out_before_it_is_written() {
+    let data = Data::empty("# mine\n");
+    let host = data.serve().await;
+    let put = async |name: &str, body: Value| {
+        let path = format!("/tierbar/v1/mcp-servers/{name}");
+        host.ask(Method::PUT, &path, Some(body)).await
+    };
+    let written = || fs::read_to_string(data.path().join("config.toml")).unwrap();
+    let server = json!({"url": "http://127.0.0.1:9/mcp", "tools": ["search"], "network": false});
+    let (status, body) = put("notes", json!({"server": server})).await;
+    assert_eq!(
+        (status, &body["error"]["saved"]),
+        (502, &json!(false)),
+        "{body}"
+    );
+    assert_eq!(written(), "# mine\n");
+
+    let (status, body) = put("notes", json!({"server": server, "anyway": true})).await;
+    assert_eq!(status, 200, "{body}");
+    let problem = body["problem"].as_str().unwrap();
+    assert!(problem.contains("cannot be reached"), "{problem}");
+    let text = written();
+    assert!(
+        text.contains("# mine") && !text.contains("network"),
+        "{text}"
+    );
+    let change = json!({"server": {"tools": ["fetch"]}, "anyway": true});
+    let (status, body) = put("notes", change).await;
+    assert_eq!(status, 200, "{body}");
+    let (_, config) = host.ask(Method::GET, "/tierbar/v1/config", None).await;
+    let notes = &config["config"]["mcp"]["notes"];
+    assert_eq!(
+        (&notes["url"], &notes["tools"]),
+        (&server["url"], &json!(["fetch"]))
+    );
+
+    let text = written();
+    for (name, wrong, code) in [
+        ("notes", json!({"folder": "/a"}), "config_invalid"),
+        ("notes", json!({"colour": "red"}), "bad_request"),
+        ("Notes", server.clone(), "config_invalid"),
+    ] {
+        let (status, body) = put(name, json!({"server": wrong, "anyway": true})).await;
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (400, &json!(code)),
+            "{name}: {body}"
+        );
+        assert_eq!(written(), text, "{name}: {wrong}");
+    }
+}
+
+#[tokio::test]
 async fn an_invalid_file_stops_the_start_and_names_the_line() {
     let data = Data::new("# one\n[tiers.fast]\nkv_cache = \"f15\"\n");
     let (code, stdout, stderr) = data.run(&["serve", "--listen", "127.0.0.1:0"]).await;

@@ -52,6 +52,8 @@ export class ApiError extends Error {
     readonly retryAtMs: number | null = null,
     /** Whether a trial failed, so that nothing was saved. With `anyway`, it would be. */
     readonly unsaved = false,
+    /** The one field of the request that it is about. */
+    readonly param: string | null = null,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -92,6 +94,7 @@ export function errorFromBody(body: unknown, status = 0): ApiError | null {
     null,
     after(seconds),
     saved === false,
+    typeof error.param === 'string' ? error.param : null,
   );
 }
 

@@ -239,8 +239,12 @@ impl Services for Home {
     fn config_path(&self) -> &Path {
         self.folder.path()
     }
+    /// Fails for the MCP server `unwritable`.
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
         Box::pin(async move {
+            if patch["mcp"].get("unwritable").is_some() {
+                return Err(Error::new(Code::Storage, "the disk is full"));
+            }
             let config = self.preview_config(patch).await?;
             *self.config.lock().unwrap() = Config::clone(&config);
             Ok(config)

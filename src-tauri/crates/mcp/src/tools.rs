@@ -1,5 +1,6 @@
 //! A server's tools, and what their results are for a model.
 
+use data_encoding::HEXLOWER;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -40,13 +41,11 @@ impl Tool {
         if parameters.to_string().len() > SCHEMA_BYTES {
             return None;
         }
-        let hash = Sha256::digest(whole.as_bytes());
-        let definition = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         Some(Self {
             name: name.to_owned(),
             description: description.chars().take(DESCRIPTION).collect(),
             parameters,
-            definition,
+            definition: HEXLOWER.encode(&Sha256::digest(whole.as_bytes())),
         })
     }
 }

@@ -106,16 +106,24 @@ impl Secrets {
     /// Saves a secret in the store, without surrounding spaces.
     ///
     /// # Errors
-    /// [`Code::BadRequest`] for what cannot be a token; [`Code::Storage`] if the store refuses.
+    /// Those of [`Secrets::check`]; [`Code::Storage`] if the store refuses.
     pub fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error> {
-        let value = if *name == Name::ContextPassphrase {
+        self.store.set(name, &Self::check(name, value)?)
+    }
+
+    /// Returns a secret as [`Secrets::set`] saves it, without surrounding spaces.
+    ///
+    /// # Errors
+    /// [`Code::BadRequest`] for what cannot be a token, which the message does not quote.
+    pub fn check(name: &Name, value: &SecretString) -> Result<SecretString, Error> {
+        if *name == Name::ContextPassphrase {
             checked_passphrase(value.expose_secret()).map_err(|problem| {
                 Error::new(
                     Code::BadRequest,
                     format!("the passphrase is invalid: {problem}"),
                 )
                 .hint("use several words that you keep elsewhere as well: without them, uploaded contexts are lost")
-            })?
+            })
         } else {
             checked(value.expose_secret()).map_err(|problem| {
                 Error::new(
@@ -123,9 +131,8 @@ impl Secrets {
                     format!("the token for {name} is invalid: {problem}"),
                 )
                 .hint("copy the complete token again, without other text")
-            })?
-        };
-        self.store.set(name, &value)
+            })
+        }
     }
 
     /// Removes a secret from the store. The environment and other programs keep theirs.

@@ -26,6 +26,7 @@ let app: App;
 let config: Config;
 let refuse: string | null;
 let fails: boolean;
+let refuseKey: boolean;
 
 beforeEach(() => {
   browser();
@@ -33,6 +34,7 @@ beforeEach(() => {
   config = configured();
   refuse = null;
   fails = false;
+  refuseKey = false;
   network.override = ({ method, path, body }) => {
     if (path === '/tierbar/v1/config') {
       if (method === 'PATCH') {
@@ -53,6 +55,10 @@ beforeEach(() => {
     if (isTest && fails) return refusal(502, 'unreachable', why);
     if (isTest) return Response.json({ name, tools: TOOLS, problem: null });
     if (refuse) return refusal(400, 'config_invalid', refuse);
+    if (refuseKey) {
+      const error = { code: 'bad_request', message: 'the token for mcp-notes is invalid', param: 'key' };
+      return Response.json({ error }, { status: 400 });
+    }
     if (fails && !body.anyway) {
       const error = { code: 'unreachable', message: why, hint: 'set `folder`', saved: false };
       return Response.json({ error }, { status: 502 });
@@ -161,6 +167,22 @@ describe('MCP servers', () => {
     await fireEvent.click(screen.getByRole('button', { name: 'Cancel' }));
     await screen.findByTestId('mcp-empty');
     expect(screen.queryByText(/has ended/)).toBeNull();
+  });
+
+  it('tell at the key that it is refused', async () => {
+    await open();
+    refuseKey = true;
+    await fireEvent.click(screen.getByTestId('mcp-add'));
+    await type('mcp-name', 'notes');
+    await type('mcp-command', 'notes');
+    await type('mcp-key', 'two words');
+    await type('mcp-key_variable', 'API_KEY');
+    await fireEvent.click(screen.getByTestId('mcp-save'));
+    const problem = await screen.findByTestId('mcp-problem');
+    expect(problem.dataset.field).toBe('key');
+    expect(problem.textContent).toContain('The token for mcp-notes is invalid');
+    expect(document.activeElement).toBe(screen.getByTestId('mcp-key'));
+    expect(screen.queryByTestId('mcp-anyway')).toBeNull();
   });
 
   it('at an address tell what is wrong at its field', async () => {

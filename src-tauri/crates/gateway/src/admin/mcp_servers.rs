@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
+use tierbar_secrets::{Name, Secrets};
 use utoipa::ToSchema;
 
 /// An MCP server to add or change.
@@ -93,13 +94,20 @@ pub(crate) async fn put(
         let message = "`server` has neither a `command` nor a `url`";
         Error::new(Code::BadRequest, message)
     })?;
-    let secret = mcp::secret_of(&name, server);
-    if key.is_some() && secret.is_none() {
-        let message = "`key` is of no use to a program without `key_variable`";
-        let hint = "set the variable in which the program expects its key";
-        return Err(Error::new(Code::BadRequest, message).hint(hint).into());
-    }
-    let tested = try_out(&admin, &name, server, key.as_ref()).await;
+    let key = match (key, mcp::secret_of(&name, server)) {
+        (None, _) => None,
+        (Some(key), Some(secret)) => {
+            let key = Secrets::check(&secret, &key).map_err(|error| error.param("key"))?;
+            Some((secret, key))
+        }
+        (Some(_), None) => {
+            let message = "`key` is of no use to a program without `key_variable`";
+            let hint = "set the variable in which the program expects its key";
+            return Err(Error::new(Code::BadRequest, message).hint(hint).into());
+        }
+    };
+    let tried = key.as_ref().map(|(_, key)| key);
+    let tested = try_out(&admin, &name, server, tried).await;
     let tested = match tested {
         Ok(tested) => tested,
         Err(error) if anyway => McpServerTest {
@@ -109,11 +117,30 @@ pub(crate) async fn put(
         },
         Err(error) => return Err(error.detail("saved", false).into()),
     };
-    if let Some((secret, key)) = secret.zip(key) {
-        secrets::store(&admin, secret, key).await?;
-    }
-    admin.services.patch_config(patch).await?;
+    // A task of its own: a client that leaves in between would else leave the new key with the old server.
+    let saved = tokio::spawn(async move { save(&admin, patch, key).await }).await;
+    saved.map_err(|ended| {
+        let message = format!("the MCP server was not saved: {ended}");
+        Error::new(Code::Internal, message)
+    })??;
     Ok(Json(tested))
+}
+
+/// Writes the configuration, and stores a key for it: both or neither.
+async fn save(admin: &Admin, patch: Value, key: Option<(Name, SecretString)>) -> Result<(), Error> {
+    let Some((secret, key)) = key else {
+        return admin.services.patch_config(patch).await.map(drop);
+    };
+    let before = secrets::get(admin, secret.clone()).await?;
+    // First, because agents use the server as soon as it is in the configuration.
+    secrets::change(admin, secret.clone(), Some(key)).await?;
+    let written = admin.services.patch_config(patch).await;
+    if written.is_err()
+        && let Err(error) = secrets::change(admin, secret, before).await
+    {
+        tracing::error!("the key that was replaced is lost: {error}");
+    }
+    written.map(drop)
 }
 
 /// Starts an MCP server's program or connects to its address, lists its tools, and ends it.

@@ -98,16 +98,8 @@ pub(crate) async fn set(
     // The parser's own message may quote the value.
     let Given { value } = body::parse(&bytes)
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
-    store(&admin, name, value).await?;
+    change(&admin, name, Some(value)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Stores a secret, and lets its server be asked again.
-pub(super) async fn store(admin: &Admin, name: Name, value: SecretString) -> Result<(), Error> {
-    let server = name.as_str().to_owned();
-    with_secrets(admin, move |secrets| secrets.set(&name, &value)).await?;
-    admin.inference.endpoints.forget(&server);
-    Ok(())
 }
 
 /// Deletes a stored secret.
@@ -127,8 +119,29 @@ pub(crate) async fn remove(
 ) -> Result<StatusCode, Failure> {
     sessions::check_fresh(session, "change a secret")?;
     let name: Name = name.parse()?;
-    with_secrets(&admin, move |secrets| secrets.remove(&name)).await?;
+    change(&admin, name, None).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Stores a secret, or deletes it without a value, and lets its server be asked again.
+pub(super) async fn change(
+    admin: &Admin,
+    name: Name,
+    value: Option<SecretString>,
+) -> Result<(), Error> {
+    let server = name.as_str().to_owned();
+    let changed = with_secrets(admin, move |secrets| match value {
+        Some(value) => secrets.set(&name, &value),
+        None => secrets.remove(&name),
+    });
+    changed.await?;
+    admin.inference.endpoints.forget(&server);
+    Ok(())
+}
+
+/// Returns the secret from the first place that has it.
+pub(super) async fn get(admin: &Admin, name: Name) -> Result<Option<SecretString>, Error> {
+    with_secrets(admin, move |secrets| secrets.get(&name)).await
 }
 
 /// The system may ask the user before it opens its store.

@@ -7,11 +7,11 @@ use crate::{
 use futures_util::future::join_all;
 use secrecy::SecretString;
 use serde_json::Value;
-use std::path::PathBuf;
 use tierbar_agent::{calls::ExternalTool, sandbox::Network};
 use tierbar_core::{
     Code, Error,
     config::{McpServerConfig, server_of},
+    home::from_home,
 };
 use tierbar_mcp::{Failure, Place, Program, Session, Tool};
 use tierbar_secrets::{Name, Secrets};
@@ -203,11 +203,12 @@ async fn place(
         protected,
         own_ports,
     } = services.sandbox()?;
+    let full = |folder: &String| from_home(folder, std::env::home_dir());
     Ok(Place::Program(Program {
         launcher,
         command: config.command.clone(),
-        folder: (!config.folder.is_empty()).then(|| from_home(&config.folder)),
-        read: config.read.iter().map(|folder| from_home(folder)).collect(),
+        folder: (!config.folder.is_empty()).then(|| full(&config.folder)),
+        read: config.read.iter().map(full).collect(),
         network: if config.network {
             Network::Web {
                 without_ports: own_ports,
@@ -224,19 +225,6 @@ async fn place(
 async fn stored(secrets: &Secrets, name: Name) -> Result<Option<SecretString>, Error> {
     let secrets = secrets.clone();
     blocking("the secrets", move || secrets.get(&name)).await
-}
-
-/// A path, which may begin with `~`.
-pub(in crate::jobs) fn from_home(path: &str) -> PathBuf {
-    let inside = match path {
-        "~" => Some(""),
-        _ => path.strip_prefix("~/"),
-    };
-    match (inside, std::env::home_dir()) {
-        (Some(""), Some(home)) => home,
-        (Some(inside), Some(home)) => home.join(inside),
-        _ => path.into(),
-    }
 }
 
 fn failed(name: &str, config: &McpServerConfig, failure: &Failure) -> Error {

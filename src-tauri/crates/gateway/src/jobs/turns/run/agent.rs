@@ -12,7 +12,7 @@ use crate::{
     },
     jobs::{
         Jobs,
-        mcp::{Servers, from_home},
+        mcp::Servers,
         turns::grants::{KeptGrants, now},
     },
     services::SandboxPlace,
@@ -47,6 +47,7 @@ use tierbar_core::{
         },
     },
     config::McpServerConfig,
+    home::from_home,
     nearest::suggest,
 };
 use tierbar_fetch::{Get, Url, Web, WebOptions};
@@ -235,7 +236,7 @@ pub(in crate::jobs::turns) async fn open_folder(
     folder: &str,
     jobs: &Jobs,
 ) -> Result<Workplace, Error> {
-    let path = from_home(folder);
+    let path = from_home(folder, std::env::home_dir());
     if !path.is_absolute() {
         let message = format!("\"{folder}\" is not an absolute path");
         return Err(Error::new(Code::BadRequest, message)

@@ -1,7 +1,11 @@
 //! Turns with the tools of an MCP server, which is a small one at an address of this machine.
 
 use super::{agent::event, *};
-use axum::{http::StatusCode, response::Response, routing::MethodRouter};
+use axum::{
+    http::{HeaderMap, StatusCode},
+    response::Response,
+    routing::MethodRouter,
+};
 use std::{future::ready, sync::Mutex as SyncMutex};
 use tierbar_core::config::McpServerConfig;
 use tokio::net::TcpListener;
@@ -193,6 +197,50 @@ async fn a_server_is_saved_once_it_answers_or_by_choice() {
     let (status, refused) = put("keyed", program).await;
     assert_eq!(status, 400, "{refused}");
     assert_eq!(refused["error"]["param"], "key");
+}
+
+#[tokio::test]
+async fn a_key_is_checked_first_and_saved_with_its_server() {
+    let stage = Stage::new().await;
+    let (keys, mut sent) = mpsc::unbounded_channel();
+    let note = move |headers: HeaderMap| {
+        let _gone = keys.send(headers.get(header::AUTHORIZATION).cloned());
+        ready(StatusCode::NOT_FOUND)
+    };
+    let routes = Router::new().route("/keyed", post(note));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let put = async |name: &str, key: &str| {
+        let path = format!("/tierbar/v1/mcp-servers/{name}");
+        let server = json!({"url": format!("http://{address}/{name}")});
+        let body = json!({"server": server, "key": key, "anyway": true});
+        let answer = stage.bench.ask("PUT", &path, body.to_string()).await;
+        (answer.status().as_u16(), json(answer).await)
+    };
+    for wrong in ["", " \n", "two words", "schl\u{fc}ssel"] {
+        let (status, refused) = put("keyed", wrong).await;
+        assert_eq!(
+            (status, &refused["error"]["param"]),
+            (400, &json!("key")),
+            "{wrong:?}: {refused}"
+        );
+    }
+    assert!(sent.try_recv().is_err(), "an invalid key was sent");
+
+    // A test sends the key that is stored.
+    let mut stored = async || {
+        while sent.try_recv().is_ok() {}
+        let path = "/tierbar/v1/mcp-servers/keyed/test";
+        stage.bench.ask("POST", path, "").await;
+        sent.try_recv().unwrap()
+    };
+    let (status, saved) = put("keyed", " first\n").await;
+    assert_eq!(status, 200, "{saved}");
+    assert_eq!(stored().await.unwrap(), "Bearer first");
+    let (status, refused) = put("unwritable", "second").await;
+    assert_eq!(status, 507, "{refused}");
+    assert_eq!(stored().await.unwrap(), "Bearer first");
 }
 
 #[tokio::test]
