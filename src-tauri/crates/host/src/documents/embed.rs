@@ -50,16 +50,19 @@ struct Vector {
     embedding: Vec<f32>,
 }
 
+/// Returns the tier with a model for embeddings on this machine, and the model's name. A model of an endpoint is none: passages would
+/// leave the machine.
+pub(super) fn embedder(tiers: &dyn Tiers) -> Option<(TierId, String)> {
+    tiers.snapshot().into_iter().find_map(|tier| {
+        let is_here = tier.kind == ModelKind::Embedding && tier.engine != EngineKind::Endpoint;
+        let model = tier.model.filter(|_| is_here)?;
+        Some((tier.id, model.as_str().to_owned()))
+    })
+}
+
 impl Embedder {
-    /// Returns the tier with a model for embeddings on this machine, and the model's name. A model of an endpoint is none: passages
-    /// would leave the machine.
     pub(super) fn tier(&self) -> Option<(TierId, String)> {
-        let mut tiers = self.tiers.snapshot().into_iter();
-        tiers.find_map(|tier| {
-            let is_here = tier.kind == ModelKind::Embedding && tier.engine != EngineKind::Endpoint;
-            let model = tier.model.filter(|_| is_here)?;
-            Some((tier.id, model.as_str().to_owned()))
-        })
+        embedder(&*self.tiers)
     }
 
     /// Returns the packed vectors of at most [`BATCH`] texts. Answers of other tiers go first.

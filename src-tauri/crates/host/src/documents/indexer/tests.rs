@@ -46,6 +46,7 @@ impl Tiers for Played {
 
 struct Bench {
     _folder: TempDir,
+    index: DocumentIndex,
     indexer: Indexer,
     embedder: Played,
     file: WaitingFile,
@@ -69,11 +70,11 @@ impl Bench {
         let synced = store.sync_documents(source.unwrap().id, vec![seen]).await;
         assert!(synced.unwrap());
         let file = store.next_document().await.unwrap().unwrap();
-        let (_, inbox) = DocumentIndex::new(store);
         let embedder = Played {
             model: Arc::new(Mutex::new("new")),
             texts: Arc::default(),
         };
+        let (index, inbox) = DocumentIndex::new(store, Arc::new(embedder.clone()));
         let (played, state) = (embedder.clone(), Arc::clone(&inbox.state));
         let embed = move |_: Extension<IndexerRequest>, Json(request): Json<Value>| {
             let texts = request["input"].as_array().unwrap();
@@ -96,6 +97,7 @@ impl Bench {
         );
         Self {
             _folder: folder,
+            index,
             indexer,
             embedder,
             file,
@@ -132,6 +134,12 @@ impl Bench {
         let store = &self.indexer.store;
         let found = store.passages_like("new", vec![1.0, 0.0], Place::default(), ALL);
         found.await.unwrap().len()
+    }
+
+    /// The number of passages that are found by their words alone, as the status has it.
+    async fn without_vectors(&self) -> usize {
+        let documents = self.index.documents().await.unwrap();
+        usize::try_from(documents.sources[0].without_vectors).unwrap()
     }
 
     fn read(&self) -> usize {
@@ -196,13 +204,27 @@ async fn a_pause_keeps_what_was_read_of_a_new_document() {
         .keep(file, "ab".to_owned(), blocks, Facts::default());
     kept.await.unwrap();
     assert_eq!(bench.read(), BATCH);
-    let sources = bench.indexer.store.document_sources().await.unwrap();
+    let sources = bench.index.documents().await.unwrap().sources;
     let passages = usize::try_from(sources[0].passages).unwrap();
     assert!(passages > BATCH, "{passages}");
     assert_eq!((sources[0].indexed, sources[0].waiting), (1, 0));
     assert_eq!(bench.unread().await, passages - BATCH);
     assert_eq!(bench.found().await, 0, "half of a document is not searched");
     bench.resume(passages).await;
+}
+
+#[tokio::test]
+async fn a_change_of_embedder_leaves_words_until_the_last_batch() {
+    let bench = Bench::new(pause).await;
+    bench.embedded_before().await;
+    assert_eq!(bench.without_vectors().await, PASSAGES);
+    assert!(!bench.indexer.embed_unread().await.unwrap());
+    assert_eq!(bench.read(), BATCH);
+    assert_eq!(bench.without_vectors().await, PASSAGES);
+    bench.resume(PASSAGES).await;
+    assert_eq!(bench.without_vectors().await, 0);
+    *bench.embedder.model.lock() = "newer";
+    assert_eq!(bench.without_vectors().await, PASSAGES);
 }
 
 #[tokio::test]
