@@ -65,7 +65,8 @@ impl Embedder {
         embedder(&*self.tiers)
     }
 
-    /// Returns the packed vectors of at most [`BATCH`] texts. Answers of other tiers go first.
+    /// Returns the packed vectors of at most [`BATCH`] texts, without numbers for a text that the embedder refuses. Answers of other
+    /// tiers go first.
     ///
     /// # Errors
     /// Why the embedder does not answer.
@@ -76,12 +77,25 @@ impl Embedder {
     ) -> Result<Vec<Vec<u8>>, Error> {
         self.wait_for_answers().await;
         match self.ask(tier, batch).await {
-            Err(error) if error.code == Code::ContextExceeded => {
+            Err(error) if is_refusal(&error) => {
                 let mut packed = Vec::with_capacity(batch.len());
                 for text in batch {
-                    packed.push(self.embed_beginning(tier, text).await?);
+                    packed.push(self.embed_alone(tier, text).await?);
                 }
                 Ok(packed)
+            }
+            answer => answer,
+        }
+    }
+
+    /// A refused text gets a vector without numbers, or it would keep all others waiting. An embedder that refuses a plain word as well
+    /// is at fault itself.
+    async fn embed_alone(&self, tier: &TierId, text: &str) -> Result<Vec<u8>, Error> {
+        match self.embed_beginning(tier, text).await {
+            Err(error) if is_refusal(&error) => {
+                self.ask(tier, &["text".to_owned()]).await?;
+                tracing::warn!("a passage has no vector: {error}");
+                Ok(vectors::pack(&[]))
             }
             answer => answer,
         }
@@ -166,6 +180,11 @@ impl Embedder {
             sleep(LOOK).await;
         }
     }
+}
+
+/// Whether the same text would be refused again.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.code, Code::ContextExceeded | Code::BadRequest)
 }
 
 fn foreign(why: &str) -> Error {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
-    documents::{DocumentFile, DocumentSource, FileState},
+    documents::{DocumentFile, DocumentSource, FileState, vectors},
 };
 
 /// The most files that are listed at a time.
@@ -123,8 +123,9 @@ impl Store {
         .await
     }
 
-    /// Returns what was added, by collection and path, with its figures. `without_vectors` counts the passages of each document of which
-    /// this model has not read every passage, as [`Store::passages_like`] leaves them out; without a model, all passages.
+    /// Returns what was added, by collection and path, with its figures. `without_vectors` counts the passages that
+    /// [`Store::passages_like`] leaves out: those whose vector has no numbers, and all of a document of which this model has not read
+    /// every passage; without a model, all passages.
     pub async fn document_sources(
         &self,
         embedder: Option<&str>,
@@ -298,17 +299,18 @@ fn list(connection: &Connection, embedder: Option<&str>) -> rusqlite::Result<Vec
                 count(CASE WHEN state = 'indexed' AND notice IS NOT NULL THEN 1 END),
                 read_pictures,
                 coalesce(sum(passages), 0),
-                coalesce(sum(CASE WHEN vectors < passages THEN passages END), 0)
+                coalesce(sum(CASE WHEN vectors < passages THEN passages ELSE refused END), 0)
              FROM document_sources AS sources LEFT JOIN (
                 -- Through the passages: vectors have no index by file.
-                SELECT source, state, notice, count(document_passages.id) AS passages, count(passage) AS vectors
+                SELECT source, state, notice, count(document_passages.id) AS passages, count(passage) AS vectors,
+                    count(CASE vector WHEN ?2 THEN 1 END) AS refused
                 FROM document_files LEFT JOIN document_passages ON document_passages.file = document_files.id
                 LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
                 GROUP BY document_files.id
              ) AS files ON files.source = sources.id
              GROUP BY sources.id ORDER BY collection COLLATE NOCASE, sources.path",
         )?
-        .query_map([embedder], |row| {
+        .query_map(params![embedder, vectors::pack(&[])], |row| {
             Ok(DocumentSource {
                 id: row.get(0)?,
                 path: row.get(1)?,
