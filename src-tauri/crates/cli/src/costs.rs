@@ -153,12 +153,6 @@ fn table_of_tiers(report: &LedgerReport) -> String {
 /// What the sums mean, and what is missing for others.
 fn notes(report: &LedgerReport) -> String {
     let (mut lines, total) = (Vec::new(), &report.total);
-    let is_indexing = |entry: &LedgerEntry| entry.costs.requests == 0;
-    if report.entries.iter().any(is_indexing) {
-        lines.push(
-            "Indexing documents takes tokens and energy and counts as no request.".to_owned(),
-        );
-    }
     let estimated = total.estimated_joules.unwrap_or_default();
     if total.estimated_joules.is_none() {
         lines.push(
@@ -322,14 +316,6 @@ mod tests {
         let notes = notes(&report);
         assert!(notes.contains("costs.busy_watts"), "{notes}");
         assert!(notes.contains("costs.cloud_input_price"), "{notes}");
-    }
-
-    #[test]
-    fn tokens_without_a_request_are_explained() {
-        let mut report = report();
-        assert!(!notes(&report).contains("Indexing"));
-        report.entries[0].costs.requests = 0;
-        assert!(notes(&report).starts_with("Indexing documents takes tokens"));
     }
 
     #[test]

@@ -181,7 +181,7 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
     for source in &sources {
         output::line(&line(source));
     }
-    output::line(&progress(&indexing));
+    output::line(&progress(&indexing, &sources));
     note_own(client, indexing.waiting > 0);
     Ok(())
 }
@@ -217,17 +217,24 @@ fn line(source: &DocumentSource) -> String {
     )
 }
 
-fn progress(indexing: &Indexing) -> String {
+fn progress(indexing: &Indexing, sources: &[DocumentSource]) -> String {
     let mut parts = vec![match indexing.state {
         IndexingState::Idle => "All documents are read".to_owned(),
         IndexingState::Indexing => format!("Reading: {} left", indexing.waiting),
         IndexingState::Paused => format!("Paused: {} left", indexing.waiting),
     }];
     parts.extend(indexing.file.clone());
-    parts.push(match &indexing.embedder {
-        Some(model) => format!("meaning by {model}"),
-        None => "found by words alone: no tier has an embedding model".to_owned(),
-    });
+    if let Some(model) = &indexing.embedder {
+        parts.push(format!("meaning by {model}"));
+        let by_words: u64 = sources.iter().map(|source| source.without_vectors).sum();
+        match by_words {
+            0 => {}
+            1 => parts.push("1 passage is found by its words only".to_owned()),
+            passages => parts.push(format!("{passages} passages are found by their words only")),
+        }
+    } else {
+        parts.push("found by words only: no tier has an embedding model".to_owned());
+    }
     parts.extend(indexing.problem.clone());
     parts.join(" · ")
 }
@@ -427,9 +434,8 @@ async fn pause(client: &Client, paused: bool, as_json: bool) -> Result<(), Error
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_source_is_listed_with_what_became_of_it() {
-        let mut source = DocumentSource {
+    fn source() -> DocumentSource {
+        DocumentSource {
             id: 3,
             path: "/d".to_owned(),
             collection: "Papers".to_owned(),
@@ -442,13 +448,38 @@ mod tests {
             read_pictures: false,
             passages: 40,
             without_vectors: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn a_source_is_listed_with_what_became_of_it() {
+        let mut source = source();
         assert_eq!(line(&source), "3   Papers  /d  1 document · 40 passages");
         (source.waiting, source.failed, source.is_missing) = (2, 1, true);
         assert_eq!(
             line(&source),
             "3   Papers  /d  1 document · 2 to read · 1 cannot be read · 40 passages · not there now"
         );
+    }
+
+    #[test]
+    fn passages_that_only_words_find_are_counted() {
+        let mut sources = [source(), source()];
+        let mut indexing = Indexing {
+            embedder: Some("minilm".to_owned()),
+            ..Indexing::default()
+        };
+        let read = "All documents are read · meaning by minilm";
+        assert_eq!(progress(&indexing, &sources), read);
+        sources[0].without_vectors = 1;
+        let one = format!("{read} · 1 passage is found by its words only");
+        assert_eq!(progress(&indexing, &sources), one);
+        sources[1].without_vectors = 40;
+        let more = format!("{read} · 41 passages are found by their words only");
+        assert_eq!(progress(&indexing, &sources), more);
+        indexing.embedder = None;
+        let none = "All documents are read · found by words only: no tier has an embedding model";
+        assert_eq!(progress(&indexing, &sources), none);
     }
 
     #[test]

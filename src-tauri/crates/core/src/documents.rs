@@ -44,7 +44,8 @@ pub struct DocumentSource {
     /// Whether a model of this machine writes down the text of pages that are pictures.
     pub read_pictures: bool,
     pub passages: u64,
-    /// Passages that are found by their words alone, because no embedder has read them.
+    /// Passages that are found by their words alone: those of documents that the embedder has not read to their end, those that it
+    /// refuses, and all of them if there is no embedder.
     pub without_vectors: u64,
 }
 

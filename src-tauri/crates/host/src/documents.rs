@@ -22,7 +22,7 @@ use tierbar_core::{
     Code, Error,
     documents::{DEFAULT_COLLECTION, DocumentSource, Documents, Indexing, IndexingState},
     home::from_home,
-    lease::BoxFuture,
+    lease::{BoxFuture, Tiers},
 };
 use tierbar_store::Store;
 use tokio::sync::Notify;
@@ -59,7 +59,6 @@ struct State {
     /// The file that is being read.
     file: Option<String>,
     done: u64,
-    embedder: Option<String>,
     problem: Option<String>,
 }
 
@@ -67,6 +66,7 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct DocumentIndex {
     store: Store,
+    tiers: Arc<dyn Tiers>,
     bell: Arc<Bell>,
     state: Arc<Mutex<State>>,
 }
@@ -81,18 +81,25 @@ pub(crate) struct Inbox {
 
 impl DocumentIndex {
     /// Creates the handle, and the inbox for its owner.
-    pub(crate) fn new(store: Store) -> (Self, Inbox) {
+    pub(crate) fn new(store: Store, tiers: Arc<dyn Tiers>) -> (Self, Inbox) {
         let (bell, state) = (Arc::<Bell>::default(), Arc::<Mutex<State>>::default());
         let inbox = Inbox {
             store: store.clone(),
             bell: Arc::clone(&bell),
             state: Arc::clone(&state),
         };
-        (Self { store, bell, state }, inbox)
+        let index = Self {
+            store,
+            tiers,
+            bell,
+            state,
+        };
+        (index, inbox)
     }
 
     async fn documents(&self) -> Result<Documents, Error> {
-        let mut sources = self.store.document_sources().await?;
+        let embedder = embed::embedder(&*self.tiers).map(|(_, model)| model);
+        let mut sources = self.store.document_sources(embedder.as_deref()).await?;
         let waiting: u64 = sources.iter().map(|source| source.waiting).sum();
         let sources = blocking("a look at the documents", move || {
             for source in &mut sources {
@@ -116,7 +123,7 @@ impl DocumentIndex {
                 file: state.file.clone(),
                 done: state.done,
                 waiting,
-                embedder: state.embedder.clone(),
+                embedder,
                 problem: state.problem.clone(),
             },
         })

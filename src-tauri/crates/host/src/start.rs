@@ -52,7 +52,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         options.kind != HostKind::Cli,
     );
     let schedules = Arc::new(schedules);
-    let (documents, document_inbox) = DocumentIndex::new(data.store.clone());
+    let (documents, document_inbox) =
+        DocumentIndex::new(data.store.clone(), Arc::new(workers.supervisor.clone()));
     let board = status_board(&data, &network, &readings, &workers, &fetching);
     let config = live_config(
         &data,

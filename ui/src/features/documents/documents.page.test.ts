@@ -6,7 +6,7 @@ import type { DocumentAnswer, DocumentSource, Documents, Passage } from '../../p
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, Stream } from '../../testing/host';
 import { openSettings } from '../../testing/settings';
-import { describeIndexing, describeSource, pieces, placeOf } from './words';
+import { describeDocuments, describeIndexing, describeSource, pieces, placeOf } from './words';
 
 let network: Network;
 let app: App;
@@ -239,6 +239,12 @@ it('describes sources, places and citations', () => {
   expect(placeOf({ ...PASSAGE, title: 'Methods' })).toBe('page 3');
   expect(placeOf({ ...PASSAGE, headings: [], page: null, line: 12 })).toBe('line 12');
   expect(describeIndexing({ ...IDLE, embedder: null })).toContain('in Models');
+  const half = [SOURCE, { ...SOURCE, id: 2, without_vectors: 1340 }];
+  expect(describeDocuments({ sources: [SOURCE], indexing: IDLE })).toBe('All documents are read.');
+  expect(describeDocuments({ sources: half, indexing: IDLE })).toBe(
+    'All documents are read. 1,340 passages are found by their words only.',
+  );
+  expect(describeDocuments({ sources: half, indexing: { ...IDLE, embedder: null } })).not.toContain('1,340');
   expect(pieces('So [1], not [2] or [x].', [1])).toEqual([
     { words: 'So ' },
     { number: 1 },

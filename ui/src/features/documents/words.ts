@@ -1,5 +1,5 @@
 import { count, plural, sentence } from '../../lib/format';
-import type { DocumentSource, Indexing, Passage } from '../../platform/openapi';
+import type { DocumentSource, Documents, Indexing, Passage } from '../../platform/openapi';
 
 /** Where in its document a passage is: `Methods › Data, page 3`. A heading that is the document’s title is not repeated. */
 export function placeOf({ title, headings, page, line }: Passage): string {
@@ -25,6 +25,14 @@ export function describeNotices({ failed, noticed }: DocumentSource): string {
   if (failed > 0) parts.push(plural(failed, ['# file can’t be read', '# files can’t be read']));
   if (noticed > 0) parts.push(plural(noticed, ['# file has a note', '# files have notes']));
   return parts.join(' · ');
+}
+
+/** What the indexer does, in a sentence, and in another how many passages the embedder’s search leaves out. */
+export function describeDocuments({ indexing, sources }: Documents): string {
+  const unread = sources.reduce((sum, source) => sum + source.without_vectors, 0);
+  const now = describeIndexing(indexing);
+  if (indexing.embedder === null || unread === 0) return now;
+  return `${now} ${plural(unread, ['# passage is found by its words only.', '# passages are found by their words only.'])}`;
 }
 
 /** What the indexer does, in a sentence. */

@@ -111,6 +111,7 @@ mod tests {
             Some(0.0)
         );
         assert_eq!(similarity(&pack(&[1.0, 0.0]), &[1.0]), None);
+        assert_eq!(similarity(&pack(&[]), &[1.0]), None);
         assert_eq!(similarity(&[1, 2], &[]), None);
         assert!((similarity(&pack(&[3.0, 4.0]), &[0.6, 0.8]).unwrap() - 1.0).abs() < 0.01);
     }

@@ -314,7 +314,7 @@ pub(crate) async fn delete(
     Id(id): Id,
 ) -> Result<Json<DeletedVectorStore>, Failure> {
     let collection = admin.jobs.collection(&id).await?.name;
-    for source in admin.store.document_sources().await? {
+    for source in admin.store.document_sources(None).await? {
         if source.collection == collection {
             admin.documents.remove(source.id).await?;
         }

@@ -50,19 +50,23 @@ struct Vector {
     embedding: Vec<f32>,
 }
 
+/// Returns the tier with a model for embeddings on this machine, and the model's name. A model of an endpoint is none: passages would
+/// leave the machine.
+pub(super) fn embedder(tiers: &dyn Tiers) -> Option<(TierId, String)> {
+    tiers.snapshot().into_iter().find_map(|tier| {
+        let is_here = tier.kind == ModelKind::Embedding && tier.engine != EngineKind::Endpoint;
+        let model = tier.model.filter(|_| is_here)?;
+        Some((tier.id, model.as_str().to_owned()))
+    })
+}
+
 impl Embedder {
-    /// Returns the tier with a model for embeddings on this machine, and the model's name. A model of an endpoint is none: passages
-    /// would leave the machine.
     pub(super) fn tier(&self) -> Option<(TierId, String)> {
-        let mut tiers = self.tiers.snapshot().into_iter();
-        tiers.find_map(|tier| {
-            let is_here = tier.kind == ModelKind::Embedding && tier.engine != EngineKind::Endpoint;
-            let model = tier.model.filter(|_| is_here)?;
-            Some((tier.id, model.as_str().to_owned()))
-        })
+        embedder(&*self.tiers)
     }
 
-    /// Returns the packed vectors of at most [`BATCH`] texts. Answers of other tiers go first.
+    /// Returns the packed vectors of at most [`BATCH`] texts, without numbers for a text that the embedder refuses. Answers of other
+    /// tiers go first.
     ///
     /// # Errors
     /// Why the embedder does not answer.
@@ -73,12 +77,25 @@ impl Embedder {
     ) -> Result<Vec<Vec<u8>>, Error> {
         self.wait_for_answers().await;
         match self.ask(tier, batch).await {
-            Err(error) if error.code == Code::ContextExceeded => {
+            Err(error) if is_refusal(&error) => {
                 let mut packed = Vec::with_capacity(batch.len());
                 for text in batch {
-                    packed.push(self.embed_beginning(tier, text).await?);
+                    packed.push(self.embed_alone(tier, text).await?);
                 }
                 Ok(packed)
+            }
+            answer => answer,
+        }
+    }
+
+    /// A refused text gets a vector without numbers, or it would keep all others waiting. An embedder that refuses a plain word as well
+    /// is at fault itself.
+    async fn embed_alone(&self, tier: &TierId, text: &str) -> Result<Vec<u8>, Error> {
+        match self.embed_beginning(tier, text).await {
+            Err(error) if is_refusal(&error) => {
+                self.ask(tier, &["text".to_owned()]).await?;
+                tracing::warn!("a passage has no vector: {error}");
+                Ok(vectors::pack(&[]))
             }
             answer => answer,
         }
@@ -163,6 +180,11 @@ impl Embedder {
             sleep(LOOK).await;
         }
     }
+}
+
+/// Whether the same text would be refused again.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.code, Code::ContextExceeded | Code::BadRequest)
 }
 
 fn foreign(why: &str) -> Error {

@@ -127,7 +127,7 @@ impl Indexer {
 
     /// Finds the files of all sources. Returns whether changes may go unnoticed, and whether there are no sources.
     async fn look(&self, watch: &mut Option<files::Watch>) -> Result<(bool, bool), Error> {
-        let sources = self.store.document_sources().await?;
+        let sources = self.store.document_sources(None).await?;
         if sources.is_empty() {
             // Nothing is watched.
             *watch = Some(files::Watch::new(Arc::clone(&self.bell)));
@@ -178,11 +178,9 @@ impl Indexer {
             }
             let Some(embedder) = self.embedder.tier() else {
                 // There may be one later.
-                self.state.lock().embedder = None;
                 return Ok(false);
             };
             let (_, model) = &embedder;
-            self.state.lock().embedder = Some(model.clone());
             let unread = self.store.passages_without_vectors(model, FETCHED).await?;
             let Some(file) = unread.first().map(|passage| passage.file) else {
                 return Ok(true);
@@ -322,7 +320,6 @@ impl Indexer {
             None => Vec::new(),
         };
         let embedder = embedder.map(|(_, model)| model);
-        self.state.lock().embedder.clone_from(&embedder);
         let mut vectors = vectors.into_iter();
         let passages = chunks.into_iter().map(|chunk| NewPassage {
             headings: chunk.trail,

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::collections::HashMap;
 use tierbar_core::{
     Code, Error,
-    documents::{DocumentFile, DocumentSource, FileState},
+    documents::{DocumentFile, DocumentSource, FileState, vectors},
 };
 
 /// The most files that are listed at a time.
@@ -123,9 +123,16 @@ impl Store {
         .await
     }
 
-    /// Returns what was added, by collection and path, with its figures.
-    pub async fn document_sources(&self) -> Result<Vec<DocumentSource>, Error> {
-        self.call(|database| database.read(list)).await
+    /// Returns what was added, by collection and path, with its figures. `without_vectors` counts the passages that
+    /// [`Store::passages_like`] leaves out: those whose vector has no numbers, and all of a document of which this model has not read
+    /// every passage; without a model, all passages.
+    pub async fn document_sources(
+        &self,
+        embedder: Option<&str>,
+    ) -> Result<Vec<DocumentSource>, Error> {
+        let embedder = embedder.map(str::to_owned);
+        self.call(move |database| database.read(|connection| list(connection, embedder.as_deref())))
+            .await
     }
 
     /// Adds a file or folder.
@@ -282,27 +289,28 @@ fn no_source(id: u64) -> Error {
     Error::new(Code::NotFound, message).hint("`tierbar documents list` shows the sources")
 }
 
-fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
+fn list(connection: &Connection, embedder: Option<&str>) -> rusqlite::Result<Vec<DocumentSource>> {
     connection
         .prepare_cached(
             "SELECT sources.id, sources.path, collection, is_folder,
                 count(CASE state WHEN 'indexed' THEN 1 END),
                 count(CASE state WHEN 'waiting' THEN 1 END),
                 count(CASE state WHEN 'failed' THEN 1 END),
-                (SELECT count(*) FROM document_passages JOIN document_files ON document_files.id = file
-                 WHERE source = sources.id),
-                -- Through the passages: vectors have no index by file.
-                (SELECT count(*) FROM document_files
-                 JOIN document_passages ON document_passages.file = document_files.id
-                 JOIN document_vectors ON passage = document_passages.id
-                 WHERE source = sources.id),
                 count(CASE WHEN state = 'indexed' AND notice IS NOT NULL THEN 1 END),
-                read_pictures
-             FROM document_sources AS sources LEFT JOIN document_files AS files ON files.source = sources.id
+                read_pictures,
+                coalesce(sum(passages), 0),
+                coalesce(sum(CASE WHEN vectors < passages THEN passages ELSE refused END), 0)
+             FROM document_sources AS sources LEFT JOIN (
+                -- Through the passages: vectors have no index by file.
+                SELECT source, state, notice, count(document_passages.id) AS passages, count(passage) AS vectors,
+                    count(CASE vector WHEN ?2 THEN 1 END) AS refused
+                FROM document_files LEFT JOIN document_passages ON document_passages.file = document_files.id
+                LEFT JOIN document_vectors ON passage = document_passages.id AND model = ?1
+                GROUP BY document_files.id
+             ) AS files ON files.source = sources.id
              GROUP BY sources.id ORDER BY collection COLLATE NOCASE, sources.path",
         )?
-        .query_map([], |row| {
-            let (passages, vectors): (u64, u64) = (row.get(7)?, row.get(8)?);
+        .query_map(params![embedder, vectors::pack(&[])], |row| {
             Ok(DocumentSource {
                 id: row.get(0)?,
                 path: row.get(1)?,
@@ -312,10 +320,10 @@ fn list(connection: &Connection) -> rusqlite::Result<Vec<DocumentSource>> {
                 indexed: row.get(4)?,
                 waiting: row.get(5)?,
                 failed: row.get(6)?,
-                noticed: row.get(9)?,
-                read_pictures: row.get(10)?,
-                passages,
-                without_vectors: passages.saturating_sub(vectors),
+                noticed: row.get(7)?,
+                read_pictures: row.get(8)?,
+                passages: row.get(9)?,
+                without_vectors: row.get(10)?,
             })
         })?
         .collect()

@@ -139,15 +139,8 @@ async fn passages_are_found_by_words_and_by_vectors() {
             .unwrap()
             .is_empty()
     );
-    let sources = store.document_sources().await.unwrap();
-    assert_eq!(
-        (
-            sources[0].indexed,
-            sources[0].passages,
-            sources[0].without_vectors
-        ),
-        (1, 3, 0)
-    );
+    let sources = store.document_sources(Some("minilm")).await.unwrap();
+    assert_eq!((sources[0].indexed, sources[0].passages), (1, 3));
     assert_eq!(
         store
             .passages_without_vectors("other", 9)
@@ -156,6 +149,32 @@ async fn passages_are_found_by_words_and_by_vectors() {
             .len(),
         3
     );
+}
+
+#[tokio::test]
+async fn passages_of_a_half_read_document_are_without_vectors() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let source = one_file(&store).await;
+    store
+        .sync_documents(source, vec![seen("/d/a.pdf", 1), seen("/d/b.pdf", 1)])
+        .await
+        .unwrap();
+    for last in [Some([1.0, 0.0]), None] {
+        let file = store.next_document().await.unwrap().unwrap();
+        let passages = vec![passage("One.", Some([1.0, 0.0])), passage("Two.", last)];
+        store.put_document(file, document(passages)).await.unwrap();
+    }
+    for (embedder, expected) in [(Some("minilm"), 2), (Some("other"), 4), (None, 4)] {
+        let sources = store.document_sources(embedder).await.unwrap();
+        let counted = (sources[0].passages, sources[0].without_vectors);
+        assert_eq!(counted, (4, expected), "{embedder:?}");
+    }
+    let unread = store.passages_without_vectors("minilm", 9).await.unwrap();
+    let vectors = vec![(unread[0].id, vectors::pack(&[1.0, 0.0]))];
+    store.put_passage_vectors("minilm", vectors).await.unwrap();
+    let sources = store.document_sources(Some("minilm")).await.unwrap();
+    assert_eq!(sources[0].without_vectors, 0);
 }
 
 #[tokio::test]
@@ -281,7 +300,7 @@ async fn a_source_is_added_once_and_removed_with_all_of_it() {
         store.remove_document_source(source).await.unwrap_err().code,
         Code::NotFound
     );
-    assert_eq!(store.document_sources().await.unwrap().len(), 1);
+    assert_eq!(store.document_sources(None).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -364,7 +383,7 @@ async fn files_with_a_notice_are_read_again_for_their_pictures() {
     let mut scanned = document(vec![passage("Some words.", None)]);
     scanned.notice = Some("1 of 9 pages is a picture.".to_owned());
     store.put_document(file, scanned).await.unwrap();
-    let listed = store.document_sources().await.unwrap();
+    let listed = store.document_sources(None).await.unwrap();
     assert_eq!((listed[0].noticed, listed[0].read_pictures), (1, false));
     assert_eq!(store.next_document().await.unwrap(), None);
     store.set_read_pictures(source, true).await.unwrap();
@@ -372,7 +391,7 @@ async fn files_with_a_notice_are_read_again_for_their_pictures() {
     assert!(again.read_pictures && again.sha256.is_empty());
     // Its passages stay until then.
     assert_eq!(texts(&store, "words").await, ["Some words."]);
-    assert!(store.document_sources().await.unwrap()[0].read_pictures);
+    assert!(store.document_sources(None).await.unwrap()[0].read_pictures);
     let none = store.set_read_pictures(99, true).await.unwrap_err();
     assert_eq!(none.code, Code::NotFound);
 }

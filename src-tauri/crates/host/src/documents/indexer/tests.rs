@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::documents::DocumentIndex;
-use axum::{Extension, Json, routing::post};
+use axum::{Extension, Json, http::StatusCode, response::IntoResponse, routing::post};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tierbar_core::{
@@ -21,6 +21,8 @@ const ALL: usize = 1000;
 #[derive(Debug, Clone)]
 struct Played {
     model: Arc<Mutex<&'static str>>,
+    /// It refuses a request with a text that ends so.
+    refused: Arc<Mutex<Option<&'static str>>>,
     /// The texts that it has read.
     texts: Arc<Mutex<Vec<String>>>,
 }
@@ -46,6 +48,7 @@ impl Tiers for Played {
 
 struct Bench {
     _folder: TempDir,
+    index: DocumentIndex,
     indexer: Indexer,
     embedder: Played,
     file: WaitingFile,
@@ -69,15 +72,26 @@ impl Bench {
         let synced = store.sync_documents(source.unwrap().id, vec![seen]).await;
         assert!(synced.unwrap());
         let file = store.next_document().await.unwrap().unwrap();
-        let (_, inbox) = DocumentIndex::new(store);
         let embedder = Played {
             model: Arc::new(Mutex::new("new")),
+            refused: Arc::default(),
             texts: Arc::default(),
         };
+        let (index, inbox) = DocumentIndex::new(store, Arc::new(embedder.clone()));
         let (played, state) = (embedder.clone(), Arc::clone(&inbox.state));
         let embed = move |_: Extension<IndexerRequest>, Json(request): Json<Value>| {
             let texts = request["input"].as_array().unwrap();
             assert!(texts.len() <= BATCH, "{} texts", texts.len());
+            let ends = |end: &str| {
+                texts
+                    .iter()
+                    .any(|text| text.as_str().unwrap().ends_with(end))
+            };
+            if played.refused.lock().is_some_and(ends) {
+                let refusal = Error::new(Code::BadRequest, "a text is refused");
+                let answer = (StatusCode::BAD_REQUEST, Json(refusal.openai_body()));
+                return std::future::ready(answer.into_response());
+            }
             let vectors = texts.iter().enumerate();
             let vectors: Vec<_> = vectors
                 .map(|(index, _)| json!({"index": index, "embedding": [1.0, 0.0]}))
@@ -85,7 +99,7 @@ impl Bench {
             let read = texts.iter().map(|text| text.as_str().unwrap().to_owned());
             played.texts.lock().extend(read);
             reads(&state, &played);
-            std::future::ready(Json(json!({"data": vectors})))
+            std::future::ready(Json(json!({"data": vectors})).into_response())
         };
         let indexer = Indexer::new(
             inbox,
@@ -96,6 +110,7 @@ impl Bench {
         );
         Self {
             _folder: folder,
+            index,
             indexer,
             embedder,
             file,
@@ -132,6 +147,12 @@ impl Bench {
         let store = &self.indexer.store;
         let found = store.passages_like("new", vec![1.0, 0.0], Place::default(), ALL);
         found.await.unwrap().len()
+    }
+
+    /// The number of passages that are found by their words alone, as the status has it.
+    async fn without_vectors(&self) -> usize {
+        let documents = self.index.documents().await.unwrap();
+        usize::try_from(documents.sources[0].without_vectors).unwrap()
     }
 
     fn read(&self) -> usize {
@@ -196,13 +217,53 @@ async fn a_pause_keeps_what_was_read_of_a_new_document() {
         .keep(file, "ab".to_owned(), blocks, Facts::default());
     kept.await.unwrap();
     assert_eq!(bench.read(), BATCH);
-    let sources = bench.indexer.store.document_sources().await.unwrap();
+    let sources = bench.index.documents().await.unwrap().sources;
     let passages = usize::try_from(sources[0].passages).unwrap();
     assert!(passages > BATCH, "{passages}");
     assert_eq!((sources[0].indexed, sources[0].waiting), (1, 0));
     assert_eq!(bench.unread().await, passages - BATCH);
     assert_eq!(bench.found().await, 0, "half of a document is not searched");
     bench.resume(passages).await;
+}
+
+#[tokio::test]
+async fn a_change_of_embedder_leaves_words_until_the_last_batch() {
+    let bench = Bench::new(pause).await;
+    bench.embedded_before().await;
+    assert_eq!(bench.without_vectors().await, PASSAGES);
+    assert!(!bench.indexer.embed_unread().await.unwrap());
+    assert_eq!(bench.read(), BATCH);
+    assert_eq!(bench.without_vectors().await, PASSAGES);
+    bench.resume(PASSAGES).await;
+    assert_eq!(bench.without_vectors().await, 0);
+    *bench.embedder.model.lock() = "newer";
+    assert_eq!(bench.without_vectors().await, PASSAGES);
+}
+
+#[tokio::test]
+async fn a_refused_passage_does_not_block_the_others() {
+    let bench = Bench::new(|_, _| {}).await;
+    bench.embedded_before().await;
+    *bench.embedder.refused.lock() = Some("Passage 3");
+    assert!(bench.indexer.embed_unread().await.unwrap());
+    assert_eq!(
+        (bench.unread().await, bench.found().await),
+        (0, PASSAGES - 1)
+    );
+    assert_eq!(bench.without_vectors().await, 1);
+}
+
+#[tokio::test]
+async fn an_embedder_that_refuses_any_text_is_tried_again() {
+    let bench = Bench::new(|_, _| {}).await;
+    bench.embedded_before().await;
+    *bench.embedder.refused.lock() = Some("");
+    assert!(!bench.indexer.embed_unread().await.unwrap());
+    assert_eq!(bench.unread().await, PASSAGES);
+    let problem = bench.indexer.state.lock().problem.clone();
+    assert_eq!(problem.as_deref(), Some("a text is refused"));
+    *bench.embedder.refused.lock() = None;
+    bench.resume(PASSAGES).await;
 }
 
 #[tokio::test]
