@@ -4084,7 +4084,8 @@ export interface components {
             waiting: number;
             /**
              * Format: int64
-             * @description Passages that are found by their words alone, because no embedder has read them.
+             * @description Passages that are found by their words alone: those of documents that the embedder has not read to their end, those that it
+             *     refuses, and all of them if there is no embedder.
              */
             without_vectors: number;
         };
