@@ -354,7 +354,10 @@ async fn a_context_saved_again_is_found_at_once() {
     let (first, second) = (format!("Alpha {}", list()), format!("Omega {}", list()));
     for prompt in [&first, &second] {
         let (status, _) = worker
-            .post(SAVE, &json!({"name": "n", "prompt": prompt}))
+            .post(
+                SAVE,
+                &json!({"name": "n", "prompt": prompt, "replace": true}),
+            )
             .await;
         assert_eq!(status, 200);
         let (_, answer) = worker.post(COMPLETE, &question(prompt)).await;
