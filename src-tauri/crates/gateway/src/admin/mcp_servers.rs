@@ -117,7 +117,7 @@ pub(crate) async fn put(
         },
         Err(error) => return Err(error.detail("saved", false).into()),
     };
-    // A task of its own: a client that leaves in between would else leave the new key with the old server.
+    // A task of its own: otherwise, a client that leaves in between would leave the new key with the old server.
     let saved = tokio::spawn(async move { save(&admin, patch, key).await }).await;
     saved.map_err(|ended| {
         let message = format!("the MCP server was not saved: {ended}");
