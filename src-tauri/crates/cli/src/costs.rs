@@ -65,7 +65,7 @@ async fn requests(client: &Client, days: u32, as_json: bool) -> Result<(), Error
         return Ok(());
     }
     output::write(&table_of_requests(&report));
-    output::write(&notes(&report));
+    output::write(&notes(&report.total));
     Ok(())
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn show(client: &Client) -> Result<(), Error> {
         return Ok(());
     }
     output::write(&table_of_tiers(&report));
-    output::write(&notes(&report));
+    output::write(&notes(&report.total));
     Ok(())
 }
 
@@ -151,8 +151,8 @@ fn table_of_tiers(report: &LedgerReport) -> String {
 }
 
 /// What the sums mean, and what is missing for others.
-fn notes(report: &LedgerReport) -> String {
-    let (mut lines, total) = (Vec::new(), &report.total);
+fn notes(total: &RequestCosts) -> String {
+    let mut lines = Vec::new();
     let estimated = total.estimated_joules.unwrap_or_default();
     if total.estimated_joules.is_none() {
         lines.push(
@@ -309,11 +309,11 @@ mod tests {
         let shown = table_of_requests(&report);
         assert!(shown.contains("~2.00 Wh"), "{shown}");
         assert!(shown.contains("$0.0064"), "{shown}");
-        assert!(notes(&report).starts_with("~ is an estimate"));
+        assert!(notes(&report.total).starts_with("~ is an estimate"));
         report.total.estimated_joules = None;
         report.total.cloud = None;
         assert_eq!(energy(&report.total), "-");
-        let notes = notes(&report);
+        let notes = notes(&report.total);
         assert!(notes.contains("costs.busy_watts"), "{notes}");
         assert!(notes.contains("costs.cloud_input_price"), "{notes}");
     }
