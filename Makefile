@@ -154,8 +154,9 @@ programs := tierbar tierbar-app tierbar-worker tierbar-guard tierbar-extract tie
 binaries: ui
 	@$(build) $(programs:%=--bin %)
 
-# The page is compiled into the binaries: it is only built again when it changed, so that they are too.
-ui_sources := $(shell find ui \( -name node_modules -o -name dist -o -name journey -o -name pictures -o -name recording \) -prune -o -type f -print)
+# The page is compiled into the binaries: it is only built again when it changed, so that they are too. The types of the API
+# (`openapi.ts`) are generated from docs/openapi.json, and leave no trace in what is built.
+ui_sources := $(shell find ui \( -name node_modules -o -name dist -o -name journey -o -name pictures -o -name recording -o -name openapi.ts \) -prune -o -type f -print)
 
 ui: ui/dist/index.html
 
