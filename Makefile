@@ -8,10 +8,7 @@ SHELL := /bin/bash
 # Sets Node, compiler caches and the like.
 with := bundle/env
 
-# Cargo chooses the features of third-party crates by what it builds. The whole workspace, and an example, for whose sake it
-# looks at the dependencies of tests too, make it choose those of the tests each time: so every crate is built once, and
-# what is tested is what is shipped.
-build := $(with) cargo build --release --locked --workspace --example sampling_cost
+build := $(with) cargo build --release --locked
 
 help: ## Show this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -25,7 +22,7 @@ else
 endif
 	@$(with) bundle/start
 
-test: ## Run every test, ending in one verdict
+test: ## Run the tests, ending in one verdict (RUN_SLOW_TESTS=1 for the slow ones too)
 	@bundle/setup test
 	@$(with) tests/run
 
@@ -56,13 +53,13 @@ snapshots: ## Accept how the windows look now, as the pictures in ui/pictures/st
 screenshots: ## Make the pictures of docs/images
 	@bundle/setup screenshots
 	@$(MAKE) --no-print-directory binaries
-	@$(build) --bin screenshots
-	@$(with) target/release/screenshots
+	@$(build) --example screenshots
+	@$(with) target/release/examples/screenshots
 
 recording: ## Record the demo of the README, docs/images/demo.webp
 	@bundle/setup screenshots
 	@$(MAKE) --no-print-directory binaries
-	@cd ui && ../$(with) npx --no-install playwright test -c recording
+	@cd ui && TIERBAR_BIN_DIR=../target/release ../$(with) npx --no-install playwright test -c recording
 
 bench-downloads: ## Measure our downloads beside curl and the hub's own client
 	@bundle/setup run
@@ -86,7 +83,7 @@ conformance: ## Try other people's clients, as a table (ONLY=, PART=, WRITE=1), 
 
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
-	@$(build) --bin tierbar --bin tierbar-guard --bin tierbar-sandbox --bin gateway_load
+	@$(build) --bin tierbar --bin tierbar-guard --bin tierbar-sandbox --example gateway_load
 	@$(with) tests/bench/gateway
 
 bench-paging: ## Measure a mixture larger than memory beside llama-server; as root, for control groups (ROUNDS=)
@@ -97,17 +94,17 @@ bench-paging: ## Measure a mixture larger than memory beside llama-server; as ro
 bench-idle: ## Measure the memory of the idle app and server, how fast a window opens, and what an open one takes (Linux)
 	@bundle/setup test
 	@$(MAKE) --no-print-directory binaries
-	@$(build) --bin idle_memory
-	@$(with) target/release/idle_memory
+	@$(build) --example idle_memory
+	@$(with) target/release/examples/idle_memory
 
 bench-readings: ## Measure what reading the machine once a second costs
 	@bundle/setup run
-	@$(build)
+	@$(build) --example sampling_cost
 	@$(with) target/release/examples/sampling_cost
 
 bench-cancel: ## Measure how long Gemma 3's image encoder computes after its client has left
 	@bundle/setup test
-	@$(with) env TIERBAR_CANCELS=20 cargo quick-test --test engine -- --nocapture --test-threads 1 encoder::a_canceled
+	@$(with) env TIERBAR_CANCELS=20 cargo quick-test -p tierbar-engine --test engine -- --ignored --nocapture --test-threads 1 encoder::a_canceled
 
 mutants: ## Change the policy, queue, limits and keys line by line, and list what no test notices (FILE=)
 	@command -v cargo-mutants >/dev/null || { echo "Run \`cargo install --locked cargo-mutants\`, then try again."; exit 1; }

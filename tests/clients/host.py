@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import unittest
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -13,15 +14,15 @@ MODEL = STARTER.removesuffix(".gguf")
 CONFIG = f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 2048\n[tiers.heavy]\n'
 HANG_SECONDS = 120
 
+slow = unittest.skipUnless(os.environ.get("RUN_SLOW_TESTS") == "1", "slow")
+
 
 def program():
-    """`tierbar` as built last, or the one that TIERBAR_BIN names."""
-    if named := os.environ.get("TIERBAR_BIN"):
-        return named
-    built = [path for kind in ("release", "debug") if (path := ROOT / "target" / kind / "tierbar").exists()]
-    if not built:
-        raise RuntimeError("tierbar is not built: run `make build`")
-    return max(built, key=lambda path: path.stat().st_mtime)
+    """`tierbar` as it is shipped, or in the folder that TIERBAR_BIN_DIR names."""
+    path = pathlib.Path(os.environ.get("TIERBAR_BIN_DIR", ROOT / "target/release")) / "tierbar"
+    if not path.exists():
+        raise RuntimeError(f"{path} is not built: run `make build`")
+    return path
 
 
 def serve(home, stderr=None, **environment):

@@ -2,28 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
+/// The folder of the programs that were built as this was: that of tests/profile.toml, or the one that holds the folder of the
+/// running test or example.
+fn programs() -> (PathBuf, &'static str) {
+    if let Some(folder) = option_env!("TIERBAR_BIN_DIR") {
+        return (folder.into(), "cargo quick-build");
+    }
+    let me = std::env::current_exe().expect("the program's own path");
+    let mut folders = me.ancestors().skip(1);
+    let folder = folders.find(|folder| !folder.ends_with("deps") && !folder.ends_with("examples"));
+    (folder.expect("a build folder").into(), "make build")
+}
+
 /// A program of this workspace.
 ///
 /// # Panics
-/// If it has not been built in the profile of the test.
+/// If it has not been built.
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
-    let me = std::env::current_exe().expect("the test's own path");
-    // target/PROFILE/deps/TEST-HASH or target/PROFILE/PROGRAM
-    let folder = me
-        .ancestors()
-        .skip(1)
-        .find(|folder| !folder.ends_with("deps"))
-        .expect("a build folder");
+    let (folder, command) = programs();
     let path = folder.join(name);
-    let release = if folder.ends_with("release") {
-        " --release"
-    } else {
-        ""
-    };
     assert!(
         path.exists(),
-        "{} is not built: run `cargo build{release} --workspace --bins`",
+        "{} is not built: run `{command}`",
         path.display()
     );
     path

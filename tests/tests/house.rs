@@ -8,6 +8,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 fn root() -> PathBuf {
@@ -24,15 +25,61 @@ fn dependencies(dev: bool) -> BTreeMap<String, Vec<String>> {
     assert!(output.status.success(), "{output:?}");
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    let is_ours = |name: &String| name != FEATURES;
     let packages = metadata["packages"].as_array().unwrap();
     packages
         .iter()
         .map(|package| {
             let depends = package["dependencies"].as_array().unwrap().iter();
             let wanted = depends.filter(|dependency| dev || dependency["kind"] != "dev");
-            (name(package), wanted.map(name).collect())
+            (name(package), wanted.map(name).filter(is_ours).collect())
         })
+        .filter(|(name, _)| is_ours(name))
         .collect()
+}
+
+/// What every package depends on, and no code uses: it chooses the features of third-party crates.
+const FEATURES: &str = "workspace-hack";
+
+/// The third-party crates that Cargo would build with these arguments, each with its features.
+fn third_party_crates(arguments: &[&str]) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree", "--locked", "--prefix", "none", "--format", "{p} {f}",
+        ])
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let crates = tree.lines().map(|line| line.trim_end_matches(" (*)"));
+    crates
+        .filter(|line| !line.contains("(/") && !line.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Cargo builds a crate again for each set of features. With one set, `cargo test -p` finds what `make run` has built.
+#[test]
+fn each_package_needs_third_party_crates_with_the_same_features() {
+    let all = third_party_crates(&["--workspace", "--edges", "normal,build,dev"]);
+    let packages = dependencies(true);
+    thread::scope(|scope| {
+        for package in packages.keys() {
+            let all = &all;
+            scope.spawn(move || {
+                for edges in ["normal,build", "normal,build,dev"] {
+                    let own = third_party_crates(&["--package", package, "--edges", edges]);
+                    let others: Vec<_> = own.difference(all).collect();
+                    assert!(
+                        others.is_empty(),
+                        "run `cargo hakari generate` and `cargo hakari manage-deps`, as CONTRIBUTING.md says: {package} needs {others:?}"
+                    );
+                }
+            });
+        }
+    });
 }
 
 /// The packages that depend on a crate whose name starts with `prefix`.
@@ -140,7 +187,7 @@ fn the_core_is_pure() {
                 "serde_path_to_error",
                 "strsim",
                 "thiserror",
-                "utoipa"
+                "tierbar-openapi"
             ]
             .contains(&name.as_str()),
             "{name}"

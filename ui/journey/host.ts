@@ -11,7 +11,7 @@ import type { Status, TierStatus } from '../src/platform/openapi';
 export const STARTER = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const MODELS = process.env.TIERBAR_TEST_MODELS || join(homedir(), '.cache/tierbar/models');
 export const PROGRAMS = resolve(
-  process.env.TIERBAR_BIN_DIR || join(import.meta.dirname, '../../target/release'),
+  process.env.TIERBAR_BIN_DIR || join(import.meta.dirname, '../../target/tests/release'),
 );
 /** A limit against hanging. */
 export const END_MS = 60_000;

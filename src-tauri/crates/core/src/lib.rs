@@ -4,6 +4,12 @@
 //! can be tested as a function. The traits in [`lease`] are the one interface between the gateway, which answers requests,
 //! and the supervisor, which owns the worker processes.
 
+// What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
+#![cfg_attr(not(openapi), allow(dead_code, unused_imports))]
+
+/// The description of the API, which the gateway serves: `docs/openapi.json`.
+pub static API_DESCRIPTION: &str = include_str!("../../../../docs/openapi.json");
+
 pub mod bench;
 pub mod break_even;
 pub mod budget;

@@ -15,6 +15,9 @@
 //! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted |
 //! | `metrics`, `services`, `http` | counters, and a record of each of the last requests; what the host offers; routes, bodies and errors of every handler |
 
+// What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
+#![cfg_attr(not(openapi), allow(dead_code, unused_imports))]
+
 mod admin;
 mod blocking;
 mod dialects;

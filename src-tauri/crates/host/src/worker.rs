@@ -85,9 +85,10 @@ fn beside(name: &str, program: Option<&Path>) -> Vec<PathBuf> {
     {
         candidates.push(contents.join("MacOS").join(name));
     }
-    // A test's program is one folder below the others.
-    if let Some(profile) = folder.parent().filter(|_| folder.ends_with("deps")) {
-        candidates.push(profile.join(name));
+    // A test finds them in the folder that tests/profile.toml names.
+    let programs = option_env!("TIERBAR_BIN_DIR").filter(|_| folder.ends_with("deps"));
+    if let Some(programs) = programs {
+        candidates.push(Path::new(programs).join(name));
     }
     candidates
 }

@@ -24,6 +24,7 @@ pub enum Engine {
     Endpoint(EndpointEngine),
 }
 
+#[cfg(openapi)]
 impl PartialSchema for Engine {
     fn schema() -> RefOr<Schema> {
         let embedded = ObjectBuilder::new()
@@ -37,6 +38,7 @@ impl PartialSchema for Engine {
     }
 }
 
+#[cfg(openapi)]
 impl ToSchema for Engine {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push(("CommandEngine".to_owned(), CommandEngine::schema()));

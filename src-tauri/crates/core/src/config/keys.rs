@@ -1,10 +1,8 @@
-//! The keys of the configuration, with their types, defaults and descriptions: those of the API's schema, which is made of the
+//! The keys of the configuration, with their types, defaults and descriptions: those of the API's description, which is made of the
 //! types and their comments.
 
-use super::{Config, KvCache};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use utoipa::{PartialSchema, ToSchema};
+use crate::API_DESCRIPTION;
+use serde_json::{Map, Value};
 
 /// Stands for the name of a tier, chain, schedule or MCP server in a key, as in `tiers.NAME.model`.
 pub const NAME: &str = "NAME";
@@ -34,22 +32,18 @@ pub struct Accepts {
     pub table: bool,
 }
 
-type Schemas = BTreeMap<String, Value>;
+type Schemas = Map<String, Value>;
 
 /// Returns all keys, sorted by name.
 #[must_use]
 pub fn keys() -> Vec<Key> {
-    let mut named = Vec::new();
-    <Config as ToSchema>::schemas(&mut named);
-    // Only a schema made by hand refers to it.
-    named.push((KvCache::name().into_owned(), KvCache::schema()));
-    let named: Schemas = named
-        .into_iter()
-        .filter_map(|(name, schema)| Some((name, serde_json::to_value(schema).ok()?)))
-        .collect();
-    let root = serde_json::to_value(<Config as PartialSchema>::schema()).unwrap_or_default();
+    let mut api: Value = serde_json::from_str(API_DESCRIPTION).unwrap_or_default();
     let mut keys = Vec::new();
-    collect("", &root, &named, &mut keys);
+    if let Value::Object(named) = api["components"]["schemas"].take()
+        && let Some(config) = named.get("Config")
+    {
+        collect("", config, &named, &mut keys);
+    }
     keys.sort_by(|one, other| one.name.cmp(&other.name));
     keys
 }

@@ -1,6 +1,6 @@
 //! What a request that no route takes was for: a wrong base URL, a misspelled path, or another method.
 
-use crate::{edge::openapi::DOCUMENT, http::error::Failure};
+use crate::http::error::Failure;
 use axum::http::{Method, Uri};
 use serde::{Deserialize, de::IgnoredAny};
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -17,9 +17,10 @@ static ROUTES: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
     struct Document {
         paths: BTreeMap<String, BTreeMap<String, IgnoredAny>>,
     }
-    let Document { paths } = serde_json::from_str(DOCUMENT).unwrap_or_else(|_| Document {
-        paths: BTreeMap::new(),
-    });
+    let Document { paths } =
+        serde_json::from_str(tierbar_core::API_DESCRIPTION).unwrap_or_else(|_| Document {
+            paths: BTreeMap::new(),
+        });
     let upper = |methods: BTreeMap<String, IgnoredAny>| {
         let names = methods.into_keys().map(|name| name.to_uppercase());
         names.collect()

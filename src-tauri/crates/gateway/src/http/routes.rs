@@ -1,10 +1,11 @@
 //! Mounts handlers at the paths and methods that `#[utoipa::path]` names.
 //!
 //! Tests also collect the description of each route and compare the whole with `docs/openapi.json`. The program
-//! serves that file, so it does not collect the description at each start.
+//! serves that file: it has no descriptions (`src-tauri/crates/openapi`).
 
-use utoipa::OpenApi;
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::router::OpenApiRouter;
+#[cfg(openapi)]
+use utoipa_axum::router::UtoipaMethodRouter;
 
 /// As [`utoipa_axum::routes`], but only tests collect the description.
 macro_rules! routes {
@@ -27,12 +28,27 @@ macro_rules! routes {
         let mut handlers = axum::routing::MethodRouter::new();
         $($crate::http::routes::routes!(@mount paths handlers [] $($part)::+);)+
         let mounted = (Vec::new(), paths, handlers);
-        $crate::http::routes::describe(mounted, || utoipa_axum::routes!($($($part)::+),+))
+        $crate::http::routes::described!(mounted, $($($part)::+),+)
     }};
 }
 pub(crate) use routes;
 
-/// Describes mounted handlers in tests; elsewhere, returns them as they are.
+#[cfg(openapi)]
+macro_rules! described {
+    ($mounted:ident, $($handler:path),+) => {
+        $crate::http::routes::describe($mounted, || utoipa_axum::routes!($($handler),+))
+    };
+}
+#[cfg(not(openapi))]
+macro_rules! described {
+    ($mounted:ident, $($handler:path),+) => {
+        $mounted
+    };
+}
+pub(crate) use described;
+
+/// Describes mounted handlers in tests; in the programs, returns them as they are.
+#[cfg(openapi)]
 pub(crate) fn describe<S>(
     mounted: UtoipaMethodRouter<S>,
     described: impl FnOnce() -> UtoipaMethodRouter<S>,
@@ -46,7 +62,8 @@ pub(crate) fn describe<S>(
 }
 
 /// Returns an empty router. In tests, it has the parts of the description that `D` names and no route has.
-pub(crate) fn described_router<D: OpenApi, S>() -> OpenApiRouter<S>
+#[cfg(openapi)]
+pub(crate) fn described_router<D: utoipa::OpenApi, S>() -> OpenApiRouter<S>
 where
     S: Clone + Send + Sync + 'static,
 {
@@ -55,4 +72,13 @@ where
     } else {
         OpenApiRouter::default()
     }
+}
+
+/// Returns an empty router.
+#[cfg(not(openapi))]
+pub(crate) fn described_router<D, S>() -> OpenApiRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
+    OpenApiRouter::default()
 }

@@ -1,5 +1,5 @@
-//! Makes the pictures of `docs/images` from the real app with the starter model: `cargo run -p tierbar-tests --bin
-//! screenshots`. The tray menu is shown by a real panel (Debian: xfce4-panel), since the display has none of its own.
+//! Makes the pictures of `docs/images` from the real app with the starter model: `make screenshots`. The tray
+//! menu is shown by a real panel (Debian: xfce4-panel), since the display has none of its own.
 
 use serde_json::json;
 use std::path::Path;

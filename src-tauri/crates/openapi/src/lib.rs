@@ -1,0 +1,8 @@
+//! `utoipa`, as our crates know it. In tests, which are built with `--cfg openapi` (`tests/lint`), its derives describe the types and
+//! routes, and the description is compared with `docs/openapi.json`. The programs serve that file: in what is shipped, the same
+//! derives leave nothing. Half of the code of a crate of plain types was descriptions.
+
+pub use utoipa::*;
+
+#[cfg(not(openapi))]
+pub use tierbar_openapi_macros::{IntoParams, IntoResponses, OpenApi, ToResponse, ToSchema, path};

@@ -1,0 +1,1 @@
+//! Empty: what it depends on chooses the features of third-party crates.
