@@ -4,10 +4,9 @@ import itertools
 import json
 import unittest
 
-import anthropic
 import openai
 from calls import DIALECTS, FORMS, SCHEMAS, UNIT, Models, ask
-from host import HANG_SECONDS
+from host import HANG_SECONDS, slow
 
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
 FORECAST = {"name": "get_forecast", "parameters": SCHEMAS["get_forecast"]}
@@ -22,37 +21,14 @@ class ForcedCalls(unittest.TestCase):
         settings = {"api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
         cls.openai = openai.OpenAI(base_url=f"{cls.url}/v1", **settings)
         cls.addClassCleanup(cls.openai.close)
-        cls.anthropic = anthropic.Anthropic(base_url=cls.url, **settings)
-        cls.addClassCleanup(cls.anthropic.close)
 
+    @slow
     def test_each_dialect_calls_what_was_asked_for(self):
         # A form at a time: each has its model. Other numbers are other choices.
         cases = itertools.product(FORMS, DIALECTS, [False, True])
         for number, (form, dialect, stream) in enumerate(cases):
             with self.subTest(form=form, dialect=dialect, stream=stream):
                 self.assertIsNone(ask(self.url, dialect, form, stream, number))
-
-    def test_a_choice_of_no_tool_is_refused_by_name(self):
-        chat = {"model": "generic", "messages": QUESTION, "tools": [{"type": "function", "function": FORECAST}]}
-        message = {"model": "generic", "messages": QUESTION, "max_tokens": 9}
-        tool = {"name": "get_forecast", "input_schema": SCHEMAS["get_forecast"]}
-        gone = {"type": "function", "function": {"name": "gone"}}
-        for call in (
-            lambda: self.openai.chat.completions.create(**chat, tool_choice=gone),
-            lambda: self.openai.responses.create(
-                model="generic",
-                input="Hi",
-                tools=[{"type": "function", **FORECAST}],
-                tool_choice={"type": "function", "name": "gone"},
-            ),
-            lambda: self.anthropic.messages.create(
-                **message, tools=[tool], tool_choice={"type": "tool", "name": "gone"}
-            ),
-        ):
-            with self.assertRaises((openai.BadRequestError, anthropic.BadRequestError)) as raised:
-                call()
-            self.assertIn("gone", raised.exception.message)
-            self.assertIn("tool_choice", raised.exception.message)
 
     def test_a_call_and_its_result_go_on_to_text_without_a_template(self):
         fields = {"model": "generic", "tools": [{"type": "function", "function": FORECAST}], "max_tokens": 200}

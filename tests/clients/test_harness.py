@@ -4,7 +4,7 @@ import json
 import unittest
 import urllib.request
 
-from host import HANG_SECONDS, Host
+from host import HANG_SECONDS, Host, slow
 
 # Questions with the answers to choose from, as in its multiple-choice tasks.
 TASK = [
@@ -16,6 +16,7 @@ TASK = [
 NEAR = 0.4
 
 
+@slow
 class Harness(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

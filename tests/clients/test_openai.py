@@ -165,14 +165,6 @@ class OpenAI(unittest.TestCase):
             thread.join()
         self.assertEqual(answers, {index: alone[index % 2] for index in range(4)})
 
-    def test_several_answers_and_their_probabilities(self):
-        answer = self.chat(max_tokens=6, n=2, logprobs=True, top_logprobs=3)
-        self.assertEqual([choice.index for choice in answer.choices], [0, 1])
-        for choice in answer.choices:
-            tokens = choice.logprobs.content
-            self.assertEqual("".join(token.token for token in tokens), choice.message.content)
-            self.assertTrue(all(len(token.top_logprobs) == 3 for token in tokens))
-
     def test_embeddings_are_the_same_in_both_encodings(self):
         texts = ["The cat sits outside.", "A cat is sitting outside.", "Share prices fell on Monday."]
         # The package requests base64 by default, and decodes it.

@@ -4,13 +4,11 @@ scripted one that supports tools and thinking, since no test model does."""
 import asyncio
 import json
 import unittest
-from typing import Literal
 
 import openai
 from host import CONFIG, HANG_SECONDS, MODEL, Host
 from openai.types.responses import Response
 from played import LOOKS, MIXED, PARAMETERS, PNG_URI, SEEN, Cloud, tier
-from pydantic import BaseModel
 
 QUESTION = "What is the capital of France?"
 # With it the answer comes to its own end.
@@ -22,11 +20,6 @@ LOOK = {
     "parameters": PARAMETERS,
     "strict": True,
 }
-
-
-class Answer(BaseModel):
-    country: Literal["France", "Spain"]
-    capital: Literal["Paris", "Madrid"]
 
 
 class Responses(unittest.TestCase):
@@ -133,29 +126,6 @@ class Responses(unittest.TestCase):
         self.assertEqual(last.type, "response.incomplete")
         self.assertEqual(last.response.output_text, response.output_text)
         self.assertEqual(last.response.output[0].status, "incomplete")
-
-    def test_structured_output_has_its_type(self):
-        parsed = self.client.responses.parse(
-            input=QUESTION, model="fast", temperature=0, max_output_tokens=60, text_format=Answer
-        )
-        self.assertIsInstance(parsed.output_parsed, Answer)
-        with self.client.responses.stream(
-            input=QUESTION, model="fast", temperature=0, max_output_tokens=60, text_format=Answer
-        ) as stream:
-            self.assertEqual(stream.get_final_response().output_parsed, parsed.output_parsed)
-        free = self.ask(max_output_tokens=60, text={"format": {"type": "json_object"}}, extra_body={"seed": 1})
-        if free.status == "completed":
-            json.loads(free.output_text)
-
-    def test_probabilities_come_with_the_text(self):
-        fields = {"max_output_tokens": 6, "include": ["message.output_text.logprobs"], "top_logprobs": 3}
-        response = self.ask(**fields)
-        tokens = response.output[0].content[0].logprobs
-        self.assertEqual("".join(token.token for token in tokens), response.output_text)
-        self.assertTrue(all(len(token.top_logprobs) == 3 for token in tokens))
-        deltas = [event for event in self.ask(**fields, stream=True) if event.type == "response.output_text.delta"]
-        streamed = [token.token for event in deltas for token in event.logprobs]
-        self.assertEqual(streamed, [token.token for token in tokens])
 
     def test_additions_of_llama_server_reach_the_model(self):
         response = self.ask(max_output_tokens=40, extra_body={"ignore_eos": True})

@@ -2,6 +2,8 @@ import type { Page } from '@playwright/test';
 import { END_MS } from './host';
 import { CONFIG, expect, signIn, test } from './test';
 
+test.skip(process.env.RUN_SLOW_TESTS !== '1', 'slow');
+
 /** Makes measurements as small as possible on their way to the host. */
 async function small(page: Page, kind: 'bench' | 'tune', more: object): Promise<void> {
   await page.route(`**/tiers/fast/${kind}`, async (route) => {

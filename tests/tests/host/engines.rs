@@ -292,11 +292,13 @@ async fn no_orphans(config: &str, tier: &str, marker: Option<&str>) {
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn a_killed_host_leaves_no_worker() {
     no_orphans(FAST, "fast", None).await;
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn a_killed_host_leaves_no_command_or_its_children() {
     for server in servers() {
         println!("as a command: {}", server.name);

@@ -99,6 +99,7 @@ fn biased(config: &str) -> Data {
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn a_bench_measures_each_depth_that_fits_and_is_kept() {
     let data = Data::new(FAST);
     let host = data.serve().await;
@@ -205,6 +206,7 @@ fn is_quiet(rows: &[Value]) -> bool {
 
 /// `tests/harnesses` runs these tests alone, so that a noisy machine is the exception.
 #[tokio::test]
+#[ignore = "slow"]
 async fn a_tune_writes_faster_settings_with_its_table() {
     let text = format!("# mine\n{FAST}threads = 1 # one\n# the end\n");
     let mut tries = 0;
@@ -277,6 +279,7 @@ async fn a_tune_writes_faster_settings_with_its_table() {
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn a_dry_run_or_a_tune_without_gain_changes_nothing() {
     let data = biased(FAST);
     let host = data.serve().await;
@@ -297,6 +300,7 @@ async fn a_dry_run_or_a_tune_without_gain_changes_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn a_canceled_or_killed_tune_restores_the_tier() {
     let data = biased(FAST);
     let host = data.serve().await;
@@ -375,6 +379,7 @@ async fn a_tune_yields_to_changes_and_stops_of_its_tier() {
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn bench_and_tune_work_with_and_without_a_host() {
     let data = Data::new(FAST);
     let small = ["--prompt", "16", "--answer", "2"];

@@ -241,6 +241,7 @@ async fn a_tier_may_leave_paging_to_the_system_or_refuse() {
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn a_bench_measures_each_way_to_page() {
     let data = data("auto");
     // A measurement starts nothing while memory is short, and other tests use some.

@@ -135,6 +135,7 @@ fn senders(
 }
 
 #[tokio::test]
+#[ignore = "slow"]
 async fn each_job_is_answered_once_whenever_the_host_is_killed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -346,8 +346,8 @@ async fn tools_that_cannot_be_offered_are_refused() {
             "`tool_choice`",
         ),
         (
-            json!({"tools": weather(), "tool_choice": {"function": {"name": "x"}}}),
-            "not among",
+            json!({"tools": weather(), "tool_choice": {"function": {"name": "gone"}}}),
+            "`tool_choice` names \"gone\", which is not among the `tools`",
         ),
         (
             json!({"tools": weather(), "grammar": "root ::= \"a\""}),

@@ -159,6 +159,22 @@ mod tests {
     }
 
     #[test]
+    fn each_line_has_the_probabilities_of_its_text() {
+        let likely = |token: &str| json!([{"token": token, "logprob": -0.5, "top_logprobs": []}]);
+        let piece = |token: &str| json!({"choices": [{"delta": {"content": token}, "logprobs": {"content": likely(token)}}]});
+        let lines = render(
+            Shape::Chat,
+            vec![
+                piece("Pa"),
+                piece("ris"),
+                json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+            ],
+        );
+        let tokens: Vec<_> = lines.iter().map(|line| &line["logprobs"]).collect();
+        assert_eq!(tokens, [&likely("Pa"), &likely("ris"), &Value::Null]);
+    }
+
+    #[test]
     fn complete_calls_come_before_the_last_line() {
         let piece = |index: usize, name: Option<&str>, arguments: &str| {
             delta(

@@ -267,6 +267,14 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_has_its_probabilities() {
+        let likely = json!([{"token": "Paris", "logprob": -0.5, "top_logprobs": []}]);
+        let choice = json!({"message": {"content": "Paris"}, "logprobs": {"content": likely}, "finish_reason": "stop"});
+        let reply = whole(Shape::Chat, json!({"choices": [choice]}));
+        assert_eq!(reply["logprobs"], likely);
+    }
+
+    #[test]
     fn figures_that_cannot_be_are_nothing() {
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
             assert_eq!(duration(wrong), Duration::ZERO);
