@@ -1,15 +1,24 @@
 //! Blocking work, off the threads that serve requests.
 
 use tierbar_core::{Code, Error};
-use tokio::task::spawn_blocking;
+use tokio::{sync::oneshot, task::spawn_blocking};
 
 /// Runs blocking work; if it panics, the error says that `what` did not finish.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    spawn_blocking(work).await.unwrap_or_else(|ended| {
-        let message = format!("{what} did not finish: {ended}");
-        Err(Error::new(Code::Internal, message))
+    let (done, mut result) = oneshot::channel();
+    // Boxed: tokio's part of a task is compiled once, not for each kind of work.
+    let work: Box<dyn FnOnce() + Send> = Box::new(move || drop(done.send(work())));
+    let ended = spawn_blocking(work).await;
+    result.try_recv().unwrap_or_else(|_| {
+        let why = ended
+            .err()
+            .map_or_else(String::new, |ended| format!(": {ended}"));
+        Err(Error::new(
+            Code::Internal,
+            format!("{what} did not finish{why}"),
+        ))
     })
 }

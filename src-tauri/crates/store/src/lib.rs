@@ -56,6 +56,7 @@ use tierbar_core::{
         saved::{Costs, Spent},
     },
 };
+use tokio::{sync::oneshot, task::JoinError};
 
 /// A handle on the one connection; clones share it. Calls run one after another on the blocking pool, and a call
 /// whose future is dropped still completes.
@@ -327,19 +328,26 @@ impl Store {
         work: impl FnOnce(&Database) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let database = Arc::clone(&self.database);
-        let ended = tokio::task::spawn_blocking(move || work(&database)).await;
-        ended.unwrap_or_else(|ended| {
-            let code = if ended.is_cancelled() {
-                Code::ShuttingDown
-            } else {
-                Code::Internal
-            };
-            Err(Error::new(
-                code,
-                format!("the store did not finish: {ended}"),
-            ))
-        })
+        let (done, mut result) = oneshot::channel();
+        // Boxed: tokio's part of a task is compiled once, not for each query.
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || drop(done.send(work(&database))));
+        let ended = tokio::task::spawn_blocking(work).await;
+        result
+            .try_recv()
+            .unwrap_or_else(|_| Err(unfinished(ended.err())))
     }
+}
+
+/// A query that broke off, or that the runtime did not begin since it ends.
+fn unfinished(ended: Option<JoinError>) -> Error {
+    let (code, why) = match ended {
+        Some(ended) if ended.is_cancelled() => (Code::ShuttingDown, format!(": {ended}")),
+        ended => (
+            Code::Internal,
+            ended.map_or_else(String::new, |ended| format!(": {ended}")),
+        ),
+    };
+    Error::new(code, format!("the store did not finish{why}"))
 }
 
 fn no_chat(id: &str) -> Error {
