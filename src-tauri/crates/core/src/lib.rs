@@ -4,21 +4,15 @@
 //! can be tested as a function. The traits in [`lease`] are the one interface between the gateway, which answers requests,
 //! and the supervisor, which owns the worker processes.
 
-pub mod bench;
-pub mod break_even;
+pub mod agent_report;
 pub mod budget;
 pub mod catalog;
 pub mod chain;
-pub mod chat;
 pub mod code;
 pub mod config;
-pub mod connect;
-pub mod diagnosis;
 pub mod documents;
 pub mod download;
-pub mod fields;
 pub mod fit;
-pub mod grade;
 pub mod history;
 pub mod home;
 pub mod journal;
@@ -38,20 +32,16 @@ pub mod queue;
 pub mod reading;
 pub mod reclaim;
 pub mod requests;
-pub mod routing;
 pub mod run;
 pub mod sampling;
 pub mod schedule;
 pub mod setup;
 pub mod stance;
 pub mod status;
-pub mod tasks;
 pub mod tier;
-pub mod tune;
 pub mod units;
 pub mod volume;
 pub mod worker;
-pub mod wrong_field;
 
 pub use code::{Code, Error};
 pub use config::Config;

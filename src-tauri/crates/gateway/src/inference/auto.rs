@@ -21,11 +21,9 @@ use classifier::Classifier;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
-use tierbar_core::{
-    Code, Error, TierId,
-    policy::Alarm,
-    routing::{Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned},
-    status::TierStatus,
+use tierbar_core::{Code, Error, TierId, policy::Alarm, status::TierStatus};
+use tierbar_routing::{
+    Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned,
 };
 
 /// What the router has learned: from answers since the host began, and from grades. Owned by the inference.
