@@ -30,7 +30,6 @@ use tierbar_agent::{
     },
     calls::{Call, Surroundings, Wanted},
     consent::{Act, General, Grants, Permitted},
-    sandbox::{Limits, Stop},
     tools::{
         Workplace,
         shell::Terms,
@@ -48,6 +47,7 @@ use tierbar_core::{
     Code, Config, Error, ModelKind, config::McpServerConfig, home::from_home, nearest::suggest,
 };
 use tierbar_fetch::{Get, Url, Web, WebOptions};
+use tierbar_sandbox::{Limits, Stop};
 use tierbar_secrets::{Name, Secrets};
 use tokio::{
     sync::{mpsc, oneshot},

@@ -8,8 +8,10 @@
 //! Where nothing can, no command runs.
 
 mod environment;
+pub mod guard;
 pub mod launcher;
 mod output;
+mod platform;
 mod policy;
 mod seatbelt;
 

@@ -45,7 +45,9 @@ const KILLED: Duration = Duration::from_secs(5);
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
-fn main() -> ExitCode {
+/// The program `tierbar-guard`.
+#[must_use]
+pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
     match arguments.as_slice() {
         [first, guard, program, rest @ ..] if first == BECOME => turn_into(guard, program, rest),

@@ -1,6 +1,6 @@
 //! Landlock: which files, ports and processes a command may use.
 
-use crate::sandbox::Policy;
+use crate::Policy;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath,
     PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    tierbar_agent::sandbox::launcher::main()
+    tierbar_sandbox::launcher::main()
 }

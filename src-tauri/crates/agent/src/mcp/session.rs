@@ -1,6 +1,6 @@
 //! A connection with one server, for as long as somebody needs its tools.
 
-use crate::{
+use crate::mcp::{
     Failure,
     lines::MESSAGE_BYTES,
     program::{Ending, Program, Started},

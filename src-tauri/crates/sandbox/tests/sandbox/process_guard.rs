@@ -1,7 +1,5 @@
 //! The process guard with real programs that behave badly.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
-
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read, Write},

@@ -1,7 +1,7 @@
 //! macOS: Seatbelt, by the system's own `sandbox-exec`, and resource limits.
 
 use super::{Process, Processes, set_limits};
-use crate::sandbox::{Places, Policy, Request, profile};
+use crate::{Places, Policy, Request, profile};
 use rustix::{
     process::{Pid, getpid, getuid, setsid},
     stdio::dup2_stdin,

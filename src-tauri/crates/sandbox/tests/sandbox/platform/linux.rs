@@ -1,6 +1,9 @@
 //! Ways out of the sandbox on Linux, each tried from inside. Perl, which every Linux here has, makes any system call.
 
-use crate::sandbox::{Place, launcher, skip};
+use crate::{
+    launcher,
+    place::{Place, skip},
+};
 use std::{
     fs,
     net::{TcpListener, UdpSocket},
@@ -15,7 +18,7 @@ use std::{
     path::Path,
     process::{Child, Command, Stdio},
 };
-use tierbar_agent::sandbox::{End, Network, Policy, Request, Stop, run};
+use tierbar_sandbox::{End, Network, Policy, Request, Stop, run};
 
 /// A process outside, to be attacked.
 struct Victim(Child);
@@ -525,7 +528,7 @@ fn the_web_is_not_this_machine() {
     let Some(mut place) = Place::new() else {
         return;
     };
-    let version = tierbar_agent::sandbox::enforcement().unwrap();
+    let version = tierbar_sandbox::enforcement().unwrap();
     place.policy.network = Network::Web {
         without_ports: Vec::new(),
     };

@@ -1,6 +1,6 @@
 //! Starts a server's program in the sandbox, and keeps what is known of its end.
 
-use crate::{Failure, lines::Lines};
+use crate::mcp::{Failure, lines::Lines};
 use secrecy::{ExposeSecret, SecretString};
 use std::{
     path::PathBuf,
@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
-use tierbar_agent::sandbox::{End, Limits, Network, Policy, Request, report};
+use tierbar_sandbox::{End, Limits, Network, Policy, Request, report};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout, Command},

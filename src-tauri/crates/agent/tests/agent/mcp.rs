@@ -1,7 +1,6 @@
 //! A server of the protocol in a process of its own, in the sandbox.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
-
+use crate::{launcher, place::skip};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -11,8 +10,8 @@ use std::{
     thread,
 };
 use tempfile::TempDir;
-use tierbar_agent::sandbox::{Network, enforcement};
-use tierbar_mcp::{Failure, Place, Program, Session};
+use tierbar_agent::mcp::{Failure, Place, Program, Session};
+use tierbar_sandbox::{Network, enforcement};
 
 /// A folder for the server, and one beside it that it may not see.
 struct Home {
@@ -25,9 +24,7 @@ impl Home {
     /// Returns `None`, and says so, where nothing enforces a sandbox.
     fn new() -> Option<Self> {
         if let Err(error) = enforcement() {
-            let thread = thread::current();
-            let line = format!("SKIPPED {}: {error}\n", thread.name().unwrap_or("?"));
-            std::io::stderr().write_all(line.as_bytes()).unwrap();
+            skip(&error.to_string());
             return None;
         }
         let root = tempfile::tempdir().unwrap();
@@ -47,7 +44,7 @@ impl Home {
 
     fn program(&self, command: &str) -> Place {
         let server = Path::new(env!("CARGO_BIN_EXE_mcp-test-server"));
-        let launcher = server.with_file_name("tierbar-sandbox");
+        let launcher = launcher().to_owned();
         assert!(launcher.exists(), "{} is not built", launcher.display());
         Place::Program(Program {
             launcher,

@@ -19,7 +19,7 @@ pub(crate) use system::{
     adopt, die_with_parent, enforcement, memory_bytes, processes, restrict, serve, system_folders,
 };
 
-use crate::sandbox::Limits;
+use crate::Limits;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
 /// A process that is known again although numbers are reused.

@@ -9,7 +9,7 @@ pub(crate) use modes::serve;
 pub(crate) use tree::{memory_bytes, processes};
 
 use super::{set_limit, set_limits};
-use crate::sandbox::{Network, Request};
+use crate::{Network, Request};
 use rustix::{
     net::{Shutdown, shutdown},
     process::{
