@@ -38,7 +38,7 @@ pub const MESSAGES: Table = Table {
         harmless(
             "fallbacks",
             r#"[{"model": "b"}]"#,
-            "a chain says which models stand in",
+            "use a chain for fallbacks",
         ),
         harmless(
             "inference_geo",
@@ -93,14 +93,14 @@ pub const COUNT_TOKENS: Table = Table {
         harmless(
             "compaction",
             r#"{"type": "enabled"}"#,
-            "what is counted is the conversation as it is sent",
+            "the conversation is counted as sent",
         ),
         CONTEXT_MANAGEMENT,
         MCP_SERVERS,
         honored(
             "output_config",
             r#"{"effort": "high"}"#,
-            "`effort`, which some chat templates write down",
+            "`effort`, which some chat templates use",
         ),
         OUTPUT_FORMAT,
         SPEED,
@@ -108,7 +108,7 @@ pub const COUNT_TOKENS: Table = Table {
         honored(
             "thinking",
             r#"{"type": "enabled", "budget_tokens": 1024}"#,
-            "`type`, which some chat templates write down",
+            "`type`, which some chat templates use",
         ),
         TOOL_CHOICE,
         honored(
@@ -137,12 +137,12 @@ const BILLING: Field = harmless("billing_policy", r#"{"a": 1}"#, "nothing is cha
 const CACHE_CONTROL: Field = harmless(
     "cache_control",
     r#"{"type": "ephemeral"}"#,
-    "prompts are cached by what they begin with",
+    "prompts are cached by their prefix",
 );
 const CONTEXT_MANAGEMENT: Field = harmless(
     "context_management",
     r#"{"edits": [{"type": "clear_thinking_20251015"}]}"#,
-    "a conversation is read whole, and one that is too long is refused",
+    "a conversation that is too long is refused, never truncated",
 );
 const MCP_SERVERS: Field = refused(
     "mcp_servers",

@@ -17,7 +17,7 @@ const TOP_LOGPROBS: Field = number("top_logprobs", "2", 0.0, 100.0, "with `logpr
 const TRUNCATE: Field = harmless(
     "truncate",
     "true",
-    "nothing is cut: a prompt that is too long is refused",
+    "a prompt that is too long is refused, never truncated",
 );
 const SHIFT: Field = harmless(
     "shift",
@@ -105,7 +105,7 @@ pub const OLLAMA_GENERATE: Table = Table {
     ],
 };
 
-const AT_LOAD: &str = "the tier says how its model is loaded";
+const AT_LOAD: &str = "the tier's settings apply";
 
 /// The `options` of chats and completions.
 pub const OLLAMA_OPTIONS: Table = Table {
@@ -127,12 +127,12 @@ pub const OLLAMA_OPTIONS: Table = Table {
         honored("mirostat", "2", "older"),
         honored("mirostat_tau", "4", "older"),
         honored("mirostat_eta", "0.2", "older"),
-        harmless("num_keep", "4", "no prompt is cut"),
+        harmless("num_keep", "4", "prompts are never truncated"),
         harmless("draft_num_predict", "4", "it only speeds up an answer"),
         harmless(
             "num_ctx",
             "8192",
-            "the tier's context holds; a prompt that is too long for it is refused",
+            "the tier's context applies; a prompt that exceeds it is refused",
         ),
         harmless("num_batch", "64", AT_LOAD),
         harmless("num_gpu", "1", AT_LOAD),
@@ -191,7 +191,7 @@ pub const OLLAMA_EMBED: Table = Table {
         harmless(
             "truncate",
             "true",
-            "nothing is cut: a text that is too long is refused",
+            "a text that is too long is refused, never truncated",
         ),
         honored("dimensions", "64", "only the model's own; otherwise `400`"),
         harmless("options", r#"{"num_ctx": 9}"#, AT_LOAD),

@@ -71,7 +71,7 @@ pub const CHAT: Table = Table {
         honored(
             "tools",
             r#"[{"type": "function", "function": {"name": "look"}}]"#,
-            "functions; told in words where the chat template has no place for them",
+            "functions; described in the prompt if the chat template does not support tools",
         ),
         number(
             "top_logprobs",
@@ -83,18 +83,14 @@ pub const CHAT: Table = Table {
         TOP_P,
         harmless("user", r#""me""#, WHO),
         word(
-            honored(
-                "verbosity",
-                r#""low""#,
-                "passed to the chat template, since models know it by that",
-            ),
+            honored("verbosity", r#""low""#, "passed to the chat template"),
             &["low", "medium", "high"],
         ),
         refused(
             "web_search_options",
             r#"{"search_context_size": "low"}"#,
             &["null"],
-            "search the web in the client, and send what it finds",
+            "search the web in the client, and send the results",
         ),
     ],
 };
@@ -183,7 +179,7 @@ pub const RESPONSES: Table = Table {
         harmless(
             "context_management",
             r#"[{"type": "compaction"}]"#,
-            "a conversation is read whole, and one that is too long is refused",
+            "a conversation that is too long is refused, never truncated",
         ),
         CONVERSATION,
         IMAGE,
@@ -246,7 +242,7 @@ pub const RESPONSES: Table = Table {
             harmless(
                 "truncation",
                 r#""auto""#,
-                "a prompt that is too long is refused, and never cut",
+                "a prompt that is too long is refused, never truncated",
             ),
             TRUNCATIONS,
         ),
@@ -274,12 +270,12 @@ pub const INPUT_TOKENS: Table = Table {
         honored(
             "reasoning",
             r#"{"effort": "high"}"#,
-            "`effort`, which some chat templates write down",
+            "`effort`, which some chat templates use",
         ),
         honored(
             "text",
             r#"{"format": {"type": "json_object"}}"#,
-            "`verbosity`, which some chat templates write down",
+            "`verbosity`, which some chat templates use",
         ),
         honored("tool_choice", r#""none""#, ""),
         honored(
@@ -288,7 +284,7 @@ pub const INPUT_TOKENS: Table = Table {
             "functions; others are left out",
         ),
         word(
-            harmless("truncation", r#""auto""#, "nothing is cut"),
+            harmless("truncation", r#""auto""#, "prompts are never truncated"),
             TRUNCATIONS,
         ),
     ],
@@ -309,7 +305,7 @@ pub const COMPACT: Table = Table {
         honored(
             "model",
             r#""fast""#,
-            "what writes the summary: a tier, a chain, a model or `auto`",
+            "writes the summary: a tier, a chain, a model or `auto`",
         ),
         PREVIOUS,
         harmless("prompt_cache_key", r#""a""#, CACHED),
@@ -365,7 +361,7 @@ pub const VECTOR_STORE_SEARCH: Table = Table {
             "rewrite_query",
             "true",
             NOTHING,
-            "write the query as it is to be searched",
+            "write the query as it should be searched",
         ),
     ],
 };
@@ -398,7 +394,7 @@ pub const RANKING_OPTIONS: Table = Table {
             "hybrid_search",
             r#"{"embedding_weight": 1, "text_weight": 0}"#,
             NOTHING,
-            "leave it out: words and meaning count the same",
+            "leave it out: words and meaning have equal weight",
         ),
         word(
             honored(
@@ -421,19 +417,19 @@ const FILTERS: Field = refused(
     "filters",
     r#"{"type": "eq", "key": "year", "value": 2024}"#,
     NOTHING,
-    "put what is to be searched into a collection of its own: documents have no attributes",
+    "use a separate collection: documents have no attributes",
 );
 const EXPIRES: Field = refused(
     "expires_after",
     r#"{"anchor": "last_active_at", "days": 7}"#,
     NOTHING,
-    "leave it out, and delete the store when it is of no more use",
+    "leave it out, and delete the store when you no longer need it",
 );
 const NO_METADATA: Field = refused(
     "metadata",
     r#"{"of": "me"}"#,
     NOTHING,
-    "leave it out: a collection has a name alone",
+    "leave it out: a collection has only a name",
 );
 const ADD_DOCUMENTS: &str =
     "add files and folders with `tierbar documents add PATH --collection NAME`";
@@ -453,11 +449,11 @@ const PREVIOUS: Field = refused(
 const IMAGE: Field = harmless(
     "image",
     r#"{"context_compression": "enabled"}"#,
-    "the projector says how images are read",
+    "the projector determines how images are read",
 );
 const TRUNCATIONS: &[&str] = &["auto", "disabled"];
 const IN_NO_PROMPT: &str = "no prompt has it";
 const ONLY_TEXT: &str = "leave it out: answers are text";
 const NO_MODERATION: &str = "moderate the text in the client, or with a request of its own";
-const CACHED: &str = "prompts are cached by what they begin with";
-pub(super) const WHO: &str = "it only names the user";
+const CACHED: &str = "prompts are cached by their prefix";
+pub(super) const WHO: &str = "it only identifies the user";

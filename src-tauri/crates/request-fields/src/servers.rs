@@ -2,7 +2,7 @@
 
 use super::{EFFORTS, MIN_P, NOTHING, TYPICAL_P, Table, harmless, honored, number, refused, word};
 
-const SAMPLING: &str = "leave it out: sampling is by the fields that the documentation lists";
+const SAMPLING: &str = "leave it out: use the documented sampling fields";
 const SOURCE: &str = "vLLM's protocol (2025-08) and llama-server's parameters (2026-02)";
 
 /// Of chats and completions.
@@ -141,7 +141,7 @@ pub const GENERATION_ADDITIONS: Table = Table {
             "return_progress",
             "true",
             NOTHING,
-            "leave it out: a stream says that it waits in comment lines",
+            "leave it out: a waiting stream sends comment lines",
         ),
         refused(
             "response_fields",
@@ -174,9 +174,14 @@ pub const GENERATION_ADDITIONS: Table = Table {
             "truncate_prompt_tokens",
             "9",
             NOTHING,
-            "shorten the prompt: none is cut",
+            "shorten the prompt: it is never truncated",
         ),
-        refused("n_discard", "9", NOTHING, "shorten the prompt: none is cut"),
+        refused(
+            "n_discard",
+            "9",
+            NOTHING,
+            "shorten the prompt: it is never truncated",
+        ),
         refused(
             "lora",
             r#"[{"id": 0, "scale": 1}]"#,
@@ -195,7 +200,7 @@ pub const GENERATION_ADDITIONS: Table = Table {
             NOTHING,
             "leave it out: it is for extensions of vLLM",
         ),
-        harmless("n_keep", "9", "no prompt is cut"),
+        harmless("n_keep", "9", "prompts are never truncated"),
         harmless("n_cache_reuse", "9", "it only speeds up prefill"),
         harmless("id_slot", "0", "it only says where a prompt is cached"),
         harmless(
@@ -212,11 +217,7 @@ pub const GENERATION_ADDITIONS: Table = Table {
             r#""a""#,
             "the header `x-request-id` names a request",
         ),
-        harmless(
-            "cache_salt",
-            r#""a""#,
-            "what is cached is the same as what is computed",
-        ),
+        harmless("cache_salt", r#""a""#, "cached results equal computed ones"),
     ],
 };
 
@@ -274,7 +275,7 @@ pub const CHAT_ADDITIONS: Table = Table {
             "mm_processor_kwargs",
             r#"{"a": 1}"#,
             NOTHING,
-            "leave it out: the projector says how media are read",
+            "leave it out: the projector determines how media are read",
         ),
         refused(
             "include_reasoning",
@@ -342,7 +343,7 @@ pub const COMPLETION_ADDITIONS: Table = Table {
     ],
 };
 
-const UNCUT: &str = "nothing is cut: a document that is too long is refused";
+const UNCUT: &str = "a document that is too long is refused, never truncated";
 
 /// `POST /v1/rerank`.
 pub const RERANK: Table = Table {
@@ -363,7 +364,7 @@ pub const RERANK: Table = Table {
             "rank_fields",
             r#"["title"]"#,
             NOTHING,
-            "send what is to be ranked as the `text` of each document",
+            "send the text to rank as the `text` of each document",
         ),
         harmless("max_tokens_per_doc", "512", UNCUT),
         harmless("max_chunks_per_doc", "2", UNCUT),
