@@ -1,8 +1,9 @@
-//! The domain in pure types: tiers, models, budgets, plans, errors, and the memory policy.
+//! The domain in pure types: tiers, models, budgets, plans, configuration, errors, and the memory policy.
 //!
 //! Nothing here does I/O, reads a clock or knows an async runtime: time and readings are passed in, so that every decision
-//! can be tested as a function. The traits in [`lease`] are the one interface between the gateway, which answers requests,
-//! and the supervisor, which owns the worker processes.
+//! can be tested as a function. Nothing here knows a word of a language or a field of an API, so that a change of those does not
+//! rebuild the policy. The traits in [`lease`] are the one interface between the gateway, which answers requests, and the supervisor,
+//! which owns the worker processes.
 
 pub mod agent_report;
 pub mod budget;

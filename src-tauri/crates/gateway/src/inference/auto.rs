@@ -1,6 +1,6 @@
 //! Which tier answers a request for `auto`, and why.
 //!
-//! `core::routing` has the rules and the choice; here is what they go by. A request that no rule knows is put to the fast tier's
+//! `tierbar_routing` has the rules and the choice; here is what they go by. A request that no rule knows is put to the fast tier's
 //! model in one word, where that is loaded and has shown that it can sort requests. Nothing of this may hold a request up: what
 //! takes too long or fails leaves it to the rules.
 
