@@ -20,6 +20,7 @@ run: ## Build everything, fetch the starter model and open the app
 	@bundle/setup run
 ifeq ($(shell uname -s),Darwin)
 	@$(with) bundle/macos-app
+	@bundle/try-worker
 else
 	@$(MAKE) --no-print-directory binaries
 endif
@@ -153,6 +154,7 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 programs := tierbar tierbar-app tierbar-worker tierbar-guard tierbar-extract tierbar-sandbox
 binaries: ui
 	@$(build) $(programs:%=--bin %)
+	@bundle/try-worker
 
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too.
 ui_sources := $(shell find ui \( -name node_modules -o -name dist -o -name journey -o -name pictures -o -name recording \) -prune -o -type f -print)
