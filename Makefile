@@ -17,6 +17,7 @@ run: ## Build everything, fetch the starter model and open the app
 	@bundle/setup run
 ifeq ($(shell uname -s),Darwin)
 	@$(with) bundle/macos-app
+	@bundle/try-worker
 else
 	@$(MAKE) --no-print-directory binaries
 endif
@@ -150,6 +151,7 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 programs := tierbar tierbar-app tierbar-worker tierbar-guard tierbar-extract tierbar-sandbox
 binaries: ui
 	@$(build) $(programs:%=--bin %)
+	@bundle/try-worker
 
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too. The types of the API
 # (`openapi.ts`) are generated from docs/openapi.json, and leave no trace in what is built.

@@ -176,40 +176,57 @@ fn only_the_tauri_platform_of_the_page_imports_tauri() {
     }
 }
 
+/// Those without I/O and clocks. Only `core` stands on none of the others.
+const PURE_CRATES: [&str; 7] = [
+    "chat",
+    "connect",
+    "core",
+    "measure",
+    "request-fields",
+    "routing",
+    "tasks",
+];
+
 #[test]
-fn the_core_is_pure() {
-    let depends = &dependencies(false)["tierbar-core"];
-    for name in depends {
-        assert!(
-            [
+fn pure_crates_have_no_io_and_no_clock() {
+    let depends = dependencies(false);
+    for pure in PURE_CRATES {
+        for name in &depends[&format!("tierbar-{pure}")] {
+            let is_pure_crate = name
+                .strip_prefix("tierbar-")
+                .is_some_and(|name| PURE_CRATES.contains(&name));
+            let is_pure_library = [
                 "serde",
                 "serde_json",
                 "serde_path_to_error",
                 "strsim",
                 "thiserror",
-                "tierbar-openapi"
+                "tierbar-openapi",
             ]
-            .contains(&name.as_str()),
-            "{name}"
-        );
-    }
-    let files: Vec<_> = sources("src-tauri/crates/core/src", &[".rs"])
-        .into_iter()
-        // Tests may read files.
-        .filter(|(path, _)| !path.ends_with("/tests.rs"))
-        .collect();
-    for word in [
-        "std::fs",
-        "std::net",
-        "std::process",
-        "std::thread",
-        "std::env",
-        "Instant",
-        "SystemTime",
-        "tokio",
-    ] {
-        if let Some((path, line)) = lines_with(&files, word).next() {
-            panic!("{path}:{line} uses {word}");
+            .contains(&name.as_str());
+            assert!(
+                is_pure_library || is_pure_crate && pure != "core",
+                "{pure} uses {name}"
+            );
+        }
+        let files: Vec<_> = sources(&format!("src-tauri/crates/{pure}/src"), &[".rs"])
+            .into_iter()
+            // Tests may read files.
+            .filter(|(path, _)| !path.ends_with("/tests.rs"))
+            .collect();
+        for word in [
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::thread",
+            "std::env",
+            "Instant",
+            "SystemTime",
+            "tokio",
+        ] {
+            if let Some((path, line)) = lines_with(&files, word).next() {
+                panic!("{path}:{line} uses {word}");
+            }
         }
     }
 }
@@ -762,4 +779,59 @@ fn no_doc_comment_has_an_untested_example() {
             );
         }
     }
+}
+
+/// Words that STYLE.md bans, in halves, so that this list is not found itself.
+const BANNED: [(&str, &str); 6] = [
+    ("no", "body"),
+    ("some", "body"),
+    ("any", "body"),
+    ("who", "ever"),
+    ("whom", "ever"),
+    ("who", " asks"),
+];
+
+/// Prompts that people typed, data of other programs, and what is generated from checked sources.
+const NOT_OUR_WORDS: [&str; 5] = [
+    "tests/eval/",
+    "tests/fixtures/",
+    "ui/src/platform/openapi.ts",
+    // The words by which requests are sorted.
+    "/routing/words.rs",
+    // A prompt, whose wording was measured.
+    "documents/src/answer.rs",
+];
+
+/// Whether a lowercase line contains the word. In a name, `_` separates words.
+fn contains_word(line: &str, word: &str) -> bool {
+    let is_letter = |letter: Option<char>| letter.is_some_and(char::is_alphabetic);
+    line.match_indices(word).any(|(at, _)| {
+        !is_letter(line[..at].chars().next_back())
+            && !is_letter(line[at + word.len()..].chars().next())
+    })
+}
+
+#[test]
+fn no_document_and_no_source_uses_a_banned_word() {
+    let mut texts = documents();
+    texts.retain(|(path, _)| path != "STYLE.md");
+    texts.extend(sources("src-tauri", &[".rs"]));
+    texts.extend(sources("tests", &[".rs", ".py"]));
+    texts.extend(sources("ui/src", &[".ts", ".svelte", ".css"]));
+    texts.retain(|(path, _)| !NOT_OUR_WORDS.iter().any(|place| path.contains(place)));
+    let banned = BANNED.map(|(first, second)| format!("{first}{second}"));
+    let mut found = Vec::new();
+    for (path, text) in &texts {
+        for (at, line) in text.to_lowercase().lines().enumerate() {
+            for word in banned.iter().filter(|word| contains_word(line, word)) {
+                found.push(format!("{path}:{}: \"{word}\" in {}", at + 1, line.trim()));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "{} uses of words that STYLE.md bans; name what acts instead:\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }

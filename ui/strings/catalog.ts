@@ -11,7 +11,7 @@ const ROOT = 'src';
 const MODELS = '../src-tauri/crates/library/src/catalog.json';
 
 /** The apps that can be connected, whose notes it shows. */
-const CLIENTS = '../src-tauri/crates/core/src/connect/clients.rs';
+const CLIENTS = '../src-tauri/crates/connect/src/clients.rs';
 
 /** One text of the source. */
 export interface Text {

@@ -187,7 +187,7 @@ fn skip(reason: &str) {
 
 #[tokio::test]
 async fn an_agent_mends_a_failing_test() {
-    if let Err(error) = tierbar_agent::sandbox::enforcement() {
+    if let Err(error) = tierbar_sandbox::enforcement() {
         skip(&error.to_string());
         return;
     }

@@ -8,7 +8,8 @@ use std::{
     os::unix::fs::PermissionsExt,
     process::{Command, Stdio},
 };
-use tierbar_core::{TierState, bench::BenchReport, tune::TuneReport};
+use tierbar_core::TierState;
+use tierbar_measure::{bench::BenchReport, tune::TuneReport};
 use tierbar_tests::{
     binaries::program,
     serving::{Data, Serving},

@@ -1,10 +1,10 @@
-//! The lower half of the agent: what it may do, who has agreed to it, and where it is done.
+//! The agent: what it may do, what the person has agreed to, and its tools.
 //!
 //! - [`agent`] is the loop: the model's step, the act, the consent, what was found.
 //! - [`consent`] decides what is allowed, what is asked, and what an answer covers.
 //! - [`first_step`] has the prompts by which a model is measured, and reads what it would do first.
 //! - [`routing`] and [`calls`] read what a model wants, and [`marking`] shows it what was found, as data.
-//! - [`sandbox`] runs one command that can write, reach and use only what it was given.
+//! - [`mcp`] is the client of MCP servers that the user adds.
 //! - [`tools`] are what is done: files, commands, search and pages of the web.
 
 pub mod agent;
@@ -12,7 +12,6 @@ pub mod calls;
 pub mod consent;
 pub mod first_step;
 pub mod marking;
-mod platform;
+pub mod mcp;
 pub mod routing;
-pub mod sandbox;
 pub mod tools;

@@ -8,9 +8,9 @@ use crate::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use tierbar_chat::agent::{AgentGrant, AgentReport, AgentScore};
 use tierbar_core::{
     Error, ModelKind,
-    chat::agent::{AgentGrant, AgentReport, AgentScore},
     status::{EngineKind, Status},
 };
 
@@ -177,7 +177,8 @@ fn text(grant: &AgentGrant, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::{ModelId, TierId, chat::agent::AgentWay};
+    use tierbar_chat::agent::AgentWay;
+    use tierbar_core::{ModelId, TierId};
 
     #[test]
     fn a_grant_says_where_and_until_when_it_holds() {

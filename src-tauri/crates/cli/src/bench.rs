@@ -3,11 +3,10 @@
 use crate::measure::{self, Common, bytes, milliseconds, rate, repeated_runs, table};
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{
-    Error,
+use tierbar_core::{Error, units::file_size};
+use tierbar_measure::{
     bench::{BenchReport, BenchRequest},
     tune::TuneRow,
-    units::file_size,
 };
 
 #[derive(Debug, clap::Args)]

@@ -20,19 +20,15 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use tierbar_core::{
-    Code, Error, TierId,
-    chat::{
-        AnswerFacts, Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun,
-        TurnEvent,
-        agent::ConsentQuestion,
-        branch,
-        context::{CHOICES, ContextUse, LeftOut},
-        thinking::{WithoutThinking, split},
-    },
-    grade::GradeVerdict,
-    units::file_size,
+use tierbar_chat::{
+    AnswerFacts, Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun, TurnEvent,
+    agent::ConsentQuestion,
+    branch,
+    context::{CHOICES, ContextUse, LeftOut},
+    thinking::{WithoutThinking, split},
 };
+use tierbar_core::{Code, Error, TierId, units::file_size};
+use tierbar_routing::grade::GradeVerdict;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::timeout,

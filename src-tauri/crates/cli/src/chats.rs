@@ -11,13 +11,11 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
-use tierbar_core::{
-    Code, Error,
-    chat::{
-        Chat, ChatSummary, export,
-        import::{ChatImport, Omitted},
-    },
+use tierbar_chat::{
+    Chat, ChatSummary, export,
+    import::{ChatImport, Omitted},
 };
+use tierbar_core::{Code, Error};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -13,6 +13,7 @@ use tierbar_core::{
     fit::LibraryModel,
     nearest::suggest,
 };
+use tierbar_host::API_DESCRIPTION;
 
 const PATH: &str = "/tierbar/v1/config";
 /// How long a running host may take to read an edited file.
@@ -87,7 +88,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 /// Returns the names of all keys, with `NAME` for that of a tier, chain or schedule. Needs no host.
 pub(crate) fn names() -> Vec<String> {
-    keys().into_iter().map(|key| key.name).collect()
+    keys(API_DESCRIPTION)
+        .into_iter()
+        .map(|key| key.name)
+        .collect()
 }
 
 /// Returns the names of all keys that the configuration has now.
@@ -272,7 +276,7 @@ async fn open_editor(path: &Path) -> Result<(), Error> {
 /// Returns the keys by the names that they have in this configuration: those of its tiers, chains and schedules.
 fn named(config: &Value) -> Vec<(String, Key)> {
     let mut named = Vec::new();
-    for key in keys() {
+    for key in keys(API_DESCRIPTION) {
         let place = format!(".{NAME}.");
         let Some((table, rest)) = key.name.split_once(&place) else {
             named.push((key.name.clone(), key));

@@ -13,11 +13,8 @@ use crate::{
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{
-    Code, Error,
-    connect::{CLIENTS, Client, ClientServer, ClientSettings, SnippetKind, find, render},
-    nearest::nearest,
-};
+use tierbar_connect::{CLIENTS, Client, ClientServer, ClientSettings, SnippetKind, find, render};
+use tierbar_core::{Code, Error, nearest::nearest};
 use tierbar_host::clients;
 
 #[derive(Debug, clap::Args)]

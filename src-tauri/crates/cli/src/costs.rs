@@ -12,8 +12,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 use tierbar_core::{
     Error,
     ledger::{LedgerEntry, LedgerReport, RequestCosts},
-    tasks::saved::{Costs, Spent},
 };
+use tierbar_tasks::saved::{Costs, Spent};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -257,7 +257,7 @@ fn table_of_tasks(costs: &Costs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::tasks::{Task, saved::Day};
+    use tierbar_tasks::{Task, saved::Day};
 
     #[test]
     fn the_last_row_is_the_total_of_all_days() {

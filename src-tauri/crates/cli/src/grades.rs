@@ -9,10 +9,10 @@ use crate::{
 use reqwest::Method;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{
-    Code, Error, TierId,
+use tierbar_core::{Code, Error, TierId};
+use tierbar_routing::{
     grade::{GradeCounts, GradeReport, Share},
-    routing::learned::LearnedLevel,
+    learned::LearnedLevel,
 };
 
 #[derive(Debug, clap::Args)]
@@ -168,7 +168,7 @@ fn learned(level: &LearnedLevel, enough: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::{grade::GradeGroup, routing::Level};
+    use tierbar_routing::{Level, grade::GradeGroup};
 
     #[test]
     fn each_rate_has_its_number_of_answers() {

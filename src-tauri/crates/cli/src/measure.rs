@@ -15,10 +15,10 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, ModelKind, TierState,
-    bench::{Figure, Progress},
     budget::gib,
     status::{Status, TierStatus},
 };
+use tierbar_measure::bench::{Figure, Progress};
 
 /// The options that the commands have.
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,8 @@ use crate::{
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, TierId, routing::Level};
+use tierbar_core::{Code, Error, TierId};
+use tierbar_routing::Level;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

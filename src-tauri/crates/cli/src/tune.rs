@@ -3,10 +3,8 @@
 use crate::measure::{self, Common, bytes, milliseconds, repeated_runs, table};
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{
-    Error,
-    tune::{Outcome, TuneReport, TuneRequest, TuneRow},
-};
+use tierbar_core::Error;
+use tierbar_measure::tune::{Outcome, TuneReport, TuneRequest, TuneRow};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -24,9 +24,9 @@ pub use verdict::{verdict, verdict_with};
 pub use crate::budget::{Line, LineKind};
 use crate::{
     Modality, ModelId,
+    agent_report::AgentReport,
     budget::Placement,
     catalog::OfferedProjector,
-    chat::agent::AgentReport,
     run::{KvCache, Paging},
     sampling::ModelSampling,
 };

@@ -1,10 +1,8 @@
 //! What a model is asked about passages, and which of them its answer cites.
 
 use std::{collections::BTreeSet, fmt::Write as _, ops::Range};
-use tierbar_core::{
-    documents::Passage,
-    tasks::delimited::{broken, delimited, rule},
-};
+use tierbar_core::documents::Passage;
+use tierbar_tasks::delimited::{broken, delimited, rule};
 
 /// A passage as a model sees it.
 #[derive(Debug, Clone)]

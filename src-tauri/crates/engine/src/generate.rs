@@ -1,4 +1,10 @@
 //! The engine thread: owns the context and advances all running generations together, step by step.
+//!
+//! - A step is one evaluation of at most a micro-batch: one token for every stream, and the rest divided among the prompts,
+//!   short ones first. While a stream runs, a step reads only as much of a prompt as takes about 50 ms (`shares`).
+//! - Slots share all cells, so one slot may use the whole context while the others don't. When cells run short, old
+//!   conversations are dropped first. Then the generation that started last yields its slot, and continues later.
+//! - A model that cannot go back (sliding window, recurrent state) continues from checkpoints of its state.
 
 mod embedding;
 mod job;

@@ -18,7 +18,8 @@ use held::{Forms, hold};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
-use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling, wrong_field};
+use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling};
+use tierbar_request_fields::wrong_field;
 use tools::Tools;
 
 const LONGEST_GRAMMAR: usize = 64 << 10;
@@ -173,7 +174,7 @@ enum Stop {
 
 /// Returns what is wrong with a field that both kinds of request share, if one is.
 pub(crate) fn wrong_option(body: &[u8]) -> Option<String> {
-    wrong_field::describe::<Options>(body).or_else(|| wrong_field::describe::<Guided>(body))
+    fields::wrong_field::describe::<Options>(body).or_else(|| wrong_field::describe::<Guided>(body))
 }
 
 impl ChatRequest {
@@ -955,7 +956,7 @@ fn bad(message: impl Into<String>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::fields::{
+    use tierbar_request_fields::{
         CHAT, CHAT_ADDITIONS, COMPLETION_ADDITIONS, COMPLETIONS, Effect, Field,
         GENERATION_ADDITIONS, Table,
     };

@@ -37,8 +37,9 @@ use std::{
     sync::{Arc, mpsc},
     time::Duration,
 };
-use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory, wrong_field};
+use tierbar_core::{Code, Error, sampling::ModelSampling, worker::Memory};
 use tierbar_paging::Cost;
+use tierbar_request_fields::wrong_field;
 
 /// The most log probabilities of prompts in one answer, of a few tens of bytes each.
 const MOST_SCORES: usize = 1 << 20;

@@ -81,6 +81,9 @@ use tokio_util::sync::CancellationToken;
 use utoipa::openapi;
 use utoipa_axum::router::OpenApiRouter;
 
+/// The description of the API, which `GET /openapi.json` returns: `docs/openapi.json`.
+pub static API_DESCRIPTION: &str = include_str!("../../../../docs/openapi.json");
+
 /// Everything that requests need.
 #[derive(Debug)]
 pub struct Gateway {

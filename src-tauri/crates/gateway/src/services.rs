@@ -13,14 +13,10 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    Config, Error,
-    diagnosis::{HostFigures, MachineFigures},
-    history::History,
-    journal::Entry,
-    lease::BoxFuture,
-    paging::PagingStatus,
+    Config, Error, history::History, journal::Entry, lease::BoxFuture, paging::PagingStatus,
     status::Status,
 };
+use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tokio::sync::{broadcast, watch};
 
 /// What an agent's commands run with.

@@ -27,7 +27,6 @@ use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
     config::{Dialect, Engine, KvCache, McpServerConfig, TierConfig},
-    diagnosis::{HostFigures, MachineFigures},
     documents::{DocumentSource, Documents},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
@@ -43,6 +42,7 @@ use tierbar_core::{
     },
 };
 use tierbar_fetch::Remote;
+use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio::{

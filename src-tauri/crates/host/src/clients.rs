@@ -11,10 +11,8 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
-use tierbar_core::{
-    Code, Error, TierId,
-    connect::{CLIENTS, Client, ClientServer, ClientTier, Trace},
-};
+use tierbar_connect::{CLIENTS, Client, ClientServer, ClientTier, Trace};
+use tierbar_core::{Code, Error, TierId};
 
 /// Where programs are that the shell finds, though an app started from the Dock does not.
 const MORE_FOLDERS: [&str; 5] = [

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
     time::Instant,
 };
-use tierbar_core::{
+use tierbar_measure::{
     bench::Figure,
     diagnosis::{HostFigures, MachineFigures},
 };

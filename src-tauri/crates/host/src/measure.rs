@@ -13,15 +13,17 @@ use crate::{live_config::LiveConfig, measured, status::StatusBoard};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
+use tierbar_chat::agent::AgentReport;
 use tierbar_core::{
     Code, Error, TierId, TierState,
-    bench::{BenchReport, BenchRequest, Progress},
-    chat::agent::AgentReport,
     lease::{BoxFuture, Tiers},
     status::{Pressure, TierStatus},
-    tune::{TuneReport, TuneRequest},
 };
 use tierbar_gateway::{MeasureEvent, Measurement, Measures};
+use tierbar_measure::{
+    bench::{BenchReport, BenchRequest, Progress},
+    tune::{TuneReport, TuneRequest},
+};
 use tokio::{
     sync::mpsc::{UnboundedSender, unbounded_channel},
     task::spawn_blocking,

@@ -19,15 +19,14 @@ use std::{
 };
 use tierbar_core::{
     Code, Config, Error, Modality, ModelAccount, ModelKind, TierId, TierKind,
-    bench::Settings,
     budget::{Beside, Budget, EMBEDDER, EMBEDDER_SLOT, Placement, plan_load},
     config::{Paging, TierConfig},
     fit::{Machine, gpu_share, settle},
     lease::BoxFuture,
     sampling::ModelSampling,
-    tune::Limits,
 };
 use tierbar_library::{Library, LibraryOptions, Projector, catalog::catalog, model_id};
+use tierbar_measure::{bench::Settings, tune::Limits};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
 /// The configured models. The configuration and its library change together.

@@ -7,15 +7,11 @@ use crate::{
 use serde_json::{Map, Value, json};
 use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
-    Code, Config, Error,
-    diagnosis::{HostFigures, MachineFigures},
-    history::History,
-    journal::Entry,
-    lease::BoxFuture,
-    paging::PagingStatus,
+    Code, Config, Error, history::History, journal::Entry, lease::BoxFuture, paging::PagingStatus,
     status::Status,
 };
 use tierbar_gateway::{SandboxPlace, Services};
+use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tokio::sync::{broadcast, watch};
 
 /// Status, paging, configuration, event log and pause.

@@ -28,10 +28,11 @@ use crate::{
 use parking_lot::Mutex;
 use parts::{DataFolder, Fetching, Network, Readings, Workers};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, policy::Stance, routing::learned::Learned};
+use tierbar_core::{Error, policy::Stance};
 use tierbar_fetch::Remote;
 use tierbar_gateway::{Auto, EndpointStates, Gateway, Keys};
 use tierbar_library::hub;
+use tierbar_routing::learned::Learned;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 

@@ -1,4 +1,7 @@
 //! Which media projector belongs to which model.
+//!
+//! The width alone does not say, since many models share one: a projector that Tierbar downloaded is for models of its
+//! repository, or of its name. A damaged projector stays with its model as an error, and the model answers text.
 
 use crate::{folder::file_name, incomplete, name, records};
 use std::{

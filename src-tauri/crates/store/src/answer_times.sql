@@ -1,2 +1,2 @@
--- JSON: a `core::chat::AnswerTimes`.
+-- JSON: a `chat::AnswerTimes`.
 ALTER TABLE messages ADD COLUMN times TEXT;

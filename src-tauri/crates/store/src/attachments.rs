@@ -3,10 +3,8 @@
 use crate::Store;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
-use tierbar_core::{
-    Code, Error,
-    chat::{ChatMessage, Part},
-};
+use tierbar_chat::{ChatMessage, Part};
+use tierbar_core::{Code, Error};
 
 /// The most bytes that a chat's files take.
 const CHAT_BYTES: u64 = 256 << 20;

@@ -1,11 +1,11 @@
--- JSON: a `core::chat::settings::AnswerSettings`.
+-- JSON: a `chat::settings::AnswerSettings`.
 ALTER TABLE chats ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
 CREATE TABLE presets (
     name TEXT PRIMARY KEY,
     -- As in `chats`.
     settings TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
--- The files of messages. A `core::chat::Part` names them by hash.
+-- The files of messages. A `chat::Part` names them by hash.
 CREATE TABLE attachments (
     -- In hexadecimal.
     sha256 TEXT PRIMARY KEY,

@@ -1,6 +1,6 @@
--- A `core::chat::context::WhenFull`.
+-- A `chat::context::WhenFull`.
 ALTER TABLE chats ADD COLUMN when_full TEXT NOT NULL DEFAULT 'refuse';
--- JSON: a `core::chat::context::ContextUse`.
+-- JSON: a `chat::context::ContextUse`.
 ALTER TABLE messages ADD COLUMN context TEXT;
--- JSON: a `core::chat::context::LeftOut`.
+-- JSON: a `chat::context::LeftOut`.
 ALTER TABLE messages ADD COLUMN left_out TEXT;

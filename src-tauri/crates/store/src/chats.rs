@@ -8,14 +8,12 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use std::time::Duration;
-use tierbar_core::{
-    Code, Error, TierId,
-    chat::{
-        ChatSummary,
-        context::WhenFull,
-        settings::{AnswerSettings, Change, ChatSampling},
-    },
+use tierbar_chat::{
+    ChatSummary,
+    context::WhenFull,
+    settings::{AnswerSettings, Change, ChatSampling},
 };
+use tierbar_core::{Code, Error, TierId};
 use uuid::Uuid;
 
 const MAX_TITLE_CHARS: usize = 500;

@@ -4,12 +4,10 @@ use crate::{NewMessage, Store, attachments, chats, messages, no_chat, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::HashMap;
-use tierbar_core::{
-    Code, Error,
-    chat::{
-        AnswerFacts, Chat, ChatMessage, ChatSummary, Finish, Part, branch, import::ImportedChat,
-    },
+use tierbar_chat::{
+    AnswerFacts, Chat, ChatMessage, ChatSummary, Finish, Part, branch, import::ImportedChat,
 };
+use tierbar_core::{Code, Error};
 use uuid::Uuid;
 
 /// What a message takes in memory beside its texts, as [`messages::size_of_chat`] counts.

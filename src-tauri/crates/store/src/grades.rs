@@ -9,11 +9,12 @@ use crate::{
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tierbar_core::{
-    Code, Error,
-    chat::{ChatMessage, Role, branch},
+use tierbar_chat::{ChatMessage, Role, branch};
+use tierbar_core::{Code, Error};
+use tierbar_routing::{
+    Level, Traits,
     grade::{Grade, GradeCounts, GradeGroup, GradeVerdict, GradedAnswer},
-    routing::{Level, Traits, judge},
+    judge,
 };
 
 /// An export has the newest grades: so many, or so much text. All of it is in memory at once.

@@ -5,7 +5,7 @@ CREATE TABLE grades (
     reason TEXT,
     quant TEXT,
     level TEXT NOT NULL,
-    -- JSON: a `core::chat::settings::AnswerSettings`.
+    -- JSON: a `chat::settings::AnswerSettings`.
     settings TEXT NOT NULL,
     graded_at TEXT NOT NULL,
     -- Whether the router learns from it: given since the last reset.

@@ -45,16 +45,16 @@ pub use turns::{NewTurn, OpenedTurn, Parent};
 
 use database::Database;
 use std::{path::Path, sync::Arc};
+use tierbar_chat::{Chat, ChatSummary};
 use tierbar_core::{
     Code, Error,
-    chat::{Chat, ChatSummary},
     history::Point,
     journal::{Entry, Filter},
     schedule::Run,
-    tasks::{
-        Task,
-        saved::{Costs, Spent},
-    },
+};
+use tierbar_tasks::{
+    Task,
+    saved::{Costs, Spent},
 };
 use tokio::{sync::oneshot, task::JoinError};
 

@@ -1,2 +1,2 @@
--- JSON: a `core::chat::ExpertReads`.
+-- JSON: a `chat::ExpertReads`.
 ALTER TABLE messages ADD COLUMN experts TEXT;

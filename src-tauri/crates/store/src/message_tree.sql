@@ -1,6 +1,6 @@
 -- Messages become a tree of messages with parts. Consecutive answers were answers to one question.
 ALTER TABLE messages ADD COLUMN parent INTEGER;
--- JSON: an array of `core::chat::Part`.
+-- JSON: an array of `chat::Part`.
 ALTER TABLE messages ADD COLUMN parts TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE messages ADD COLUMN why TEXT;
 ALTER TABLE messages ADD COLUMN instead_of TEXT;

@@ -5,10 +5,8 @@ use crate::{
     json::{of_json, to_json},
 };
 use rusqlite::{Connection, params};
-use tierbar_core::{
-    Code, Error,
-    chat::settings::{AnswerSettings, Preset, own_name},
-};
+use tierbar_chat::settings::{AnswerSettings, Preset, own_name};
+use tierbar_core::{Code, Error};
 
 /// More than anyone chooses from.
 const MOST: u32 = 200;

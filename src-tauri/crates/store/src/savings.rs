@@ -4,7 +4,7 @@ use crate::word::Word;
 use jiff::civil::Date;
 use rusqlite::{Connection, params};
 use std::collections::BTreeMap;
-use tierbar_core::tasks::{
+use tierbar_tasks::{
     Task,
     saved::{Day, Spent},
 };

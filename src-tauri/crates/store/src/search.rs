@@ -3,10 +3,8 @@
 use crate::{Store, characters, chats};
 use rusqlite::Connection;
 use std::collections::HashMap;
-use tierbar_core::{
-    Error,
-    chat::{ChatSummary, Found},
-};
+use tierbar_chat::{ChatSummary, Found};
+use tierbar_core::Error;
 
 /// The most chats that a search returns.
 const MAX_FOUND: u32 = 100;

@@ -3,13 +3,11 @@
 use crate::{NewAttachment, NewMessage, Store, attachments, chats, messages, no_chat, title};
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
-use tierbar_core::{
-    Code, Error,
-    chat::{
-        AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, branch,
-        context::{LeftOut, WhenFull},
-    },
+use tierbar_chat::{
+    AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, branch,
+    context::{LeftOut, WhenFull},
 };
+use tierbar_core::{Code, Error};
 
 /// The message that a turn starts from. As JSON, a number or `null` for [`Self::Root`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

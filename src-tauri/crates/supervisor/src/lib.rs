@@ -10,6 +10,7 @@
 mod backoff;
 mod handle;
 mod owner;
+mod platform;
 mod predecessors;
 mod process;
 mod reclaim;

@@ -4,9 +4,9 @@ use super::Failure;
 use crate::{
     agent::Found,
     consent::{Act, Permitted, read_only},
-    sandbox::{End, Finished, Limits, Network, Policy, Request},
 };
 use std::{fmt::Write, path::PathBuf};
+use tierbar_sandbox::{End, Finished, Limits, Network, Policy, Request};
 
 /// What holds for every command of a host.
 #[derive(Debug, Clone, Default)]
@@ -98,10 +98,8 @@ pub fn render(finished: &Finished, limits: &Limits) -> Found {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        consent::{Answer, Decision, General, Grants, Scope, decide},
-        sandbox::Output,
-    };
+    use crate::consent::{Answer, Decision, General, Grants, Scope, decide};
+    use tierbar_sandbox::Output;
 
     fn act(line: &str, network: bool) -> Act {
         Act::Command {

@@ -9,12 +9,12 @@ use crate::{
     agent::Found,
     calls::Wanted,
     consent::{Act, Change, Permitted},
-    sandbox::{self, Stop},
 };
 use std::{
     fmt::Write,
     path::{Path, PathBuf},
 };
+use tierbar_sandbox::{self as sandbox, Stop};
 
 /// Where an agent's files are and its commands run.
 #[derive(Debug)]

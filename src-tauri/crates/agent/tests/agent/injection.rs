@@ -1,7 +1,7 @@
 //! Texts of others that give orders, each shown to the agent as such texts come: as a page, a file, a name, a command's output, hits, or
 //! another program's tool. The model is the worst there can be: it obeys each of them. Nothing that they want is done without a person.
 
-use crate::sandbox::{Place, launcher};
+use crate::{launcher, place::Place};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
@@ -16,13 +16,13 @@ use tierbar_agent::{
     calls::{Call, ExternalTool, Surroundings},
     consent::{Act, Answer, General, Grants, Permitted, Question, Scope},
     routing::{self, Route},
-    sandbox::Stop,
     tools::{
         Workplace,
         shell::Terms,
         web::{Provider, read_page},
     },
 };
+use tierbar_sandbox::Stop;
 use url::Url;
 
 const CASES: &str = include_str!("injections.jsonl");

@@ -1,15 +1,15 @@
 //! The whole of it: the loop, a person, the sandbox and real files. The model is scripted, since what is tested is what surrounds it.
 
-use crate::sandbox::{Place, launcher};
+use crate::{launcher, place::Place};
 use serde_json::{Value, json};
 use std::{fs, path::Path};
 use tierbar_agent::{
     agent::{Agent, Bounds, Finish, Input, Message, Moment, Output, Reply, Task, Way},
     calls::{Call, Surroundings},
     consent::{Answer, General, Grants, Scope},
-    sandbox::Stop,
     tools::{Workplace, shell::Terms},
 };
+use tierbar_sandbox::Stop;
 
 /// Runs a turn with a model that answers from a list, and a person who answers each question alike. Returns the end, what the person
 /// was asked, and what the model has read.

@@ -7,10 +7,8 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
 };
-use tierbar_core::{
-    Code, Error,
-    chat::agent::{ConsentAct, ConsentQuestion, ConsentScope},
-};
+use tierbar_chat::agent::{ConsentAct, ConsentQuestion, ConsentScope};
+use tierbar_core::{Code, Error};
 
 /// How much of a result is printed, in lines.
 const LINES: usize = 12;

@@ -7,7 +7,7 @@ mod yaml;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use tierbar_core::connect::Form;
+use tierbar_connect::Form;
 
 /// One change, with what undoing it takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,10 +8,8 @@ use std::{
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
 };
-use tierbar_core::{
-    Code, Error,
-    connect::{Client, Form},
-};
+use tierbar_connect::{Client, Form};
+use tierbar_core::{Code, Error};
 use tierbar_host::{clients::expand, data_folder, whole_file};
 
 /// A client's configuration file.

@@ -3,11 +3,8 @@
 use crate::client::{Client as Host, admin, read};
 use serde::Deserialize;
 use std::path::PathBuf;
-use tierbar_core::{
-    Code, Error, ModelKind, TierId,
-    connect::{Client, ClientServer},
-    nearest::suggest,
-};
+use tierbar_connect::{Client, ClientServer};
+use tierbar_core::{Code, Error, ModelKind, TierId, nearest::suggest};
 
 /// What `GET /v1/models` lists: all that a request can name, but for other names of the models.
 #[derive(Deserialize)]
@@ -111,7 +108,7 @@ fn is_named(name: &str, names: &[String], aliases: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::connect::{ClientTier, find};
+    use tierbar_connect::{ClientTier, find};
 
     #[test]
     fn a_name_is_known_as_the_server_takes_it() {

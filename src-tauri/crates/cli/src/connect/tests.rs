@@ -1,7 +1,7 @@
 use super::*;
 use files::{Record, Records, Target};
 use std::{fs, os::unix::fs::PermissionsExt};
-use tierbar_core::connect::table;
+use tierbar_connect::table;
 
 fn client() -> &'static Client {
     find("claude-code").unwrap()
@@ -96,7 +96,7 @@ fn a_record_is_kept_for_its_owner_and_removed() {
     assert!(records.read().unwrap().is_none());
     let record = Record {
         path: "/a".into(),
-        form: tierbar_core::connect::Form::Json,
+        form: tierbar_connect::Form::Json,
         before: Some("old".to_owned()),
         after: "new".to_owned(),
         changes: Vec::new(),

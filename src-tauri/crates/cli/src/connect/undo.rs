@@ -10,7 +10,8 @@ use crate::{
 };
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{Code, Error, connect::Client};
+use tierbar_connect::Client;
+use tierbar_core::{Code, Error};
 
 pub(super) async fn run(
     home: Option<PathBuf>,

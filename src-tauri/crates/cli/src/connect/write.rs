@@ -12,10 +12,8 @@ use crate::{
 use serde::Deserialize;
 use serde_json::json;
 use std::path::PathBuf;
-use tierbar_core::{
-    Code, Error,
-    connect::{Client, ClientServer, ClientSettings, Form, Place, SOME_KEY, render},
-};
+use tierbar_connect::{Client, ClientServer, ClientSettings, Form, Place, SOME_KEY, render};
+use tierbar_core::{Code, Error};
 
 pub(super) fn has_file(client: &Client) -> bool {
     paths(client).is_some()
@@ -241,7 +239,7 @@ fn report(args: &Args, client: &Client, target: &Target, written: &Written<'_>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::connect::CLIENTS;
+    use tierbar_connect::CLIENTS;
 
     #[test]
     fn a_key_that_a_file_does_not_take_is_shown_with_where_it_goes() {

@@ -9,9 +9,9 @@ use crate::{
 use serde_json::{Map, Value, json};
 use tierbar_core::{
     Code, Error,
-    break_even::{BreakEven, BreakEvenInputs},
     ledger::{LedgerReport, RequestCosts},
 };
+use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -1,7 +1,6 @@
 //! The keys of the configuration, with their types, defaults and descriptions: those of the API's description, which is made of the
 //! types and their comments.
 
-use crate::API_DESCRIPTION;
 use serde_json::{Map, Value};
 
 /// Stands for the name of a tier, chain, schedule or MCP server in a key, as in `tiers.NAME.model`.
@@ -34,10 +33,10 @@ pub struct Accepts {
 
 type Schemas = Map<String, Value>;
 
-/// Returns all keys, sorted by name.
+/// Returns all keys, sorted by name, from the description of the API (`docs/openapi.json`).
 #[must_use]
-pub fn keys() -> Vec<Key> {
-    let mut api: Value = serde_json::from_str(API_DESCRIPTION).unwrap_or_default();
+pub fn keys(api: &str) -> Vec<Key> {
+    let mut api: Value = serde_json::from_str(api).unwrap_or_default();
     let mut keys = Vec::new();
     if let Value::Object(named) = api["components"]["schemas"].take()
         && let Some(config) = named.get("Config")
@@ -204,8 +203,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn all() -> Vec<Key> {
+        keys(include_str!("../../../../../docs/openapi.json"))
+    }
+
     fn key(name: &str) -> Key {
-        let found = keys().into_iter().find(|key| key.is_called(name));
+        let found = all().into_iter().find(|key| key.is_called(name));
         found.unwrap_or_else(|| panic!("there is no key {name}"))
     }
 
@@ -232,7 +235,7 @@ mod tests {
             assert_eq!(key.default.unwrap_or_default(), default, "{name}");
         }
         assert!(key("policy.quiet_hours").about.contains("22:00-07:30"));
-        for Key { name, about, .. } in keys() {
+        for Key { name, about, .. } in all() {
             assert!(!about.contains('\n'), "{name}");
         }
     }
@@ -248,10 +251,7 @@ mod tests {
             "listen.on",
             "",
         ] {
-            assert!(
-                !keys().iter().any(|key| key.is_called(unknown)),
-                "{unknown}"
-            );
+            assert!(!all().iter().any(|key| key.is_called(unknown)), "{unknown}");
         }
     }
 

@@ -13,11 +13,9 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
+use tierbar_chat::{Approximated, ExpertReads};
 use tierbar_contexts::Draft;
-use tierbar_core::{
-    Code, Error,
-    chat::{Approximated, ExpertReads},
-};
+use tierbar_core::{Code, Error};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// A job for the context.

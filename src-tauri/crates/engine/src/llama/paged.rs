@@ -4,6 +4,10 @@
 //! llama.cpp maps the model's files; [`tierbar_paging`] lays its own memory over that mapping. At the router's choice of each
 //! layer, or before the first use of a dense layer's matrices, evaluation pauses until they are there. What is computed,
 //! and in what order, stays the same, unless an [`Approximation`] is asked for.
+//!
+//! The experts stay with the CPU. On Apple silicon, a GPU could compute them from slots in one shared Metal buffer, if
+//! `MUL_MAT_ID` looked up each expert's slot in a table that is written once the router's choice is read back. A Mac would
+//! have to show first that a command buffer for each layer costs less than the CPU's slower experts.
 
 mod approximation;
 mod hook;

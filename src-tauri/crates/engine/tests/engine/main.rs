@@ -5,6 +5,7 @@
 mod answers;
 mod bounds;
 mod chat;
+mod compiler;
 mod contexts;
 mod embeddings;
 mod encoder;

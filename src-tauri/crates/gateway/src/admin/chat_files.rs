@@ -22,14 +22,12 @@ use std::{
     iter,
     sync::Arc,
 };
-use tierbar_core::{
-    Code, Error,
-    chat::{
-        Chat,
-        export::{self, ExportedChat},
-        import::{self, ChatImport, ImportedChat, Omissions, Omitted},
-    },
+use tierbar_chat::{
+    Chat,
+    export::{self, ExportedChat},
+    import::{self, ChatImport, ImportedChat, Omissions, Omitted},
 };
+use tierbar_core::{Code, Error};
 use tierbar_store::Store;
 use utoipa::{IntoParams, ToSchema};
 

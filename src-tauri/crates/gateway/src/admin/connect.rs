@@ -12,9 +12,9 @@ use axum::{
 };
 use serde::Serialize;
 use std::sync::Arc;
+use tierbar_connect::{CLIENTS, ClientServer, ClientSettings, ClientTier, render};
 use tierbar_core::{
     ModelKind,
-    connect::{CLIENTS, ClientServer, ClientSettings, ClientTier, render},
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };

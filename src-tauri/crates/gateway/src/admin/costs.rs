@@ -12,11 +12,9 @@ use axum::{
 };
 use serde::Deserialize;
 use std::sync::Arc;
-use tierbar_core::{
-    Code, Error,
-    break_even::{BreakEven, BreakEvenInputs},
-    tasks::saved::Costs,
-};
+use tierbar_core::{Code, Error};
+use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
+use tierbar_tasks::saved::Costs;
 
 /// As many are kept.
 const MOST_DAYS: u32 = 366;

@@ -11,10 +11,8 @@ use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tierbar_core::{
-    diagnosis::{Diagnosis, Sources},
-    journal::Filter,
-};
+use tierbar_core::journal::Filter;
+use tierbar_measure::diagnosis::{Diagnosis, Sources};
 use utoipa::ToSchema;
 
 /// More events than these of one day tell nothing new.

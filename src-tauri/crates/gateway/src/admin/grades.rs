@@ -14,10 +14,10 @@ use axum::{
 };
 use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
-use tierbar_core::{
-    Code, Error,
+use tierbar_core::{Code, Error};
+use tierbar_routing::{
     grade::{self, ExportForm, Grade, GradeGroup, GradeReport},
-    routing::learned::Learned,
+    learned::Learned,
 };
 use utoipa::IntoParams;
 

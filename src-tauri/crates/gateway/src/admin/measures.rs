@@ -15,10 +15,10 @@ use axum::{
 use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_core::{
-    Code, Error,
+use tierbar_chat::agent::AgentReport;
+use tierbar_core::{Code, Error};
+use tierbar_measure::{
     bench::{BenchReport, BenchRequest},
-    chat::agent::AgentReport,
     tune::{TuneReport, TuneRequest},
 };
 use utoipa::ToSchema;

@@ -13,12 +13,10 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
-use tierbar_core::{
-    TierId,
-    routing::{
-        Level,
-        classifier::{Opinion, PROBES},
-    },
+use tierbar_core::TierId;
+use tierbar_routing::{
+    Level,
+    classifier::{Opinion, PROBES},
 };
 use utoipa::ToSchema;
 

@@ -25,7 +25,9 @@ use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{
     Code, Error,
     documents::{DocumentFile, FileState, Passage},
-    fields::{self, Table, VECTOR_STORE, VECTOR_STORE_SEARCH, VECTOR_STORES},
+};
+use tierbar_request_fields::{
+    self as fields, Table, VECTOR_STORE, VECTOR_STORE_SEARCH, VECTOR_STORES,
 };
 use tierbar_store::{Collection, FileRange};
 use utoipa::{IntoParams, ToSchema};

@@ -18,7 +18,7 @@ static ROUTES: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
         paths: BTreeMap<String, BTreeMap<String, IgnoredAny>>,
     }
     let Document { paths } =
-        serde_json::from_str(tierbar_core::API_DESCRIPTION).unwrap_or_else(|_| Document {
+        serde_json::from_str(crate::API_DESCRIPTION).unwrap_or_else(|_| Document {
             paths: BTreeMap::new(),
         });
     let upper = |methods: BTreeMap<String, IgnoredAny>| {

@@ -2,10 +2,10 @@
 
 use crate::http::schema::{ErrorBody, Errors, Queued, QueuedRequest, Refusal};
 use axum::{http::header, response::IntoResponse};
-use tierbar_core::{
+use tierbar_chat::TurnEvent;
+use tierbar_core::journal::Entry;
+use tierbar_measure::{
     bench::{BenchRow, Progress},
-    chat::TurnEvent,
-    journal::Entry,
     tune::TuneRow,
 };
 use utoipa::{
@@ -72,7 +72,7 @@ impl Modify for Credentials {
 pub(crate) async fn document() -> impl IntoResponse {
     (
         [(header::CONTENT_TYPE, "application/json")],
-        tierbar_core::API_DESCRIPTION,
+        crate::API_DESCRIPTION,
     )
 }
 

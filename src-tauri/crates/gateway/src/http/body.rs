@@ -6,10 +6,8 @@ use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
-use tierbar_core::{
-    Code, Error,
-    wrong_field::{self, describe},
-};
+use tierbar_core::{Code, Error};
+use tierbar_request_fields::wrong_field::{self, describe};
 use tokio::time::{Instant, timeout};
 
 /// Enough for a prompt of any local model's context, with images. Two copies of it leave room for its values in
@@ -241,7 +239,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
 /// # Errors
 /// `BadRequest` if a field is of the wrong type.
 pub(crate) fn of_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    wrong_field::read(value).map_err(|wrong| invalid(&wrong))
+    fields::wrong_field::read(value).map_err(|wrong| invalid(&wrong))
 }
 
 fn not_json(error: serde_json::Error) -> Error {

@@ -1,6 +1,6 @@
 //! Which tier answers a request for `auto`, and why.
 //!
-//! `core::routing` has the rules and the choice; here is what they go by. A request that no rule knows is put to the fast tier's
+//! `tierbar_routing` has the rules and the choice; here is what they go by. A request that no rule knows is put to the fast tier's
 //! model in one word, where that is loaded and has shown that it can sort requests. Nothing of this may hold a request up: what
 //! takes too long or fails leaves it to the rules.
 
@@ -21,11 +21,9 @@ use classifier::Classifier;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
-use tierbar_core::{
-    Code, Error, TierId,
-    policy::Alarm,
-    routing::{Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned},
-    status::TierStatus,
+use tierbar_core::{Code, Error, TierId, policy::Alarm, status::TierStatus};
+use tierbar_routing::{
+    Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned,
 };
 
 /// What the router has learned: from answers since the host began, and from grades. Owned by the inference.

@@ -10,10 +10,8 @@ use super::{
 use axum::http::StatusCode;
 use serde_json::Value;
 use std::{collections::VecDeque, fmt};
-use tierbar_core::{
-    Code, Error,
-    chat::{ExpertReads, context::ContextUse},
-};
+use tierbar_chat::{ExpertReads, context::ContextUse};
+use tierbar_core::{Code, Error};
 
 /// Bytes of one answer. Each token is an event, and may have figures of its own.
 const LIMIT: usize = 256 << 20;

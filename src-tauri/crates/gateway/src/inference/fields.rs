@@ -5,9 +5,9 @@ use super::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT, content::Content};
 use serde_json::{Map, Value};
 use tierbar_core::{
     Code, Error, TierId,
-    fields::{self, Table},
     status::{EngineKind, TierStatus},
 };
+use tierbar_request_fields::{self as fields, Table};
 
 /// # Errors
 /// `BadRequest` naming the field, if the tier's engine is ours.

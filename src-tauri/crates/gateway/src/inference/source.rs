@@ -3,7 +3,8 @@
 use crate::http::headers::TIER;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::Instant;
-use tierbar_core::{Code, ModelId, TierId, chat::context::ContextUse};
+use tierbar_chat::context::ContextUse;
+use tierbar_core::{Code, ModelId, TierId};
 
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");

@@ -8,7 +8,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
-use tierbar_core::{ModelId, chat::context::ContextUse, status::Speed};
+use tierbar_chat::context::ContextUse;
+use tierbar_core::{ModelId, status::Speed};
 use tokio::sync::watch;
 
 /// Answers of one model that are remembered.

@@ -4,7 +4,8 @@
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
-use tierbar_core::{Code, Error, chat::ExpertReads};
+use tierbar_chat::ExpertReads;
+use tierbar_core::{Code, Error};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

@@ -7,13 +7,14 @@ use crate::{
 use futures_util::future::join_all;
 use secrecy::SecretString;
 use serde_json::Value;
-use tierbar_agent::{calls::ExternalTool, sandbox::Network};
+use tierbar_agent::calls::ExternalTool;
+use tierbar_agent::mcp::{Failure, Place, Program, Session, Tool};
 use tierbar_core::{
     Code, Error,
     config::{McpServerConfig, server_of},
     home::from_home,
 };
-use tierbar_mcp::{Failure, Place, Program, Session, Tool};
+use tierbar_sandbox::Network;
 use tierbar_secrets::{Name, Secrets};
 
 /// The most tools of all servers that a model is offered at once.

@@ -21,14 +21,12 @@ use run::{Acting, Consents};
 pub(crate) use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use tierbar_core::{
-    Code, Error,
-    chat::{
-        ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent,
-        agent::{AgentOptions, ConsentAnswer},
-        context::{Excerpt, WhenFull},
-    },
+use tierbar_chat::{
+    ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent,
+    agent::{AgentOptions, ConsentAnswer},
+    context::{Excerpt, WhenFull},
 };
+use tierbar_core::{Code, Error};
 use tierbar_store::{NewTurn, Parent, RESTORABLE, Store};
 use tokio::{
     sync::{Mutex, watch},

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 use std::fmt;
-use tierbar_core::{
-    Error, TierId,
+use tierbar_chat::agent::AgentReport;
+use tierbar_core::{Error, TierId, lease::BoxFuture};
+use tierbar_measure::{
     bench::{BenchReport, BenchRequest, Progress},
-    chat::agent::AgentReport,
-    lease::BoxFuture,
     tune::{TuneReport, TuneRequest},
 };
 use tokio::sync::mpsc::UnboundedReceiver;

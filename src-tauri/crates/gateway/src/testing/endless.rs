@@ -2,11 +2,10 @@
 
 use crate::services::measures::{MeasureEvent, Measurement, Measures};
 use std::sync::{Arc, Mutex};
-use tierbar_core::{
-    Code, Error, TierId,
+use tierbar_chat::agent::AgentReport;
+use tierbar_core::{Code, Error, TierId, lease::BoxFuture};
+use tierbar_measure::{
     bench::{BenchReport, BenchRequest, Progress},
-    chat::agent::AgentReport,
-    lease::BoxFuture,
     tune::{TuneReport, TuneRequest},
 };
 use tokio::sync::mpsc;

@@ -14,10 +14,10 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
+use tierbar_chat::agent::AgentReport;
 use tierbar_core::{
     Code, Config, Error, Modality, ModelAccount, TierId, TierState,
     catalog::OfferedProjector,
-    chat::agent::AgentReport,
     fit::{
         ContextChoice, DecodeRate, Keeper, LibraryModel, Machine, ProfileFit, Verdict, profiles,
         verdict_with,

@@ -13,11 +13,8 @@ use tierbar_agent::{
     agent::Way,
     first_step::{self, PROMPTS},
 };
-use tierbar_core::{
-    Code, Error, ModelId, TierId,
-    chat::agent::{AgentReport, AgentScore, choose_way},
-    status::Pressure,
-};
+use tierbar_chat::agent::{AgentReport, AgentScore, choose_way};
+use tierbar_core::{Code, Error, ModelId, TierId, status::Pressure};
 use tokio::task::spawn_blocking;
 
 /// How many models' reports are kept.

@@ -9,12 +9,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tierbar_core::{
-    Code, Error, TierId, TierState,
-    bench::{BenchMemory, BenchReport, BenchRequest, BenchRow, Figure, Settings},
-    lease::Tiers,
-    status::Pressure,
-};
+use tierbar_core::{Code, Error, TierId, TierState, lease::Tiers, status::Pressure};
+use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, BenchRow, Figure, Settings};
 use tokio::{task::spawn_blocking, time::sleep};
 
 /// Plain prose; its tokens are repeated to the length of a prompt.

@@ -9,13 +9,9 @@ use super::{
 use crate::{blocking::blocking, models::Trial};
 use std::sync::Arc;
 use tierbar_core::{
-    Error, ModelId, TierId,
-    bench::{BenchMemory, BenchReport, BenchRequest, Figure, PagingRow, Settings},
-    budget::Placement,
-    config::Paging,
-    lease::Tiers,
-    status::Pressure,
+    Error, ModelId, TierId, budget::Placement, config::Paging, lease::Tiers, status::Pressure,
 };
+use tierbar_measure::bench::{BenchMemory, BenchReport, BenchRequest, Figure, PagingRow, Settings};
 
 /// With what each is called once the model is loaded.
 const WAYS: [(Paging, Placement); 4] = [

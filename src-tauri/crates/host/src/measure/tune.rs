@@ -8,10 +8,9 @@ use super::{
 use crate::{blocking::blocking, models::Trial};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tierbar_core::{
-    Code, Config, Error, ModelId, TierId,
+use tierbar_core::{Code, Config, Error, ModelId, TierId, status::Pressure};
+use tierbar_measure::{
     bench::{Figure, Settings},
-    status::Pressure,
     tune::{Knob, Measured, Search, TuneReport, TuneRequest, TuneRow},
 };
 

@@ -4,9 +4,9 @@ use crate::models::not_measured;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use tierbar_chat::ExpertReads;
 use tierbar_core::{
     Code, Error,
-    chat::ExpertReads,
     lease::{Endpoint, Lease},
     worker::Memory,
 };

@@ -2,15 +2,13 @@
 
 use crate::support::Fixture;
 use std::collections::{BTreeSet, HashMap};
-use tierbar_core::{
-    Code,
-    chat::{
-        AnswerFacts, Attachment, Chat, Finish, Part, branch,
-        context::{LeftOut, WhenFull},
-        import::{self, Omissions},
-        text_parts,
-    },
+use tierbar_chat::{
+    AnswerFacts, Attachment, Chat, Finish, Part, branch,
+    context::{LeftOut, WhenFull},
+    import::{self, Omissions},
+    text_parts,
 };
+use tierbar_core::Code;
 use tierbar_store::{ChatFields, NewAttachment, NewTurn, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {

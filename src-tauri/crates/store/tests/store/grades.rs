@@ -1,11 +1,11 @@
 //! Grades of answers.
 
 use crate::support::Fixture;
-use tierbar_core::{
-    Code,
-    chat::{AnswerFacts, Finish, text_parts},
+use tierbar_chat::{AnswerFacts, Finish, text_parts};
+use tierbar_core::Code;
+use tierbar_routing::{
+    Level,
     grade::{Grade, GradeCounts, GradeVerdict},
-    routing::Level,
 };
 use tierbar_store::{ChatFields, NewTurn, Parent, Store};
 
@@ -68,7 +68,7 @@ async fn a_grade_belongs_to_its_answer_and_can_be_undone() {
     // Also after it has been opened again.
     drop(store);
     let store = fixture.store();
-    let grades = |chat: tierbar_core::chat::Chat| -> Vec<_> {
+    let grades = |chat: tierbar_chat::Chat| -> Vec<_> {
         let messages = chat.messages.into_iter();
         messages.map(|message| message.answer.grade).collect()
     };

@@ -2,12 +2,12 @@
 
 use crate::support::Fixture;
 use std::fs;
+use tierbar_chat::{
+    AnswerFacts, AnswerTimes, Approximated, Attachment, ExpertReads, Finish, Part, Role,
+    context::{ContextUse, LeftOut, WhenFull},
+};
 use tierbar_core::{
     Code,
-    chat::{
-        AnswerFacts, AnswerTimes, Approximated, Attachment, ExpertReads, Finish, Part, Role,
-        context::{ContextUse, LeftOut, WhenFull},
-    },
     history::{Point, Spread},
     status::Pressure,
 };

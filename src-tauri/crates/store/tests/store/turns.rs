@@ -1,11 +1,8 @@
 //! What turns read and write, and databases of earlier versions.
 
 use crate::support::Fixture;
-use tierbar_core::{
-    Code,
-    chat::{AnswerFacts, Attachment, Chat, Finish, Part, Role, branch, text_parts},
-    journal::Filter,
-};
+use tierbar_chat::{AnswerFacts, Attachment, Chat, Finish, Part, Role, branch, text_parts};
+use tierbar_core::{Code, journal::Filter};
 use tierbar_store::{ChatFields, NewAttachment, NewMessage, NewTurn, OpenedTurn, Parent, Store};
 
 fn turn(id: &str, text: &str) -> NewTurn {

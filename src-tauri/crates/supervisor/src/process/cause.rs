@@ -1,8 +1,9 @@
 //! The cause of a crash, as far as the exit status and the last output show.
 
 use super::log::LastWords;
+use crate::platform::Processor;
 use rustix::process::Signal;
-use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+use std::{borrow::Cow, os::unix::process::ExitStatusExt, process::ExitStatus};
 use tierbar_core::Error;
 
 /// Returns the error with the cause, a hint, and the last lines.
@@ -24,7 +25,7 @@ pub(crate) enum Cause {
     Unsupported,
     /// The model's file is damaged, or vanished while it was mapped.
     BadFile,
-    /// This processor lacks an instruction.
+    /// The worker met an instruction that this processor refuses.
     WrongProcessor,
     Unknown,
 }
@@ -117,8 +118,8 @@ impl Cause {
     }
 
     /// The hint for people.
-    pub(crate) fn hint(self) -> &'static str {
-        match self {
+    pub(crate) fn hint(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::OutOfMemory => {
                 "the system may have stopped it because memory ran out: choose a smaller model or a smaller context"
             }
@@ -132,10 +133,36 @@ impl Cause {
                 "the model's file is damaged or cannot be read: check its disk, or download the model again"
             }
             Self::WrongProcessor => {
-                "this processor lacks an instruction that the worker uses: build Tierbar on this machine"
+                let here = Processor::of_this_machine();
+                return explain_illegal_instruction(Processor::of_the_build(), here).into();
             }
             Self::Unknown => "see the worker's log; the next request starts it again",
-        }
+        })
+    }
+}
+
+impl Processor {
+    /// Returns the processor of the machine that built this program.
+    fn of_the_build() -> Option<Self> {
+        Some(Self {
+            name: option_env!("TIERBAR_BUILT_ON")?.to_owned(),
+            instructions: option_env!("TIERBAR_BUILT_FOR")?.to_owned(),
+        })
+    }
+}
+
+/// Says what helps: a build on this machine, unless it was built here.
+fn explain_illegal_instruction(built: Option<Processor>, here: Option<Processor>) -> String {
+    match (built, here) {
+        (Some(built), Some(here)) if built == here => format!(
+            "this machine built the worker, so its C++ compiler made code that this processor ({}) refuses: run `cargo clean --release -p llama-cpp-sys-2`, then build again with another compiler, such as `CC=clang CXX=clang++ make build`",
+            here.name
+        ),
+        (Some(built), Some(here)) => format!(
+            "Tierbar was built on another machine ({}), and this processor ({}) lacks an instruction that the worker uses: run `make clean` and `make build` here",
+            built.name, here.name
+        ),
+        _ => "this processor refuses an instruction that the worker uses: run `make clean` and `make build` on this machine".to_owned(),
     }
 }
 
@@ -146,6 +173,31 @@ mod tests {
     fn cause(status: i32, words: &[&str]) -> Cause {
         let words: Vec<_> = words.iter().map(|&line| line.to_owned()).collect();
         Cause::of(ExitStatus::from_raw(status), &words)
+    }
+
+    #[test]
+    fn an_illegal_instruction_is_blamed_on_the_compiler_only_where_it_was_built() {
+        let processor = |name: &str, instructions: &str| Processor {
+            name: name.to_owned(),
+            instructions: instructions.to_owned(),
+        };
+        let xeon = || Some(processor("Xeon", "avx512f amx_tile"));
+        let here = explain_illegal_instruction(xeon(), xeon());
+        assert!(here.starts_with("this machine built the worker"), "{here}");
+        // One model may have fewer instructions in a virtual machine.
+        let masked = Some(processor("Xeon", "avx512f"));
+        let elsewhere = explain_illegal_instruction(xeon(), masked);
+        assert!(
+            elsewhere.contains("built on another machine"),
+            "{elsewhere}"
+        );
+        let unknown = explain_illegal_instruction(None, xeon());
+        assert!(unknown.contains("on this machine"), "{unknown}");
+    }
+
+    #[test]
+    fn the_build_recorded_this_machines_processor() {
+        assert_eq!(Processor::of_the_build(), Processor::of_this_machine());
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use super::{Form::*, *};
-use tierbar_core::connect::Form;
+use tierbar_connect::Form;
 
 const CLAUDE: &str = r#"{
   "env": {
@@ -214,7 +214,7 @@ fn undoing_leaves_what_others_have_changed() {
 
 #[test]
 fn every_clients_own_file_can_be_written() {
-    use tierbar_core::connect::{CLIENTS, ClientServer, render};
+    use tierbar_connect::{CLIENTS, ClientServer, render};
     for key_required in [false, true] {
         let server = ClientServer {
             url: "http://127.0.0.1:11435".to_owned(),

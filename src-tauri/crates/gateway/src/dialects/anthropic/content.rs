@@ -3,7 +3,8 @@
 use crate::dialects;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_core::{Code, Error, chat::context::note};
+use tierbar_chat::context::note;
+use tierbar_core::{Code, Error};
 use utoipa::ToSchema;
 
 /// In place of a document that is no plain text.

@@ -6,10 +6,8 @@ use super::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{
-    Code, Error,
-    fields::{self, Table},
-};
+use tierbar_core::{Code, Error};
+use tierbar_request_fields::{self as fields, Table};
 use utoipa::ToSchema;
 
 /// The fields of a request that are translated.

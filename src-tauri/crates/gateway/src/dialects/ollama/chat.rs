@@ -19,7 +19,8 @@ use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, fields::OLLAMA_CHAT, status::TierStatus};
+use tierbar_core::{Error, status::TierStatus};
+use tierbar_request_fields::OLLAMA_CHAT;
 use utoipa::ToSchema;
 
 /// A chat in Ollama's form.

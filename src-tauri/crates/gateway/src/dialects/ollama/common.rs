@@ -5,12 +5,8 @@ use crate::{dialects::openai, http::body};
 use axum::body::Body;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use tierbar_core::{
-    Code, Error, TierId,
-    fields::{self, Effect, Table},
-    lease::KeepAlive,
-    status::TierStatus,
-};
+use tierbar_core::{Code, Error, TierId, lease::KeepAlive, status::TierStatus};
+use tierbar_request_fields::{self as fields, Effect, Table};
 use utoipa::ToSchema;
 
 /// The fields that chats and completions share.

@@ -26,10 +26,8 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tierbar_core::{
-    Code, Error, TierId,
-    fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS},
-};
+use tierbar_core::{Code, Error, TierId};
+use tierbar_request_fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS};
 use utoipa::ToSchema;
 
 // `truncate` is not among them: a text beyond the context is refused, never cut.

@@ -5,11 +5,8 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
-use tierbar_core::{
-    Code, Error,
-    documents::Passage,
-    fields::{self, FILE_SEARCH, RANKING_OPTIONS},
-};
+use tierbar_core::{Code, Error, documents::Passage};
+use tierbar_request_fields::{self as fields, FILE_SEARCH, RANKING_OPTIONS};
 
 /// How many stores, and how many queries, one search takes.
 pub(crate) const MOST_AT_ONCE: usize = 8;

@@ -9,9 +9,9 @@ use std::{
 use tierbar_core::{
     Error, Modality, ModelId, ModelKind, TierId, TierState,
     lease::Lease,
-    routing::{Candidate, Traits},
     status::{EngineKind, TierStatus},
 };
+use tierbar_routing::{Candidate, Traits};
 
 /// Models whose loads are remembered; there are hardly ever more than a few.
 const MOST: usize = 32;

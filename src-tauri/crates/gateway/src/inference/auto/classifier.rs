@@ -11,11 +11,11 @@ use std::{
 use tierbar_core::{
     Code, Error, ModelId, TierId, TierState,
     policy::Alarm,
-    routing::{
-        Level,
-        classifier::{Exam, Opinion, PROBES},
-    },
     status::{EngineKind, TierStatus},
+};
+use tierbar_routing::{
+    Level,
+    classifier::{Exam, Opinion, PROBES},
 };
 use tokio::time::timeout;
 

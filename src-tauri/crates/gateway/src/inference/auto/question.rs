@@ -4,10 +4,8 @@
 //! model's speed, and the choice of a tier, of which it is a part, comes before [`Inference::ask`] asks one.
 
 use crate::inference::{CHAT, Inference, content::Content, send::send};
-use tierbar_core::{
-    Code, Error, TierId,
-    routing::classifier::{Opinion, question},
-};
+use tierbar_core::{Code, Error, TierId};
+use tierbar_routing::classifier::{Opinion, question};
 
 /// An answer of a few tokens with their alternatives has some ten KiB.
 const ANSWER_LIMIT: usize = 1 << 20;

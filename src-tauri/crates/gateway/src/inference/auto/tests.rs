@@ -7,10 +7,8 @@ use axum::{
     routing::post,
 };
 use serde_json::json;
-use tierbar_core::{
-    TierState::{self, Ready, Stopped},
-    routing::classifier::PROBES,
-};
+use tierbar_core::TierState::{self, Ready, Stopped};
+use tierbar_routing::classifier::PROBES;
 use tokio::sync::mpsc;
 
 /// What no rule knows, and a question of many words.

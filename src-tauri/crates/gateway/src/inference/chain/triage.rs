@@ -9,12 +9,12 @@ use std::{fmt, time::Duration};
 use tierbar_core::{
     Error, TierId, TierState,
     policy::Alarm,
-    routing::{Level, Traits},
     status::{EngineKind, TierStatus},
-    tasks::{
-        lenient,
-        triage::{CloudNeed, Triage, question},
-    },
+};
+use tierbar_routing::{Level, Traits};
+use tierbar_tasks::{
+    lenient,
+    triage::{CloudNeed, Triage, question},
 };
 use tokio::time::timeout;
 

@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use tierbar_core::{
     Code, Error, Modality, ModelId, TierId,
-    routing::leave_eligible,
     status::{EngineKind, TierStatus},
-    tasks::{
-        Task, lenient,
-        saved::{Spent, tokens_of},
-    },
+};
+use tierbar_routing::leave_eligible;
+use tierbar_tasks::{
+    Task, lenient,
+    saved::{Spent, tokens_of},
 };
 
 /// The assumed context of a tier that is not on this machine, in tokens.

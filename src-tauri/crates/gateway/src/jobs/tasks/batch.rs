@@ -11,11 +11,8 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value, json};
-use tierbar_core::{
-    Code, Error,
-    tasks::{Task, saved::Spent},
-    units::file_size,
-};
+use tierbar_core::{Code, Error, units::file_size};
+use tierbar_tasks::{Task, saved::Spent};
 
 /// Texts of one request.
 pub(super) const MOST: usize = 256;

@@ -25,15 +25,13 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc};
-use tierbar_core::{
-    Code, Error,
-    tasks::{
-        Task,
-        aggregate::{Aggregate, Counter},
-        delimited::delimited,
-        email::Header,
-        fallback, words,
-    },
+use tierbar_core::{Code, Error};
+use tierbar_tasks::{
+    Task,
+    aggregate::{Aggregate, Counter},
+    delimited::delimited,
+    email::Header,
+    fallback, words,
 };
 use utoipa::{IntoParams, ToSchema};
 

@@ -26,7 +26,8 @@ use std::{
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
-use tierbar_core::{Code, Error, fields};
+use tierbar_core::{Code, Error};
+use tierbar_request_fields as fields;
 use utoipa::ToSchema;
 use uuid::Uuid;
 

@@ -19,14 +19,12 @@ use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, ops::RangeInclusive, sync::Arc};
-use tierbar_core::{
-    Code, Error,
-    tasks::{
-        Task,
-        delimited::delimited,
-        facts::{self, Kept},
-        fallback, words,
-    },
+use tierbar_core::{Code, Error};
+use tierbar_tasks::{
+    Task,
+    delimited::delimited,
+    facts::{self, Kept},
+    fallback, words,
 };
 use utoipa::ToSchema;
 

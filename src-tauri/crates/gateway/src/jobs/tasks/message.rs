@@ -11,10 +11,8 @@ use crate::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use tierbar_core::{
-    Code, Error, Modality,
-    tasks::delimited::{broken, delimited, rule},
-};
+use tierbar_core::{Code, Error, Modality};
+use tierbar_tasks::delimited::{broken, delimited, rule};
 
 /// Added to a task's instructions for a message with images or sound.
 pub(super) const MEDIA_INSTRUCTIONS: &str = "It may have images and sound, such as a screenshot or a voice note: read \

@@ -6,7 +6,7 @@
 use crate::http::schema::ErrorBody;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tierbar_core::tasks::triage::MessageType;
+use tierbar_tasks::triage::MessageType;
 use utoipa::ToSchema;
 
 /// What a task reads.

@@ -9,7 +9,9 @@ use axum::response::{
 use futures_util::stream;
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_core::{Error, bench::Progress, lease::BoxFuture, tasks::Task};
+use tierbar_core::{Error, lease::BoxFuture};
+use tierbar_measure::bench::Progress;
+use tierbar_tasks::Task;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A piece may be silent for longer than clients and proxies wait.

@@ -26,11 +26,11 @@ use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     queue::{Setback, setback},
-    tasks::{
-        Task, fallback,
-        pieces::{self, Room},
-        words,
-    },
+};
+use tierbar_tasks::{
+    Task, fallback,
+    pieces::{self, Room},
+    words,
 };
 use tokio::time::sleep;
 use utoipa::ToSchema;

@@ -19,14 +19,12 @@ use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tierbar_core::{
-    Error,
-    tasks::{
-        Task,
-        email::{self, Header},
-        lenient,
-        triage::{self, CloudNeed, MessageType, Triage},
-    },
+use tierbar_core::Error;
+use tierbar_tasks::{
+    Task,
+    email::{self, Header},
+    lenient,
+    triage::{self, CloudNeed, MessageType, Triage},
 };
 use utoipa::ToSchema;
 

@@ -3,12 +3,12 @@
 use super::attachments::{self, Files, is_medium, with_files};
 use crate::inference::request::Request;
 use serde_json::{Map, Value, json};
+use tierbar_chat::{
+    Part, Role,
+    context::{CHOICES, Excerpt, WhenFull},
+};
 use tierbar_core::{
     Code, Error, TierId,
-    chat::{
-        Part, Role,
-        context::{CHOICES, Excerpt, WhenFull},
-    },
     status::{EngineKind, TierStatus},
 };
 

@@ -23,12 +23,12 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
+use tierbar_chat::{
+    AnswerFacts, AnswerTimes, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
+    context::WhenFull, repetition::Repetition, thinking::InlineThinking,
+};
 use tierbar_core::{
     Code, Error, TierState,
-    chat::{
-        AnswerFacts, AnswerTimes, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage,
-        answer_parts, context::WhenFull, repetition::Repetition, thinking::InlineThinking,
-    },
     status::{EngineKind, TierStatus},
 };
 use tokio::time::{MissedTickBehavior, interval};

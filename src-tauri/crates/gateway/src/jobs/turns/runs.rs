@@ -5,16 +5,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::sync::Arc;
 use tierbar_agent::consent::Grant;
-use tierbar_core::{
-    Code, Error, TierId,
-    chat::{
-        AnswerFacts, ChatMessage, Part, Role, TurnEvent,
-        agent::{
-            AgentAllowed, AgentDocuments, AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion,
-        },
-        context::{Excerpt, WhenFull},
-    },
+use tierbar_chat::{
+    AnswerFacts, ChatMessage, Part, Role, TurnEvent,
+    agent::{AgentAllowed, AgentDocuments, AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion},
+    context::{Excerpt, WhenFull},
 };
+use tierbar_core::{Code, Error, TierId};
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 use uuid::Uuid;

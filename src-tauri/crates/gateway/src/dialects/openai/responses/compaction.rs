@@ -12,10 +12,8 @@ use super::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use tierbar_core::{
-    Error,
-    chat::context::{add_entry, earlier},
-};
+use tierbar_chat::context::{add_entry, earlier};
+use tierbar_core::Error;
 
 /// Tells our summaries from those of other servers, which only they can read. What follows is the text in base64: the client has it
 /// anyway, and a key would only make it worthless to the next host.

@@ -9,7 +9,8 @@ use super::{
 use crate::dialects;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use tierbar_core::{Error, chat::context::note, documents::Passage};
+use tierbar_chat::context::note;
+use tierbar_core::{Error, documents::Passage};
 use tierbar_documents::answer::{self, Quoted};
 
 /// The messages of a chat as they come together: neighbours of one role are one message, since what the model did in a turn is

@@ -4,11 +4,9 @@ use super::{messages::Messages, schema, tools::Tools};
 use crate::dialects::openai::stores::Searched;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{
-    Code, Error,
-    fields::{self, Table},
-};
+use tierbar_core::{Code, Error};
 use tierbar_documents::answer::{BESIDE, NOTHING_FOUND};
+use tierbar_request_fields::{self as fields, Table};
 use utoipa::ToSchema;
 
 /// The fields of a request that are translated.

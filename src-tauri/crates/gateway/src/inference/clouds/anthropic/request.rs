@@ -10,7 +10,8 @@ use super::{
 use crate::http::body;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tierbar_core::{Code, Error, fields};
+use tierbar_core::{Code, Error};
+use tierbar_request_fields as fields;
 
 /// There is no request without a bound; every model takes this one.
 const MAX_TOKENS: u64 = 4096;

@@ -30,27 +30,24 @@ use tierbar_agent::{
     },
     calls::{Call, Surroundings, Wanted},
     consent::{Act, General, Grants, Permitted},
-    sandbox::{Limits, Stop},
     tools::{
         Workplace,
         shell::Terms,
         web::{Page, Provider, read_page},
     },
 };
-use tierbar_core::{
-    Code, Config, Error, ModelKind,
-    chat::{
-        Finish, Part, TurnEvent,
-        agent::{
-            AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, measured_way,
-            result_part, way_of,
-        },
+use tierbar_chat::{
+    Finish, Part, TurnEvent,
+    agent::{
+        AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, measured_way,
+        result_part, way_of,
     },
-    config::McpServerConfig,
-    home::from_home,
-    nearest::suggest,
+};
+use tierbar_core::{
+    Code, Config, Error, ModelKind, config::McpServerConfig, home::from_home, nearest::suggest,
 };
 use tierbar_fetch::{Get, Url, Web, WebOptions};
+use tierbar_sandbox::{Limits, Stop};
 use tierbar_secrets::{Name, Secrets};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -844,7 +841,7 @@ async fn done(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::chat::agent::ConsentScope;
+    use tierbar_chat::agent::ConsentScope;
 
     fn answer(id: &str) -> ConsentAnswer {
         ConsentAnswer {

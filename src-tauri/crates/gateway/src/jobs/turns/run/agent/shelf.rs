@@ -4,9 +4,8 @@ use crate::jobs::{Jobs, documents::DocumentSearch};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tierbar_agent::consent::Collections;
-use tierbar_core::{
-    Code, Error, chat::agent::AgentDocuments, documents::Passage, status::TierStatus,
-};
+use tierbar_chat::agent::AgentDocuments;
+use tierbar_core::{Code, Error, documents::Passage, status::TierStatus};
 
 /// As many passages as one search shows the model.
 const PASSAGES: usize = 6;

@@ -1,7 +1,0 @@
-//! `tierbar-sandbox` runs one command in a sandbox, and ends it with all that it has started. See `sandbox::launcher`.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    tierbar_agent::sandbox::launcher::main()
-}

@@ -1,0 +1,244 @@
+//! A connection with one server, for as long as somebody needs its tools.
+
+use crate::mcp::{
+    Failure,
+    lines::MESSAGE_BYTES,
+    program::{Ending, Program, Started},
+    tools::{MOST_LISTED, Tool, text_of},
+};
+use reqwest::redirect::Policy;
+use rmcp::{
+    ClientCacheConfig, RoleClient, ServiceError,
+    model::{
+        CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation,
+        PaginatedRequestParams,
+    },
+    serve_client,
+    service::{ClientInitializeError, RunningService},
+    transport::{
+        StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
+use std::{collections::BTreeSet, error::Error, time::Duration};
+use tokio::time::timeout;
+
+/// Programs such as `npx` download themselves first.
+const OPEN: Duration = Duration::from_secs(60);
+const LIST: Duration = Duration::from_secs(20);
+/// As long as a command may take.
+const CALL: Duration = Duration::from_secs(120);
+const CONNECT: Duration = Duration::from_secs(10);
+/// Of a server's own words in an error, in characters.
+const WORDS: usize = 2_000;
+
+/// Where a server is.
+#[derive(Debug)]
+pub enum Place {
+    Program(Program),
+    /// With a key, which goes there and nowhere else.
+    Address {
+        url: String,
+        key: Option<SecretString>,
+    },
+}
+
+/// An open connection. Dropping it ends it, and its program.
+#[derive(Debug)]
+pub struct Session {
+    service: RunningService<RoleClient, ClientConfig>,
+    /// Of a program.
+    ending: Option<Ending>,
+}
+
+impl Session {
+    /// Starts a program, or connects to an address.
+    ///
+    /// # Errors
+    /// [`Failure`], if it does not run, answer or speak the protocol.
+    pub async fn open(place: Place) -> Result<Self, Failure> {
+        match place {
+            Place::Program(program) => {
+                let Started { stdin, stdout, end } = program.start().await?;
+                Self::serve(serve_client(client(), (stdout, stdin)), Some(end)).await
+            }
+            Place::Address { url, key } => {
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url)
+                    .max_sse_event_size(MESSAGE_BYTES)
+                    .max_json_response_size(MESSAGE_BYTES);
+                if let Some(key) = key {
+                    config = config.auth_header(key.expose_secret());
+                }
+                let http = tierbar_fetch::client()
+                    .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
+                    .connect_timeout(CONNECT)
+                    // Arguments and the key go to the server that was added.
+                    .redirect(Policy::none())
+                    .build()
+                    .map_err(|error| Failure::Unreachable(root(&error)))?;
+                let transport = StreamableHttpClientTransport::with_client(http, config);
+                Self::serve(serve_client(client(), transport), None).await
+            }
+        }
+    }
+
+    async fn serve(
+        opening: impl Future<
+            Output = Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>,
+        >,
+        ending: Option<Ending>,
+    ) -> Result<Self, Failure> {
+        match timeout(OPEN, opening).await {
+            Ok(Ok(service)) => {
+                // How long its tools stay as they are is not the server's to say.
+                let peer = service.peer();
+                peer.set_response_cache_config(ClientCacheConfig::disabled())
+                    .await;
+                Ok(Self { service, ending })
+            }
+            Ok(Err(error)) => Err(not_opened(error, ending.as_ref()).await),
+            Err(_) => Err(Failure::Silent(OPEN.as_secs())),
+        }
+    }
+
+    /// The tools that a model can call, as the server lists them now. Of two with one name the first counts.
+    ///
+    /// # Errors
+    /// [`Failure`], also for a server that lists too many.
+    pub async fn tools(&self) -> Result<Vec<Tool>, Failure> {
+        let silent = Err(Failure::Silent(LIST.as_secs()));
+        timeout(LIST, self.pages()).await.unwrap_or(silent)
+    }
+
+    async fn pages(&self) -> Result<Vec<Tool>, Failure> {
+        let mut tools = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut listed = 0;
+        let mut cursor = None;
+        // Each page counts as a tool at least, so that a server without an end reaches the limit.
+        loop {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = match self.service.peer().list_tools(Some(params)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.why(error).await),
+            };
+            listed += page.tools.len().max(1);
+            if listed > MOST_LISTED {
+                return Err(Failure::TooMany);
+            }
+            for tool in page.tools.iter().filter_map(Tool::read) {
+                if names.insert(tool.name.clone()) {
+                    tools.push(tool);
+                }
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(tools);
+            }
+        }
+    }
+
+    /// Uses a tool, if it is still defined as it was when its use was allowed. Returns what a model reads.
+    ///
+    /// # Errors
+    /// [`Failure`], with the server's own words if the tool has failed.
+    pub async fn call(
+        &self,
+        name: &str,
+        definition: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<String, Failure> {
+        let tools = self.tools().await?;
+        let tool = tools.iter().find(|tool| tool.name == name);
+        let tool = tool.ok_or_else(|| Failure::Gone(name.to_owned()))?;
+        if tool.definition != definition {
+            return Err(Failure::Changed(name.to_owned()));
+        }
+        let params = CallToolRequestParams::new(name.to_owned()).with_arguments(arguments);
+        let call = self.service.peer().call_tool_once(params);
+        let answer = match timeout(CALL, call).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(self.why(error).await),
+            Err(_) => return Err(Failure::Silent(CALL.as_secs())),
+        };
+        match answer {
+            CallToolResponse::Complete(result) => {
+                let text = text_of(&result);
+                if result.is_error == Some(true) {
+                    return Err(Failure::Reported(cut(&text)));
+                }
+                Ok(text)
+            }
+            _ => Err(Failure::WantsInput),
+        }
+    }
+
+    async fn why(&self, error: ServiceError) -> Failure {
+        if error.is_authorization_required() {
+            return Failure::KeyWanted;
+        }
+        match (error, &self.ending) {
+            (ServiceError::McpError(error), _) => Failure::Reported(cut(&error.message)),
+            (ServiceError::TransportClosed | ServiceError::TransportSend(_), Some(ending)) => {
+                ending.why().await
+            }
+            (ServiceError::TransportClosed, None) => Failure::Ended(String::new()),
+            (ServiceError::TransportSend(error), None) => unreachable(error.error.as_ref()),
+            (error, _) => Failure::Protocol(cut(&error.to_string())),
+        }
+    }
+}
+
+/// What is said of ourselves: no capabilities, so that no server asks for the model, folders or the person.
+fn client() -> ClientConfig {
+    let name = Implementation::new("tierbar", env!("CARGO_PKG_VERSION"));
+    ClientConfig::new(ClientCapabilities::default(), name)
+}
+
+async fn not_opened(error: ClientInitializeError, ending: Option<&Ending>) -> Failure {
+    if error.is_authorization_required() {
+        return Failure::KeyWanted;
+    }
+    match (error, ending) {
+        (
+            ClientInitializeError::ConnectionClosed(_)
+            | ClientInitializeError::TransportError { .. },
+            Some(ending),
+        ) => ending.why().await,
+        (ClientInitializeError::TransportError { error, .. }, None) => {
+            unreachable(error.error.as_ref())
+        }
+        (ClientInitializeError::ConnectionClosed(_), None) => Failure::Ended(String::new()),
+        (ClientInitializeError::JsonRpcError(error), _) => Failure::Reported(cut(&error.message)),
+        (error, _) => Failure::Protocol(cut(&error.to_string())),
+    }
+}
+
+fn unreachable(error: &(dyn Error + 'static)) -> Failure {
+    let why = root(error);
+    // A server that does not say in a header how it wants the key.
+    if ["HTTP 401", "HTTP 403"]
+        .iter()
+        .any(|status| why.contains(status))
+    {
+        return Failure::KeyWanted;
+    }
+    Failure::Unreachable(why)
+}
+
+/// The cause of all causes: those above say less and less.
+fn root(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cut(&cause.to_string())
+}
+
+fn cut(words: &str) -> String {
+    words.trim().chars().take(WORDS).collect()
+}
+
+#[cfg(test)]
+mod tests;

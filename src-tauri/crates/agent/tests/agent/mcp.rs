@@ -1,0 +1,106 @@
+//! A server of the protocol in a process of its own, in the sandbox.
+
+use crate::{launcher, place::skip};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::Write,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    thread,
+};
+use tempfile::TempDir;
+use tierbar_agent::mcp::{Failure, Place, Program, Session};
+use tierbar_sandbox::{Network, enforcement};
+
+/// A folder for the server, and one beside it that it may not see.
+struct Home {
+    _root: TempDir,
+    work: PathBuf,
+    hidden: PathBuf,
+}
+
+impl Home {
+    /// Returns `None`, and says so, where nothing enforces a sandbox.
+    fn new() -> Option<Self> {
+        if let Err(error) = enforcement() {
+            skip(&error.to_string());
+            return None;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let (work, hidden) = (path.join("work"), path.join("hidden"));
+        for folder in [&work, &hidden] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(work.join("note"), "milk").unwrap();
+        fs::write(hidden.join("token"), "the token").unwrap();
+        Some(Self {
+            _root: root,
+            work,
+            hidden,
+        })
+    }
+
+    fn program(&self, command: &str) -> Place {
+        let server = Path::new(env!("CARGO_BIN_EXE_mcp-test-server"));
+        let launcher = launcher().to_owned();
+        assert!(launcher.exists(), "{} is not built", launcher.display());
+        Place::Program(Program {
+            launcher,
+            command: vec![command.to_owned()],
+            folder: Some(self.work.clone()),
+            read: vec![server.parent().unwrap().to_owned()],
+            network: Network::None,
+            protected: vec![self.hidden.clone()],
+            variables: Vec::new(),
+            key: Some(("API_KEY".to_owned(), "secret".into())),
+        })
+    }
+}
+
+async fn call(session: &Session, name: &str, arguments: Value) -> Result<String, Failure> {
+    let tools = session.tools().await?;
+    let tool = tools.iter().find(|tool| tool.name == name).unwrap();
+    let arguments = arguments.as_object().unwrap().clone();
+    session.call(name, &tool.definition, arguments).await
+}
+
+#[tokio::test]
+async fn a_program_serves_from_its_sandbox() {
+    let Some(home) = Home::new() else { return };
+    let place = home.program(env!("CARGO_BIN_EXE_mcp-test-server"));
+    let session = Session::open(place).await.unwrap();
+    let read = |path: PathBuf| call(&session, "read", json!({"path": path}));
+    assert_eq!(read(home.work.join("note")).await.unwrap(), "milk");
+    let token = read(home.hidden.join("token")).await;
+    assert!(matches!(token, Err(Failure::Reported(_))), "{token:?}");
+
+    let variable = |name: &str| call(&session, "variable", json!({"name": name}));
+    assert_eq!(variable("API_KEY").await.unwrap(), "secret");
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let hidden = variable("CARGO_MANIFEST_DIR").await.unwrap();
+    assert_eq!(hidden, "[it ended without a result]");
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let connected = call(&session, "connect", json!({"address": address})).await;
+    assert!(
+        matches!(connected, Err(Failure::Reported(_))),
+        "{connected:?}"
+    );
+
+    let ended = call(&session, "end", json!({})).await;
+    let told = " with code 7, and wrote: it is over";
+    assert_eq!(ended, Err(Failure::Ended(told.to_owned())));
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_told() {
+    let Some(home) = Home::new() else { return };
+    let opened = Session::open(home.program("no-such-program")).await;
+    let Err(Failure::Ended(told)) = opened.map(drop) else {
+        panic!("it has started");
+    };
+    assert!(told.contains("no-such-program cannot be run"), "{told}");
+}

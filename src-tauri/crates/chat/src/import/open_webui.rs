@@ -1,0 +1,180 @@
+//! A chat of Open WebUI's export: `chat.history.messages` has the messages of a tree by their ids, each with its `parentId`, and
+//! `chat.history.currentId` is the last one of the shown branch. Reasoning and calls of tools are `<details>` within the content.
+
+use super::{
+    ImportedChat, Omissions, Omitted, millis, source, summary, text,
+    tree::{Node, Tree},
+};
+use crate::{Chat, Part, Role, answer_parts, text_parts};
+use serde_json::Value;
+
+pub(super) fn read(value: &Value, omissions: &mut Omissions) -> ImportedChat {
+    let chat = &value["chat"];
+    let history = &chat["history"];
+    let mut tree = Tree::default();
+    let instructions = [&chat["params"]["system"], &chat["system"]];
+    let mut instructions = instructions.into_iter().filter_map(|value| value.as_str());
+    let root = instructions
+        .find(|text| !text.trim().is_empty())
+        .map(|text| tree.add(None, Role::System, text_parts(text.to_owned()), None));
+    let leaf = if let Some(messages) = history["messages"].as_object() {
+        let nodes = messages.iter().map(|(id, message)| {
+            let node = node(message, omissions);
+            (id.as_str(), message["parentId"].as_str(), node)
+        });
+        let nodes = nodes.collect();
+        let current = history["currentId"].as_str();
+        let current = current.or(history["current_id"].as_str());
+        tree.grow(root, nodes, current)
+    } else {
+        list(&chat["messages"], &mut tree, root, omissions)
+    };
+    // Instructions alone are no chat.
+    let has_more = tree.messages.len() > usize::from(root.is_some());
+    let title = [text(value, "title"), text(chat, "title")];
+    let title = title.into_iter().find(|title| !title.is_empty());
+    let created = millis(&value["created_at"]).or(millis(&chat["timestamp"]));
+    ImportedChat {
+        source: source("open-webui", value["id"].as_str()),
+        chat: Chat {
+            summary: summary(title.unwrap_or_default(), value["pinned"] == true),
+            leaf,
+            messages: if has_more { tree.messages } else { Vec::new() },
+        },
+        created_ms: created,
+        updated_ms: millis(&value["updated_at"]).or(created),
+    }
+}
+
+/// An older export has the shown branch only.
+fn list(
+    messages: &Value,
+    tree: &mut Tree,
+    root: Option<u64>,
+    omissions: &mut Omissions,
+) -> Option<u64> {
+    let mut last = root;
+    for message in messages.as_array().into_iter().flatten() {
+        if let Node::Message { role, parts, model } = node(message, omissions) {
+            last = Some(tree.add(last, role, parts, model));
+        }
+    }
+    last
+}
+
+fn node(message: &Value, omissions: &mut Omissions) -> Node {
+    for file in message["files"].as_array().into_iter().flatten() {
+        let omitted = if text(file, "type") == "image" {
+            Omitted::Images
+        } else {
+            Omitted::Files
+        };
+        omissions.add(omitted, 1);
+    }
+    let role = match text(message, "role") {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        _ => return Node::skipped(),
+    };
+    let content = text(message, "content");
+    let parts = if role == Role::Assistant {
+        let Split {
+            answer,
+            reasoning,
+            tools,
+        } = split(content, omissions);
+        let mut parts = answer_parts(answer, reasoning);
+        let place = usize::from(matches!(parts.first(), Some(Part::Reasoning { .. })));
+        drop(parts.splice(place..place, tools));
+        parts
+    } else {
+        text_parts(content.to_owned())
+    };
+    if parts.is_empty() {
+        return Node::skipped();
+    }
+    let model = message["model"].as_str();
+    Node::Message {
+        role,
+        parts,
+        model: model.filter(|_| role == Role::Assistant).map(str::to_owned),
+    }
+}
+
+/// What an answer's content is made of.
+struct Split {
+    answer: String,
+    reasoning: String,
+    /// Calls of tools, and their results.
+    tools: Vec<Part>,
+}
+
+fn split(content: &str, omissions: &mut Omissions) -> Split {
+    const END: &str = "</details>";
+    let (mut answer, mut reasoning) = (String::new(), String::new());
+    let mut tools = Vec::new();
+    let mut rest = content;
+    while let Some(begin) = rest.find("<details type=\"") {
+        let (before, block) = rest.split_at(begin);
+        let Some((block, after)) = block.split_once(END) else {
+            break;
+        };
+        answer.push_str(before);
+        if block.starts_with("<details type=\"reasoning\"") {
+            let inside = block.split_once("</summary>");
+            let inside = inside.map_or("", |(_, inside)| inside);
+            for line in inside.trim().lines() {
+                let line = line.strip_prefix('>').unwrap_or(line);
+                reasoning.push_str(line.strip_prefix(' ').unwrap_or(line));
+                reasoning.push('\n');
+            }
+        } else if block.starts_with("<details type=\"tool_calls\"")
+            && let Some(name) = attribute(block, "name")
+        {
+            let id = attribute(block, "id").unwrap_or_default();
+            tools.push(Part::ToolCall {
+                id: id.clone(),
+                name,
+                arguments: attribute(block, "arguments").unwrap_or_default(),
+            });
+            let result = attribute(block, "result");
+            tools.extend(result.map(|text| Part::ToolResult {
+                id,
+                text,
+                failed: false,
+            }));
+        } else {
+            omissions.add(Omitted::Tools, 1);
+        }
+        rest = after;
+    }
+    answer.push_str(rest);
+    Split {
+        answer: answer.trim().to_owned(),
+        reasoning: reasoning.trim().to_owned(),
+        tools,
+    }
+}
+
+/// An attribute of a block's tag: a text that may be JSON once more, with what HTML escapes.
+fn attribute(block: &str, name: &str) -> Option<String> {
+    let tag = block.split_once('>').map_or(block, |(tag, _)| tag);
+    let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
+    let (value, _) = rest.split_once('"')?;
+    let mut value = value.to_owned();
+    for (escaped, letter) in [
+        ("&quot;", "\""),
+        ("&#x27;", "'"),
+        ("&#39;", "'"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&amp;", "&"),
+    ] {
+        value = value.replace(escaped, letter);
+    }
+    Some(match serde_json::from_str(&value) {
+        Ok(Value::String(text)) => text,
+        _ => value,
+    })
+}

@@ -1,0 +1,549 @@
+//! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
+
+pub mod agent;
+pub mod context;
+pub mod export;
+pub mod import;
+pub mod repetition;
+pub mod settings;
+pub mod thinking;
+pub mod training;
+
+use agent::{ConsentQuestion, ConsentScope};
+use context::{ContextUse, LeftOut, WhenFull};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use settings::AnswerSettings;
+use std::collections::BTreeMap;
+use tierbar_core::{Code, Error};
+use tierbar_routing::grade::Grade;
+
+/// A chat without its messages. Times are RFC 3339 in UTC.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ChatSummary {
+    pub id: String,
+    pub title: String,
+    /// What answers: a tier's name, a model's id, or `auto`.
+    pub model: String,
+    pub created_at: String,
+    pub updated_at: String,
+    /// What happens once the context does not hold the chat.
+    pub when_full: WhenFull,
+    #[serde(flatten)]
+    pub settings: AnswerSettings,
+    /// Whether it is listed before the others.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub pinned: bool,
+    /// The id of the turn that is running, if one is.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub turn: Option<String>,
+    /// Where a search found its words; only in the answer to a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+}
+
+/// Where a search found its words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Found {
+    /// The newest message that has them; `null` if only the title does.
+    #[schema(required = true)]
+    pub message: Option<u64>,
+    /// The text around them.
+    pub excerpt: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Chat {
+    #[serde(flatten)]
+    pub summary: ChatSummary,
+    /// The last message of the branch that is shown; none in an empty chat.
+    #[schema(required = true)]
+    pub leaf: Option<u64>,
+    /// All branches, oldest message first.
+    pub messages: Vec<ChatMessage>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    System,
+    User,
+    Assistant,
+}
+
+/// One message. The messages of a chat form a tree: an edited question and a regenerated answer stand beside the first, with the
+/// same parent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ChatMessage {
+    pub id: u64,
+    /// The message before it; none for the first.
+    #[schema(required = true)]
+    pub parent: Option<u64>,
+    pub role: Role,
+    pub parts: Vec<Part>,
+    #[serde(flatten)]
+    pub answer: AnswerFacts,
+}
+
+/// What is known of an answer; nothing for other messages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct AnswerFacts {
+    /// The tier and model that answered.
+    #[schema(required = true)]
+    pub tier: Option<String>,
+    #[schema(required = true)]
+    pub model: Option<String>,
+    /// Why the router chose the tier, or why the steps of a chain before it did not answer.
+    #[schema(required = true)]
+    pub why: Option<String>,
+    /// The chain's first step, if another one answered.
+    #[schema(required = true)]
+    pub instead_of: Option<String>,
+    /// How the answer ended; none while it is being written.
+    #[schema(required = true)]
+    pub finish: Option<Finish>,
+    #[schema(required = true)]
+    pub decode_tokens_per_second: Option<f64>,
+    /// From the question; of an agent's answer, from the last time that the model was asked, without steps and questions before it.
+    #[schema(required = true)]
+    pub time_to_first_token_ms: Option<f64>,
+    /// Where its time went.
+    #[schema(required = true)]
+    pub times: Option<AnswerTimes>,
+    /// Of a mixture whose experts are read when they are chosen.
+    #[schema(required = true)]
+    pub experts: Option<ExpertReads>,
+    /// How much of its context the answer has used, where the engine says how much it holds.
+    #[schema(required = true)]
+    pub context: Option<ContextUse>,
+    /// The messages that its prompt was without.
+    #[schema(required = true)]
+    pub left_out: Option<LeftOut>,
+    /// What the owner thinks of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Grade>,
+}
+
+/// Where the time of an answer went, in milliseconds. What was not measured is `null`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct AnswerTimes {
+    /// The wait for its tier to load; `null` if it was loaded already.
+    #[schema(required = true)]
+    pub load_ms: Option<f64>,
+    /// Reading the prompt, as the engine measures it.
+    #[schema(required = true)]
+    pub prefill_ms: Option<f64>,
+    /// Generating the answer: as the engine measures it, or since the first token.
+    #[schema(required = true)]
+    pub decode_ms: Option<f64>,
+    /// The part of the generation in which the model thought before it answered; `null` if it did not.
+    #[schema(required = true)]
+    pub thinking_ms: Option<f64>,
+}
+
+/// What the experts of a mixture larger than memory have cost, for the prompt and the answer; or the layers of a dense model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ExpertReads {
+    /// The part of the chosen experts that was in memory, from 0 to 1.
+    pub hit_rate: f64,
+    /// What was read from the disk.
+    pub read_bytes: u64,
+    /// The time that computing has waited for the disk; `null` where the system reads, which does not tell.
+    #[schema(required = true)]
+    pub wait_ms: Option<f64>,
+    /// Tokens of the prompt and the answer that were evaluated meanwhile.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Whether these are the layers of a dense model.
+    #[serde(default)]
+    pub layers: bool,
+    /// Set if the answer may differ from the model's own.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub approximated: Option<Approximated>,
+}
+
+/// How far an answer was from the model's own, while it was generated.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Approximated {
+    /// The part of the chosen experts that were replaced or left out, from 0 to 1.
+    pub changed: f64,
+    /// The part of the router's weight that they had, less that of their substitutes; unknown where a token always uses fewer
+    /// experts.
+    #[schema(required = true)]
+    pub lost_weight: Option<f64>,
+}
+
+/// A piece of a message. A file's bytes are stored beside the chat's messages, by their hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    Text {
+        text: String,
+    },
+    /// What the model thought before it answered.
+    Reasoning {
+        text: String,
+    },
+    Image {
+        file: Attachment,
+    },
+    Audio {
+        file: Attachment,
+    },
+    File {
+        file: Attachment,
+    },
+    /// A tool that the model called before it went on. Without a result, it has not ended.
+    ToolCall {
+        /// Names the call within its message.
+        id: String,
+        name: String,
+        /// What the model wrote: JSON, or what is none.
+        arguments: String,
+    },
+    /// What a tool returned.
+    ToolResult {
+        /// The call that it answers.
+        id: String,
+        text: String,
+        /// The tool did not do it; the text says why.
+        #[serde(default)]
+        #[schema(required = true)]
+        failed: bool,
+    },
+    Sources {
+        sources: Vec<WebSource>,
+    },
+}
+
+impl Part {
+    /// Returns the file that it is, if it is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Attachment> {
+        match self {
+            Self::Image { file } | Self::Audio { file } | Self::File { file } => Some(file),
+            _ => None,
+        }
+    }
+}
+
+/// A file that belongs to a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Attachment {
+    /// In hexadecimal.
+    pub sha256: String,
+    pub media_type: String,
+    pub name: String,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WebSource {
+    pub title: String,
+    pub url: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Finish {
+    /// The model ended its answer.
+    Stop,
+    /// The token limit or the context was reached.
+    Length,
+    /// The user stopped it.
+    Stopped,
+    /// It broke off; the message holds what had arrived.
+    Error,
+    /// The host stopped it, because it repeated the same passage.
+    Repetition,
+}
+
+impl Finish {
+    /// Returns whether the answer ended before the model ended it, so that it can be carried on.
+    #[must_use]
+    pub fn can_continue(self) -> bool {
+        match self {
+            Self::Stop => false,
+            Self::Length | Self::Stopped | Self::Error | Self::Repetition => true,
+        }
+    }
+}
+
+impl ChatMessage {
+    /// The text of its text parts.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
+/// The parts of a message that is text alone; none for an empty one.
+#[must_use]
+pub fn text_parts(text: String) -> Vec<Part> {
+    if text.is_empty() {
+        Vec::new()
+    } else {
+        vec![Part::Text { text }]
+    }
+}
+
+/// The parts of an answer with this text and this reasoning.
+#[must_use]
+pub fn answer_parts(text: String, reasoning: String) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if !reasoning.is_empty() {
+        parts.push(Part::Reasoning { text: reasoning });
+    }
+    parts.extend(text_parts(text));
+    parts
+}
+
+/// The messages from the chat's first to the one with this id, in that order; empty if there is no such message.
+#[must_use]
+pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
+    let mut path = Vec::new();
+    let mut next = Some(leaf);
+    // A parent is older than its children, so that even a damaged tree ends.
+    while let Some(message) = next.and_then(|id| messages.iter().find(|message| message.id == id)) {
+        next = message.parent.filter(|parent| *parent < message.id);
+        path.push(message);
+    }
+    path.reverse();
+    path
+}
+
+/// What happens in a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TurnEvent {
+    /// The answer waits: for its tier to load, for its first token, or for a summary of the oldest messages.
+    Progress { stage: TurnStage },
+    /// The context does not hold the chat: the answer is written without its oldest messages. The last such event counts.
+    LeftOut {
+        #[serde(flatten)]
+        left_out: LeftOut,
+    },
+    /// A tier has begun to answer.
+    Started {
+        #[schema(required = true)]
+        tier: Option<String>,
+        #[schema(required = true)]
+        model: Option<String>,
+        #[schema(required = true)]
+        why: Option<String>,
+        #[schema(required = true)]
+        instead_of: Option<String>,
+    },
+    /// As [`Self::Text`], of what the model thinks before it answers.
+    Reasoning {
+        text: String,
+        tokens: u32,
+        decode_ms: u64,
+    },
+    /// What the answer goes on with.
+    Text {
+        text: String,
+        /// Tokens so far, with those of the reasoning; of an agent, since the model was last asked.
+        tokens: u32,
+        /// The time since the first token, in milliseconds.
+        decode_ms: u64,
+    },
+    /// The agent takes a step.
+    ToolCall {
+        /// Names the step within its message.
+        id: String,
+        name: String,
+        /// JSON as text.
+        arguments: String,
+    },
+    /// The agent waits for an answer to this question, at `…/turns/{turn}/consent`.
+    Consent { question: ConsentQuestion },
+    /// The question is answered.
+    ConsentAnswered {
+        /// The question's.
+        id: String,
+        /// `null`: it was refused.
+        #[schema(required = true)]
+        allow: Option<ConsentScope>,
+    },
+    /// What a step has found, or why it failed.
+    ToolResult {
+        /// The step's.
+        id: String,
+        text: String,
+        failed: bool,
+    },
+    /// The last event of a turn: the answer is stored as this message.
+    Finished { message: ChatMessage },
+    /// The last event of a turn that broke off, with the message if anything had arrived.
+    Failed {
+        code: String,
+        message: String,
+        #[schema(required = true)]
+        hint: Option<String>,
+        /// The tier that did not answer, if it came to one.
+        #[serde(default)]
+        #[schema(required = true)]
+        tier: Option<String>,
+        /// After this time the same request may succeed, where a server has said so.
+        #[serde(default)]
+        #[schema(required = true)]
+        retry_after_seconds: Option<u64>,
+        /// The error's other figures, such as `spent` and `budget`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        details: BTreeMap<String, Value>,
+        #[schema(required = true)]
+        answer: Option<ChatMessage>,
+    },
+}
+
+impl TurnEvent {
+    /// Returns the last event of a turn that an error broke off.
+    #[must_use]
+    pub fn failed(error: Error, tier: Option<String>, answer: Option<ChatMessage>) -> Self {
+        let mut details = error.details;
+        let wait = details.remove(Error::RETRY_AFTER);
+        Self::Failed {
+            code: error.code.as_str().to_owned(),
+            message: error.message,
+            hint: error.hint,
+            tier,
+            retry_after_seconds: wait.and_then(|seconds| seconds.as_u64()),
+            details,
+            answer,
+        }
+    }
+
+    /// Returns the error that broke a turn off; `None` for other events. A code that this version does not know is `Internal`.
+    #[must_use]
+    pub fn to_error(&self) -> Option<Error> {
+        let Self::Failed {
+            code,
+            message,
+            hint,
+            retry_after_seconds,
+            details,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let error = Error {
+            code: serde_json::from_value(code.as_str().into()).unwrap_or(Code::Internal),
+            message: message.clone(),
+            hint: hint.clone(),
+            details: details.clone(),
+        };
+        Some(match retry_after_seconds {
+            Some(seconds) => error.detail(Error::RETRY_AFTER, *seconds),
+            None => error,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TurnStage {
+    Load,
+    Prefill,
+    Summarize,
+}
+
+/// A turn that has begun: the answer of `POST /tierbar/v1/chats/{id}/turns`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TurnBegun {
+    pub id: String,
+    /// The chat as it is now.
+    pub chat: ChatSummary,
+    /// The question that it answers.
+    pub question: ChatMessage,
+    /// The id of the message that the answer becomes.
+    pub answer: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: u64, parent: Option<u64>) -> ChatMessage {
+        ChatMessage {
+            id,
+            parent,
+            role: Role::User,
+            parts: text_parts(id.to_string()),
+            answer: AnswerFacts::default(),
+        }
+    }
+
+    #[test]
+    fn a_failed_turn_keeps_its_error_with_all_figures() {
+        let error = Error::new(Code::BudgetSpent, "the budget is spent")
+            .hint("raise it")
+            .detail("spent", 4.98)
+            .detail(Error::RETRY_AFTER, 60);
+        let event = TurnEvent::failed(error.clone(), Some("sonnet".into()), None);
+        let written = serde_json::to_value(&event).unwrap();
+        assert_eq!(written["retry_after_seconds"], 60);
+        assert_eq!(written["details"], serde_json::json!({"spent": 4.98}));
+        let read: TurnEvent = serde_json::from_value(written).unwrap();
+        assert_eq!(read.to_error(), Some(error));
+        let waits = TurnEvent::Progress {
+            stage: TurnStage::Load,
+        };
+        assert_eq!(waits.to_error(), None);
+    }
+
+    #[test]
+    fn a_branch_runs_from_the_first_message_to_the_leaf() {
+        let messages = [
+            message(1, None),
+            message(2, Some(1)),
+            message(3, Some(1)),
+            message(4, Some(3)),
+        ];
+        let ids = |leaf| -> Vec<u64> {
+            let branch = branch(&messages, leaf).into_iter();
+            branch.map(|message| message.id).collect()
+        };
+        assert_eq!(ids(4), [1, 3, 4]);
+        assert_eq!(ids(2), [1, 2]);
+        assert!(ids(9).is_empty());
+    }
+
+    #[test]
+    fn a_cycle_of_parents_ends() {
+        let messages = [message(1, Some(2)), message(2, Some(1))];
+        assert_eq!(branch(&messages, 2).len(), 2);
+    }
+
+    #[test]
+    fn parts_carry_their_type_and_a_message_its_text() {
+        let part = Part::ToolCall {
+            id: "a".into(),
+            name: "search".into(),
+            arguments: "{}".into(),
+        };
+        let json = serde_json::to_value(&part).unwrap();
+        assert_eq!(json["type"], "tool_call");
+        let parts = vec![
+            Part::Reasoning { text: "Hm".into() },
+            Part::Text { text: "Pa".into() },
+            part,
+            Part::Text { text: "ris".into() },
+        ];
+        let message = ChatMessage {
+            parts,
+            ..message(1, None)
+        };
+        assert_eq!(message.text(), "Paris");
+    }
+}

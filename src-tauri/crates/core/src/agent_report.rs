@@ -1,0 +1,178 @@
+//! How well a model chose its first steps as an agent on this machine, and which way that speaks for.
+
+use crate::{ModelId, TierId};
+use serde::{Deserialize, Serialize};
+
+/// How the model says what it wants to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentWay {
+    /// As measured on this machine. A model that was not measured goes by text if its chat template is known to have no tools, and else by
+    /// tool calls.
+    #[default]
+    Auto,
+    /// By tool calls.
+    Calls,
+    /// By one word and one line, for models that cannot call tools.
+    Text,
+}
+
+/// What one way was measured at.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentScore {
+    /// Prompts whose first step was right.
+    pub right: u32,
+    /// For all prompts.
+    pub seconds: f64,
+}
+
+/// The first steps of one model for fixed prompts, in both ways. Nothing of them was carried out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AgentReport {
+    /// Tierbar's.
+    pub version: String,
+    /// RFC 3339, in UTC.
+    pub taken_at: String,
+    pub tier: TierId,
+    pub model: ModelId,
+    pub size_bytes: u64,
+    /// The sha256 of the file in lower-case hex, if it was known.
+    #[schema(required = true)]
+    pub sha256: Option<String>,
+    /// Whether the model thought before it answered.
+    pub thinking: bool,
+    /// How many prompts there were, for each way.
+    pub prompts: u32,
+    pub calls: AgentScore,
+    pub text: AgentScore,
+    /// The better way; `null` if the model is too small to act.
+    #[schema(required = true)]
+    pub way: Option<AgentWay>,
+}
+
+impl AgentReport {
+    /// Whether it is of this file: by the hash if both are known, else by name and size.
+    #[must_use]
+    pub fn is_of(&self, model: &ModelId, size_bytes: u64, sha256: Option<&str>) -> bool {
+        match (self.sha256.as_deref(), sha256) {
+            (Some(measured), Some(current)) => measured == current,
+            _ => self.model == *model && self.size_bytes == size_bytes,
+        }
+    }
+
+    /// The result in one sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let (calls, text, of) = (self.calls.right, self.text.right, self.prompts);
+        let scores = format!(
+            "the first step was right for {calls} of {of} prompts by tool calls and {text} of {of} by text"
+        );
+        match self.way {
+            Some(AgentWay::Text) => format!("Acts by text: {scores}."),
+            Some(_) => format!("Acts by tool calls: {scores}."),
+            None => format!("This model is too small to act: {scores}."),
+        }
+    }
+}
+
+/// Returns the better way, by how many of `of` first steps were right in each; tool calls if both are equal, because they take fewer
+/// requests and MCP servers need them. `None` if less than half was right in both.
+///
+/// With five tools to choose from, guessing gets half of twelve right in 2 of 100 measurements, and one answer to everything never does.
+#[must_use]
+pub fn choose_way(calls: u32, text: u32, of: u32) -> Option<AgentWay> {
+    if calls.max(text).saturating_mul(2) < of.max(1) {
+        return None;
+    }
+    Some(if text > calls {
+        AgentWay::Text
+    } else {
+        AgentWay::Calls
+    })
+}
+
+/// Returns the way that was measured for a model that thinks, or does not; `None` if it was not, or came to nothing.
+#[must_use]
+pub fn measured_way(reports: &[AgentReport], thinking: bool) -> Option<AgentWay> {
+    let report = reports.iter().find(|report| report.thinking == thinking)?;
+    report.way
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(calls: u32, text: u32) -> AgentReport {
+        let score = |right| AgentScore {
+            right,
+            seconds: 4.0,
+        };
+        AgentReport {
+            version: "1".to_owned(),
+            taken_at: "2026-11-26T12:00:00Z".to_owned(),
+            tier: TierId::new("fast").unwrap(),
+            model: ModelId("small".to_owned()),
+            size_bytes: 100,
+            sha256: Some("ab".to_owned()),
+            thinking: false,
+            prompts: 12,
+            calls: score(calls),
+            text: score(text),
+            way: choose_way(calls, text, 12),
+        }
+    }
+
+    #[test]
+    fn the_better_way_wins_and_calls_win_a_tie() {
+        for (calls, text, way) in [
+            (12, 11, Some(AgentWay::Calls)),
+            (11, 12, Some(AgentWay::Text)),
+            (8, 8, Some(AgentWay::Calls)),
+            (0, 6, Some(AgentWay::Text)),
+            (6, 0, Some(AgentWay::Calls)),
+            (5, 5, None),
+            (0, 5, None),
+            (0, 0, None),
+        ] {
+            assert_eq!(choose_way(calls, text, 12), way, "{calls} {text}");
+        }
+        assert_eq!(choose_way(0, 0, 0), None);
+    }
+
+    #[test]
+    fn a_report_is_of_its_file() {
+        let small = ModelId("small".to_owned());
+        let moved = ModelId("moved".to_owned());
+        let report = report(12, 12);
+        assert!(report.is_of(&moved, 100, Some("ab")));
+        assert!(!report.is_of(&small, 100, Some("cd")));
+        // Not hashed yet.
+        assert!(report.is_of(&small, 100, None));
+        assert!(!report.is_of(&small, 101, None) && !report.is_of(&moved, 100, None));
+    }
+
+    #[test]
+    fn a_model_is_measured_thinking_or_not() {
+        let mut thinks = report(3, 9);
+        thinks.thinking = true;
+        let reports = [report(9, 3), thinks];
+        assert_eq!(measured_way(&reports, false), Some(AgentWay::Calls));
+        assert_eq!(measured_way(&reports, true), Some(AgentWay::Text));
+        assert_eq!(measured_way(&reports[..1], true), None);
+        assert_eq!(measured_way(&[report(1, 2)], false), None);
+    }
+
+    #[test]
+    fn the_sentence_says_what_follows() {
+        assert_eq!(
+            report(4, 9).sentence(),
+            "Acts by text: the first step was right for 4 of 12 prompts by tool calls and 9 of 12 by text."
+        );
+        assert!(report(9, 4).sentence().starts_with("Acts by tool calls: "));
+        let too_small = report(2, 3).sentence();
+        assert!(
+            too_small.starts_with("This model is too small to act: "),
+            "{too_small}"
+        );
+    }
+}

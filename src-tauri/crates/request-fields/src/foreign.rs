@@ -1,0 +1,262 @@
+//! Names that mean something in another of the APIs, and that change the answer there: whoever sends one here means that.
+
+use super::{Effect, Field, NOTHING, OLLAMA_OPTIONS, Table, refused};
+use serde_json::Value;
+use tierbar_core::{Code, Error};
+
+const SOURCE: &str = "the other tables, where these names change the answer";
+const AS_MESSAGE: &str = "send it as a message with the role system";
+const FORMAT: Field = refused("format", r#""json""#, NOTHING, "send `response_format`");
+const MAX_OUTPUT_TOKENS: Field = refused("max_output_tokens", "9", NOTHING, "send `max_tokens`");
+const NUM_PREDICT: Field = refused("num_predict", "9", NOTHING, "send `max_tokens`");
+const STOP_SEQUENCES: Field = refused("stop_sequences", r#"["end"]"#, NOTHING, "send `stop`");
+const OUTPUT_CONFIG: Field = refused(
+    "output_config",
+    r#"{"effort": "high"}"#,
+    NOTHING,
+    "send `response_format` and `reasoning_effort`",
+);
+const OUTPUT_FORMAT: Field = refused(
+    "output_format",
+    r#"{"type": "json_schema", "schema": {"type": "object"}}"#,
+    NOTHING,
+    "send `response_format`",
+);
+const TEXT: Field = refused(
+    "text",
+    r#"{"format": {"type": "json_object"}}"#,
+    NOTHING,
+    "send `response_format` and `verbosity`",
+);
+const IMAGES: Field = refused(
+    "images",
+    r#"["iVBORw0KGgo="]"#,
+    NOTHING,
+    "send them as parts of a message, of the type image_url",
+);
+
+/// To `POST /v1/chat/completions`, and with what the other two dialects pass on to it.
+pub const FOREIGN_TO_CHATS: Table = Table {
+    title: "Other APIs' names, sent to `/v1/chat/completions`",
+    source: SOURCE,
+    fields: &[
+        FORMAT,
+        IMAGES,
+        refused("input", r#""Hello""#, NOTHING, "send `messages`"),
+        refused("instructions", r#""Be brief.""#, NOTHING, AS_MESSAGE),
+        MAX_OUTPUT_TOKENS,
+        NUM_PREDICT,
+        OUTPUT_CONFIG,
+        OUTPUT_FORMAT,
+        STOP_SEQUENCES,
+        refused("system", r#""Be brief.""#, NOTHING, AS_MESSAGE),
+        TEXT,
+        refused(
+            "thinking",
+            r#"{"type": "enabled"}"#,
+            &["null", "false", "{}", r#"{"type": "disabled"}"#],
+            "send `think` or `reasoning_effort`",
+        ),
+    ],
+};
+
+/// To `POST /v1/completions`.
+pub const FOREIGN_TO_COMPLETIONS: Table = Table {
+    title: "Other APIs' names, sent to `/v1/completions`",
+    source: SOURCE,
+    fields: &[
+        FORMAT,
+        refused(
+            "images",
+            r#"["iVBORw0KGgo="]"#,
+            NOTHING,
+            "send them to /v1/chat/completions",
+        ),
+        refused("input", r#""Hello""#, NOTHING, "send `prompt`"),
+        refused(
+            "instructions",
+            r#""Be brief.""#,
+            NOTHING,
+            "write it into `prompt`",
+        ),
+        MAX_OUTPUT_TOKENS,
+        refused(
+            "messages",
+            r#"[{"role": "user", "content": "Hello"}]"#,
+            NOTHING,
+            "send them to /v1/chat/completions",
+        ),
+        NUM_PREDICT,
+        OUTPUT_CONFIG,
+        OUTPUT_FORMAT,
+        STOP_SEQUENCES,
+        refused(
+            "system",
+            r#""Be brief.""#,
+            NOTHING,
+            "write it into `prompt`",
+        ),
+        TEXT,
+        refused(
+            "tools",
+            r#"[{"type": "function", "function": {"name": "look"}}]"#,
+            NOTHING,
+            "send them to /v1/chat/completions",
+        ),
+    ],
+};
+
+/// To `POST /v1/responses`.
+pub const FOREIGN_TO_RESPONSES: Table = Table {
+    title: "Other APIs' names, sent to `/v1/responses`",
+    source: SOURCE,
+    fields: &[
+        refused(
+            "messages",
+            r#"[{"role": "user", "content": "Hello"}]"#,
+            NOTHING,
+            "send them as `input`",
+        ),
+        ONE_ANSWER,
+        refused("system", r#""Be brief.""#, NOTHING, "send `instructions`"),
+    ],
+};
+
+/// To `POST /v1/messages`.
+pub const FOREIGN_TO_MESSAGES: Table = Table {
+    title: "Other APIs' names, sent to `/v1/messages`",
+    source: SOURCE,
+    fields: &[
+        refused("instructions", r#""Be brief.""#, NOTHING, "send `system`"),
+        ONE_ANSWER,
+    ],
+};
+
+const ONE_ANSWER: Field = refused(
+    "n",
+    "2",
+    &["null", "0", "1"],
+    "leave it out: there is one answer",
+);
+
+const FORM: &str = "send `format`: \"json\" or a JSON schema";
+const RESPONSE_FORMAT: Field = refused(
+    "response_format",
+    r#"{"type": "json_object"}"#,
+    &["null", r#"{"type": "text"}"#, "{}"],
+    FORM,
+);
+const NOT_HERE: &str = "send it to /v1/chat/completions";
+
+/// To `POST /api/chat` and `POST /api/generate`.
+pub const FOREIGN_TO_OLLAMA: Table = Table {
+    title: "Other APIs' names, sent to `/api/chat` and `/api/generate`",
+    source: SOURCE,
+    fields: &[
+        RESPONSE_FORMAT,
+        refused("json_schema", r#"{"type": "object"}"#, NOTHING, FORM),
+        refused("guided_json", r#"{"type": "object"}"#, NOTHING, FORM),
+        refused("guided_choice", r#"["a", "b"]"#, NOTHING, NOT_HERE),
+        refused("guided_regex", r#""[0-9]+""#, NOTHING, NOT_HERE),
+        refused("guided_grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
+        refused("grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
+        refused(
+            "structured_outputs",
+            r#"{"choice": ["a"]}"#,
+            NOTHING,
+            NOT_HERE,
+        ),
+        refused("logit_bias", r#"{"7": 1}"#, NOTHING, NOT_HERE),
+        refused(
+            "functions",
+            r#"[{"name": "look"}]"#,
+            NOTHING,
+            "send `tools`",
+        ),
+        refused(
+            "reasoning_effort",
+            r#""high""#,
+            NOTHING,
+            "send `think`: a flag, or an effort",
+        ),
+        refused(
+            "stop_sequences",
+            r#"["end"]"#,
+            NOTHING,
+            "send `stop` in `options`",
+        ),
+        ONE_ANSWER,
+    ],
+};
+
+/// To `options` of these.
+pub const FOREIGN_TO_OPTIONS: Table = Table {
+    title: "Other APIs' names in `options`",
+    source: SOURCE,
+    fields: &[
+        refused("format", r#""json""#, NOTHING, "send it beside `options`"),
+        RESPONSE_FORMAT,
+        refused("json_schema", r#"{"type": "object"}"#, NOTHING, FORM),
+        refused("grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
+        refused("guided_json", r#"{"type": "object"}"#, NOTHING, FORM),
+        refused("guided_choice", r#"["a", "b"]"#, NOTHING, NOT_HERE),
+        refused("guided_regex", r#""[0-9]+""#, NOTHING, NOT_HERE),
+        refused("guided_grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
+        refused(
+            "structured_outputs",
+            r#"{"choice": ["a"]}"#,
+            NOTHING,
+            NOT_HERE,
+        ),
+        refused("samplers", r#"["top_k"]"#, NOTHING, "leave it out"),
+        refused("logit_bias", r#"{"7": 1}"#, NOTHING, NOT_HERE),
+        refused("max_tokens", "9", NOTHING, "send `num_predict`"),
+        refused("n_predict", "9", NOTHING, "send `num_predict`"),
+    ],
+};
+
+/// Refuses Ollama's `options` in OpenAI's requests, which have those fields themselves. What only says how a model is loaded has no effect
+/// in any.
+///
+/// # Errors
+/// `BadRequest` naming the first that changes an answer.
+pub fn ollamas_option(options: Option<&Value>) -> Result<(), Error> {
+    let options = options.and_then(Value::as_object).into_iter().flatten();
+    for (name, value) in options {
+        let known = OLLAMA_OPTIONS.field(name);
+        if known.is_some_and(|known| matches!(known.effect, Effect::Honored(_))) && !value.is_null()
+        {
+            let message = format!("`options.{name}` is not supported");
+            let ours = match name.as_str() {
+                "num_predict" => "max_tokens",
+                name => name,
+            };
+            return Err(Error::new(Code::BadRequest, message)
+                .hint(format!("send `{ours}` beside `messages` or `prompt`")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_option_of_ollamas_that_changes_an_answer_is_refused() {
+        for fine in [
+            json!(null),
+            json!({"num_ctx": 8192, "num_gpu": 9, "anything": 1}),
+            json!({"temperature": null}),
+        ] {
+            assert!(ollamas_option(Some(&fine)).is_ok(), "{fine}");
+        }
+        assert!(ollamas_option(None).is_ok());
+        assert!(ollamas_option(Some(&json!({"temperature": 0}))).is_err());
+        let wrong = json!({"num_ctx": 8192, "num_predict": 9});
+        let error = ollamas_option(Some(&wrong)).unwrap_err();
+        assert_eq!(error.message, "`options.num_predict` is not supported");
+        assert!(error.hint.unwrap().starts_with("send `max_tokens`"));
+    }
+}

@@ -1,0 +1,242 @@
+//! Runs one command that can write, read, reach and use only what it was given.
+//!
+//! The host starts `tierbar-sandbox`, the launcher, and writes the [`Request`] to it. The launcher starts itself once more, and this
+//! second stage restricts itself and becomes the command: it has one thread, so nothing has to be done between a fork and an exec.
+//! The launcher keeps time, counts processes, memory and output, and ends the command with all that it has started, also when its
+//! host is gone. A [`Request::server`] speaks with its host by stdin and stdout meanwhile. On Linux, Landlock, seccomp and resource
+//! limits enforce the policy; on macOS, Seatbelt and resource limits.
+//! Where nothing can, no command runs.
+
+mod environment;
+pub mod guard;
+pub mod launcher;
+mod output;
+mod platform;
+mod policy;
+mod seatbelt;
+
+pub use environment::kept_environment;
+pub use output::Output;
+pub use policy::{Limits, Network, Policy, PolicyError};
+pub use seatbelt::{Places, Profile, profile};
+
+use serde::{Deserialize, Serialize};
+use std::{
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    process::{ChildStdin, Command, Stdio},
+    sync::{Arc, Mutex},
+};
+
+/// The longest command line, in bytes of all its arguments.
+pub const COMMAND_BYTES: usize = 32 * 1024;
+
+/// One command.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The program and its arguments. A program without a slash is looked up in `PATH`.
+    pub arguments: Vec<String>,
+    /// The folder that it starts in, which the policy allows to read.
+    pub folder: PathBuf,
+    pub policy: Policy,
+    /// Variables of the launcher's environment that it sees as they are, besides those that every command sees.
+    #[serde(default)]
+    pub variables: Vec<String>,
+    /// Whether it speaks with the host: what follows the request on the launcher's stdin is its stdin, its stdout is the launcher's, and
+    /// the report comes on the launcher's stderr.
+    #[serde(default)]
+    pub speaks: bool,
+}
+
+impl Request {
+    /// A line of shell.
+    #[must_use]
+    pub fn shell(line: &str, folder: PathBuf, policy: Policy) -> Self {
+        let arguments = ["/bin/sh", "-c", line].map(str::to_owned).into();
+        Self {
+            arguments,
+            folder,
+            policy,
+            variables: Vec::new(),
+            speaks: false,
+        }
+    }
+
+    /// A program that serves its host until its stdin ends.
+    #[must_use]
+    pub fn server(
+        arguments: Vec<String>,
+        folder: PathBuf,
+        policy: Policy,
+        variables: Vec<String>,
+    ) -> Self {
+        Self {
+            arguments,
+            folder,
+            policy,
+            variables,
+            speaks: true,
+        }
+    }
+
+    /// What the launcher is to read, once it is certain that it may.
+    ///
+    /// # Errors
+    /// [`NotRun`], if the command is too long, the policy is refused, or nothing enforces it here.
+    pub fn line(&self) -> Result<String, NotRun> {
+        let bytes = self.arguments.iter().map(String::len).sum();
+        if bytes > COMMAND_BYTES {
+            return Err(NotRun::TooLong(bytes));
+        }
+        self.policy.check(&self.folder)?;
+        enforcement()?;
+        let line = serde_json::to_string(self);
+        let mut line = line.map_err(|error| NotRun::Launcher(error.to_string()))?;
+        line.push('\n');
+        Ok(line)
+    }
+}
+
+/// How a command has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum End {
+    Exited {
+        code: i32,
+    },
+    /// By a signal, its own or the kernel's.
+    Killed {
+        signal: i32,
+    },
+    /// The launcher ended it: it ran for longer than its limit.
+    TimeLimit,
+    /// It and what it had started used more memory than its limit.
+    MemoryLimit,
+    /// It had more processes than its limit.
+    ProcessLimit,
+    /// It wrote more output than its limit.
+    OutputLimit,
+    /// The host ended it, or is gone.
+    Stopped,
+}
+
+/// What a command has done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Finished {
+    pub end: End,
+    pub stdout: Output,
+    pub stderr: Output,
+    pub milliseconds: u64,
+}
+
+/// Why a command was not run.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRun {
+    /// This system cannot enforce a sandbox.
+    #[error("commands cannot run here: {0}")]
+    Unenforceable(String),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error("the command has {0} bytes, and at most {COMMAND_BYTES} can be run")]
+    TooLong(usize),
+    #[error("the sandbox did not start: {0}")]
+    Launcher(String),
+}
+
+/// What the launcher writes to its host.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Report {
+    Finished(Finished),
+    Unenforceable(String),
+    Failed(String),
+}
+
+/// Ends a command from elsewhere. Clones end the same one.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    stopped: bool,
+    /// The launcher ends the command when this is closed.
+    stdin: Option<ChildStdin>,
+}
+
+impl Stop {
+    /// Ends the command, now or as soon as it starts.
+    pub fn stop(&self) {
+        let mut state = self.state();
+        state.stopped = true;
+        state.stdin = None;
+    }
+
+    fn keep(&self, stdin: ChildStdin) {
+        let mut state = self.state();
+        if !state.stopped {
+            state.stdin = Some(stdin);
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Returns what enforces a sandbox on this system, such as `Landlock 7 and seccomp`.
+///
+/// # Errors
+/// [`NotRun::Unenforceable`], with what is missing.
+pub fn enforcement() -> Result<String, NotRun> {
+    crate::platform::enforcement().map_err(NotRun::Unenforceable)
+}
+
+/// Runs a command to its end, with the launcher at this path. Blocks for as long as the policy's time limit at most, and some
+/// seconds.
+///
+/// # Errors
+/// [`NotRun`], if the command did not start. A command that fails, or that is ended, is no error.
+pub fn run(launcher: &Path, request: &Request, stop: &Stop) -> Result<Finished, NotRun> {
+    let failed = |error: io::Error| NotRun::Launcher(error.to_string());
+    let line = request.line()?;
+    let mut child = Command::new(launcher)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    let mut text = String::new();
+    let sent = (|| {
+        let mut stdin = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        stdin.write_all(line.as_bytes())?;
+        stop.keep(stdin);
+        let mut stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        stdout.read_to_string(&mut text)
+    })();
+    // Its stdin is closed by now, or it has ended.
+    stop.state().stdin = None;
+    let status = child.wait().map_err(failed)?;
+    sent.map_err(failed)?;
+    match report(&text) {
+        Err(NotRun::Launcher(_)) if text.is_empty() => {
+            Err(NotRun::Launcher(format!("it ended with {status}")))
+        }
+        report => report,
+    }
+}
+
+/// Reads what the launcher has reported.
+///
+/// # Errors
+/// [`NotRun`], if the command did not start, or if this is no report.
+pub fn report(text: &str) -> Result<Finished, NotRun> {
+    match serde_json::from_str(text) {
+        Ok(Report::Finished(finished)) => Ok(finished),
+        Ok(Report::Unenforceable(why)) => Err(NotRun::Unenforceable(why)),
+        Ok(Report::Failed(why)) => Err(NotRun::Launcher(why)),
+        Err(_) => Err(NotRun::Launcher("it has left no report".to_owned())),
+    }
+}

@@ -1,0 +1,85 @@
+//! What enforces a sandbox, and how a command's processes are found and ended.
+
+#![expect(
+    unsafe_code,
+    reason = "kernels are called directly where no crate has the call"
+)]
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(target_os = "macos")]
+use macos as system;
+
+pub(crate) use system::{
+    adopt, die_with_parent, enforcement, memory_bytes, processes, restrict, serve, system_folders,
+};
+
+use crate::Limits;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
+
+/// A process that is known again although numbers are reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    /// In a unit of the system's.
+    started: u64,
+}
+
+/// What a command has started.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    pub(crate) alive: Vec<Process>,
+    /// Those that have ended and were not waited for, which take a number; on Linux alone, where root has no limit of the kernel's.
+    pub(crate) zombies: u64,
+    /// Of those that are alive; on Linux alone.
+    pub(crate) threads: u64,
+}
+
+impl Ord for Process {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |process: &Self| (process.pid.as_raw_nonzero(), process.started);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Process {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Lowers the limits that both systems have. `users_processes`: how many the user has now, which count as well.
+fn set_limits(limits: &Limits, users_processes: u64) -> Result<(), String> {
+    let each = [
+        (Resource::Cpu, limits.cpu_seconds),
+        (Resource::Fsize, limits.file_bytes),
+        (Resource::Nofile, limits.open_files),
+        (
+            Resource::Nproc,
+            users_processes.saturating_add(limits.processes),
+        ),
+        // A core dump would be a file of the command's memory.
+        (Resource::Core, 0),
+    ];
+    for (resource, most) in each {
+        set_limit(resource, most)?;
+    }
+    Ok(())
+}
+
+fn set_limit(resource: Resource, most: u64) -> Result<(), String> {
+    // A limit is never raised.
+    let most = getrlimit(resource)
+        .maximum
+        .map_or(most, |now| now.min(most));
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    setrlimit(resource, limit).map_err(|error| format!("{resource:?} cannot be limited: {error}"))
+}

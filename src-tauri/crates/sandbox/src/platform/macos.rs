@@ -1,0 +1,214 @@
+//! macOS: Seatbelt, by the system's own `sandbox-exec`, and resource limits.
+
+use super::{Process, Processes, set_limits};
+use crate::{Places, Policy, Request, profile};
+use rustix::{
+    process::{Pid, getpid, getuid, setsid},
+    stdio::dup2_stdin,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::c_void,
+    fs::File,
+    mem,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+};
+
+/// By its whole path, so that no other program of this name is run.
+const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
+
+const PLACES: Places<'static> = Places {
+    programs: &[
+        "/bin",
+        "/sbin",
+        "/usr/bin",
+        "/usr/lib",
+        "/usr/libexec",
+        "/usr/local",
+        "/usr/sbin",
+        "/usr/share",
+        "/opt/homebrew",
+        "/opt/local",
+        "/System/Library",
+        "/System/Cryptexes",
+        "/System/Volumes/Preboot/Cryptexes",
+        "/Library/Apple",
+        "/Library/Developer",
+        "/Library/Frameworks",
+        "/Library/Java",
+        "/Applications/Xcode.app",
+    ],
+    // Of Homebrew and MacPorts: databases, logs and mail.
+    data: &["/usr/local/var", "/opt/homebrew/var", "/opt/local/var"],
+    read: &[
+        "/private/etc/group",
+        "/private/etc/hosts",
+        "/private/etc/localtime",
+        "/private/etc/passwd",
+        "/private/etc/protocols",
+        "/private/etc/services",
+        "/private/etc/ssl",
+        "/private/var/db/dyld",
+        "/private/var/db/timezone",
+        "/private/var/db/xcode_select_link",
+        // What /etc/resolv.conf leads to.
+        "/private/var/run/resolv.conf",
+        "/private/var/select",
+        "/Library/Preferences/.GlobalPreferences.plist",
+        // Whether Xcode's license was agreed to, without which its tools do not run.
+        "/Library/Preferences/com.apple.dt.Xcode.plist",
+    ],
+};
+
+/// macOS has no subreaper; processes that were seen are known again.
+pub(crate) fn adopt() {}
+
+/// The launcher watches its stdin instead.
+pub(crate) fn die_with_parent() {}
+
+pub(crate) fn system_folders() -> Vec<PathBuf> {
+    PLACES.programs.iter().map(PathBuf::from).collect()
+}
+
+/// What enforces a sandbox, or why nothing does.
+pub(crate) fn enforcement() -> Result<String, String> {
+    if !Path::new(SANDBOX_EXEC).is_file() {
+        return Err(format!("this system has no {SANDBOX_EXEC}"));
+    }
+    if getuid().is_root() {
+        return Err("macOS does not limit the processes of root".to_owned());
+    }
+    Ok("Seatbelt".to_owned())
+}
+
+/// Limits this process, and returns the command to become, which restricts itself.
+pub(crate) fn restrict(request: &Request, home: &Path) -> Result<Vec<String>, String> {
+    let policy = &request.policy;
+    // What speaks with the host reads what the launcher passes on.
+    if !request.speaks {
+        let nothing = File::open("/dev/null").map_err(|error| error.to_string())?;
+        dup2_stdin(&nothing).map_err(|error| format!("no stdin: {error}"))?;
+    }
+    setsid().map_err(|error| format!("no session of its own: {error}"))?;
+    set_limits(&policy.limits, all().len() as u64)?;
+    // Seatbelt sees paths without symbolic links, such as /private/tmp.
+    let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
+        let real = paths.iter().map(|path| path.canonicalize());
+        real.filter_map(Result::ok).collect()
+    };
+    let policy = Policy {
+        read: real(&policy.read),
+        write: real(&policy.write),
+        protected: real(&policy.protected),
+        ..policy.clone()
+    };
+    let profile = profile(&policy, home, &PLACES)?;
+    let mut command = vec![SANDBOX_EXEC.to_owned()];
+    for parameter in profile.parameters {
+        command.extend(["-D".to_owned(), parameter]);
+    }
+    command.extend(["-p".to_owned(), profile.text]);
+    command.extend_from_slice(&request.arguments);
+    Ok(command)
+}
+
+/// Seatbelt restricts modes and times itself.
+pub(crate) fn serve(_command: &UnixStream, _places: &[PathBuf]) {}
+
+/// The command's process group, and the descendants of the launcher and of the processes seen before.
+pub(crate) fn processes(command: Pid, seen: &BTreeSet<Process>) -> Processes {
+    let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
+    let mut found = BTreeSet::new();
+    for (process, info) in all().into_iter().filter_map(info) {
+        if info.pbi_status == libc::SZOMB {
+            continue;
+        }
+        let parent = i32::try_from(info.pbi_ppid).unwrap_or(0);
+        children.entry(parent).or_default().push(process);
+        let in_group = i32::try_from(info.pbi_pgid) == Ok(command.as_raw_nonzero().get());
+        if in_group || seen.contains(&process) {
+            found.insert(process);
+        }
+    }
+    let numbers = found.iter().map(|process| process.pid);
+    let mut parents: Vec<Pid> = numbers.chain([getpid()]).collect();
+    while let Some(parent) = parents.pop() {
+        for process in children
+            .remove(&parent.as_raw_nonzero().get())
+            .unwrap_or_default()
+        {
+            parents.push(process.pid);
+            found.insert(process);
+        }
+    }
+    Processes {
+        alive: found.into_iter().collect(),
+        ..Processes::default()
+    }
+}
+
+/// The memory that these processes hold, as Activity Monitor counts it.
+pub(crate) fn memory_bytes(processes: &[Process]) -> u64 {
+    processes
+        .iter()
+        .filter_map(|process| footprint(process.pid))
+        .sum()
+}
+
+fn footprint(pid: Pid) -> Option<u64> {
+    // SAFETY: the struct is plain integers, for which all zeroes is a value.
+    let mut usage: libc::rusage_info_v2 = unsafe { mem::zeroed() };
+    // SAFETY: flavor V2 writes exactly one `rusage_info_v2` at the address; despite its type the last parameter
+    // is that address, as Apple's libproc passes it on.
+    let status = unsafe {
+        libc::proc_pid_rusage(
+            pid.as_raw_nonzero().get(),
+            libc::RUSAGE_INFO_V2,
+            (&raw mut usage).cast::<libc::rusage_info_t>(),
+        )
+    };
+    (status == 0).then_some(usage.ri_phys_footprint)
+}
+
+/// The numbers of all processes.
+fn all() -> Vec<i32> {
+    let mut pids = vec![0 as libc::pid_t; 1024];
+    loop {
+        let size = mem::size_of_val(pids.as_slice()) as libc::c_int;
+        // SAFETY: the call writes at most `size` bytes of process numbers at the address.
+        let found = unsafe { libc::proc_listallpids(pids.as_mut_ptr().cast::<c_void>(), size) };
+        let found = usize::try_from(found).unwrap_or(0);
+        // A full buffer may have left some out.
+        if found < pids.len() {
+            pids.truncate(found);
+            return pids;
+        }
+        pids.resize(pids.len() * 2, 0);
+    }
+}
+
+fn info(pid: i32) -> Option<(Process, libc::proc_bsdinfo)> {
+    // SAFETY: the struct is plain integers, for which all zeroes is a value.
+    let mut info: libc::proc_bsdinfo = unsafe { mem::zeroed() };
+    let size = mem::size_of_val(&info) as libc::c_int;
+    // SAFETY: the flavor writes one `proc_bsdinfo` at the address, which outlives the call, and `size` is its size.
+    let written = unsafe {
+        libc::proc_pidinfo(
+            pid,
+            libc::PROC_PIDTBSDINFO,
+            0,
+            (&raw mut info).cast::<c_void>(),
+            size,
+        )
+    };
+    let started = info
+        .pbi_start_tvsec
+        .saturating_mul(1_000_000)
+        .saturating_add(info.pbi_start_tvusec);
+    let process = Process {
+        pid: Pid::from_raw(pid)?,
+        started,
+    };
+    (written == size).then_some((process, info))
+}
