@@ -698,6 +698,24 @@ fn every_crate_of_ours_has_the_quick_test_profile() {
     assert_eq!(listed, ours);
 }
 
+/// A level of its own resets what the profile says of `strip`: symbols are a fifth of a program.
+#[test]
+fn each_program_is_stripped() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let release = manifest["profile"]["release"].as_table().unwrap();
+    assert_eq!(release["strip"].as_bool(), Some(true));
+    let levels = release["package"].as_table().unwrap();
+    for package in ["app", "cli", "documents", "engine", "sandbox"] {
+        let own = levels.get(&format!("tierbar-{package}"));
+        let is_stripped = own.is_none_or(|own| {
+            own.get("strip")
+                .is_some_and(|strip| strip == &toml::Value::Boolean(true))
+        });
+        assert!(is_stripped, "{package} has a level without `strip`");
+    }
+}
+
 /// `make mutations` takes long; what would break it is seen here.
 #[test]
 fn every_mutation_names_one_place_and_one_test() {
