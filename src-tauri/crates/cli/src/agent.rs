@@ -224,7 +224,7 @@ mod tests {
         let text = report(&measured);
         assert!(
             text.starts_with(
-                "small\nBy tool calls  4 of 12 right in 3.0 s\nBy text       10 of 12 right in 3.0 s\nActs by text: "
+                "small\nBy tool calls  4 of 12 right in 3.0 s\nBy text       10 of 12 right in 3.0 s\nUses text commands ("
             ),
             "{text}"
         );

@@ -437,7 +437,7 @@ impl Conversation<'_> {
                     error.hint("type its path, such as ~/project, or . for the current one")
                 );
             }
-            output::error_line("From now on, the model only answers.");
+            output::error_line("The model can no longer act in a folder.");
             return Ok(());
         }
         let agent = agent::in_folder(self.agent.as_ref(), files::typed(folder))?;
@@ -795,16 +795,16 @@ fn describe_wait(answer: &AnswerFacts) -> String {
     };
     let times = answer.times.unwrap_or_default();
     let seconds = |ms: f64| format!("{:.1} s", ms / 1000.0);
-    let parts = [(times.load_ms, "loading"), (times.prefill_ms, "reading")];
+    let parts = [(times.load_ms, "load"), (times.prefill_ms, "prompt")];
     let parts = parts.into_iter().filter_map(|(ms, what)| {
         let ms = ms.filter(|ms| *ms >= 50.0)?;
-        Some(format!("{} {what}", seconds(ms)))
+        Some(format!("{what} {}", seconds(ms)))
     });
     let parts: Vec<_> = parts.collect();
     let first = seconds(first);
     match parts.as_slice() {
-        [] => format!(" · {first} to first word"),
-        parts => format!(" · {first} to first word ({})", parts.join(", ")),
+        [] => format!(" · {first} to first token"),
+        parts => format!(" · {first} to first token ({})", parts.join(", ")),
     }
 }
 

@@ -117,7 +117,7 @@ async fn list(client: &Client, words: Option<String>, json: bool) -> Result<(), 
     let chats: Vec<ChatSummary> = read(listed)?;
     if chats.is_empty() {
         output::line(match words {
-            Some(_) => "No chat has these words.",
+            Some(_) => "No chats match.",
             None => "There are no saved chats. Start one with: tierbar chat",
         });
     }

@@ -162,7 +162,7 @@ fn learned(level: &LearnedLevel, enough: u64) -> String {
     if grades < enough {
         return format!("{word} questions: {grades} of {enough} grades to learn from.");
     }
-    format!("{word} questions: {grades} grades, which do not call for another tier.")
+    format!("{word} questions: {grades} grades, which change nothing.")
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ enum Command {
     Agent(agent::Args),
     /// Add, search and ask your documents
     Documents(documents::Args),
-    /// Show the rates of graded answers, or export them
+    /// Show how answers were graded, or export them
     Grades(grades::Args),
     /// Classify a message by type, urgency and the model it needs
     Triage(task::Triage),

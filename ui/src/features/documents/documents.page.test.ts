@@ -218,7 +218,7 @@ it('shows what is read, what cannot be, and pauses', async () => {
   await screen.findByText('This PDF holds pictures of pages, no text.');
   expect(screen.getByTestId('notices').textContent).toContain('scan.pdf');
   await screen.findByText(/^3 of 10 pages are pictures/);
-  const pictures = screen.getByRole('switch', { name: 'Read pages that are pictures' });
+  const pictures = screen.getByRole('switch', { name: 'Read scanned pages' });
   sees = false;
   await fireEvent.click(pictures);
   await screen.findByText(/^No tier of this machine has a model that reads images/);

@@ -25,7 +25,7 @@ describe('an MCP server', () => {
   });
 
   it('is told with what its program may use', () => {
-    expect(describeAccess(PROGRAM)).toBe('Can use neither the network nor files of yours.');
+    expect(describeAccess(PROGRAM)).toBe('Can use neither the network nor your files.');
     expect(describeAccess({ ...PROGRAM, folder: '~/Notes', network: true })).toBe(
       'Can use the network, and read and change files in ~/Notes.',
     );

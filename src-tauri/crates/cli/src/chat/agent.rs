@@ -134,8 +134,8 @@ pub(super) enum Answered {
     Stop,
 }
 
-/// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. Without a terminal, nobody can
-/// allow anything.
+/// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. Without a terminal, every act is
+/// refused.
 ///
 /// # Errors
 /// `Internal` if the terminal cannot be read.

@@ -7,12 +7,12 @@ use rustyline::{
 
 /// Each command, what follows it, and what it does.
 pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
-    ("new", "", "Begin a new chat"),
+    ("new", "", "Start a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
         "instructions",
         "[TEXT]",
-        "Set what each answer keeps in mind (\"\" for nothing), or show it",
+        "Set instructions for each answer (\"\" for nothing), or show it",
     ),
     (
         "agent",
@@ -34,7 +34,7 @@ pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
     ("good", "[WHY]", "Grade the last answer as good"),
     ("bad", "[WHY]", "Grade the last answer as bad"),
     ("ungrade", "", "Remove the grade of the last answer"),
-    ("improve", "", "Show the rates of graded answers"),
+    ("improve", "", "Show how answers were graded"),
     ("cost", "", "Show what requests took in the last 30 days"),
     ("help", "", "Show the commands"),
     (

@@ -35,7 +35,7 @@ pub(super) struct Edited {
 #[derive(Debug)]
 pub(super) struct Reverted {
     pub(super) text: String,
-    /// What was changed by somebody else meanwhile, and so was left.
+    /// What another program has changed meanwhile, and so was left.
     pub(super) left: Vec<String>,
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn run(
         Some(key) => Some(revoke(home.as_ref(), key).await),
         None => None,
     };
-    // Whoever has to put the rest right by hand may want to see the file as it was.
+    // To correct the rest by hand, the user may need the original file.
     let backup = (!left.is_empty() && record.before.is_some()).then(|| records.backup());
     match backup {
         Some(_) => records.forget()?,
