@@ -79,7 +79,7 @@ impl Server {
 
     /// Starts a host if none is shown.
     pub(crate) fn retry(&self) {
-        // A click that nobody waits for is not kept.
+        // A click without a waiter is not kept.
         self.again.notify_waiters();
     }
 }

@@ -57,7 +57,7 @@ async fn a_service_is_installed_shown_and_removed() {
     let (code, told, _) = data.run(&["service", "status"]).await;
     assert_eq!(code, Some(0));
     assert!(told.contains("No service is installed"), "{told}");
-    // Nobody has agreed.
+    // Without consent.
     let (code, _, stderr) = data.run(&["service", "install"]).await;
     assert_eq!(code, Some(5), "{stderr}");
     assert!(stderr.contains("--yes") && !unit.exists(), "{stderr}");

@@ -44,7 +44,7 @@ fn two() -> Bench {
 
 /// The event has been handled when the owner replies to this.
 async fn dealt_with(bench: &Bench) {
-    bench.lease("nobody").await.unwrap_err();
+    bench.lease("unknown").await.unwrap_err();
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ impl Permitted {
         &self.act
     }
 
-    /// Whether nobody was asked, because the act only reads. Its command then runs without rights to write.
+    /// Whether the act needed no consent because it only reads. Its command then runs without rights to write.
     #[must_use]
     pub fn reads_only(&self) -> bool {
         self.reads_only

@@ -1,4 +1,4 @@
-//! A connection with one server, for as long as somebody needs its tools.
+//! A connection with one server, kept while its tools are in use.
 
 use crate::{
     Failure,

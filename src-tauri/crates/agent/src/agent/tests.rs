@@ -497,7 +497,7 @@ fn without_tools_the_model_answers() {
     assert!(ask.is_answer && ask.grammar.is_none());
 }
 
-/// Whether an act changes nothing and tells nobody anything, so that it may be done unasked.
+/// Whether an act changes nothing and reveals nothing, so that it needs no consent.
 fn is_harmless(act: &Act) -> bool {
     match act {
         Act::Command { line, network, .. } => !network && read_only(line).is_some(),

@@ -75,7 +75,7 @@ fn asks(act: Act, general: General, grants: &Grants, now: u64) -> bool {
 /// Answers an act's question.
 fn answered(act: Act, scope: Scope, grants: &mut Grants, now: u64) -> Permitted {
     let Decision::Ask(pending) = decided(act, NOTHING, grants, now) else {
-        panic!("nobody was asked");
+        panic!("no consent was requested");
     };
     let answer = Answer {
         id: "id".into(),

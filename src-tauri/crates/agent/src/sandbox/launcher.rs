@@ -396,7 +396,7 @@ fn pass_to(mut command: &UnixStream, events: &Sender<Event>) {
     let _ = events.send(Event::InputEnded);
 }
 
-/// Reads to the end, or until a piece cannot be passed on: then nobody listens any more.
+/// Reads to the end, or until a piece cannot be passed on because the receiver is gone.
 fn each_piece(reader: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<()>) {
     let mut buffer = vec![0; 64 * 1024];
     loop {

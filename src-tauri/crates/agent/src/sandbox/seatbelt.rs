@@ -10,7 +10,7 @@ use std::{fmt::Write, path::Path};
 pub struct Places<'a> {
     /// Folders with programs and libraries.
     pub programs: &'a [&'a str],
-    /// Folders in those whose files are somebody's data.
+    /// Folders in those that hold user data.
     pub data: &'a [&'a str],
     /// Single files and folders to read.
     pub read: &'a [&'a str],

@@ -15,7 +15,7 @@ use tierbar_agent::sandbox::{
 };
 
 /// An ordinary user that every system has.
-const NOBODY: u32 = 65534;
+const ORDINARY_USER: u32 = 65534;
 
 /// A folder to work in, and one beside it that no command may see.
 pub(crate) struct Place {
@@ -63,9 +63,9 @@ impl Place {
         let mut place = Self::new()?;
         if rustix::process::getuid().is_root() {
             for folder in [place.root.path(), &place.work, &place.hidden] {
-                chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+                chown(folder, Some(ORDINARY_USER), Some(ORDINARY_USER)).unwrap();
             }
-            place.launcher = launcher_of_nobody();
+            place.launcher = ordinary_users_launcher();
         }
         Some(place)
     }
@@ -85,9 +85,9 @@ pub(crate) fn launcher() -> &'static Path {
 }
 
 /// Starts the launcher as an ordinary user, from a folder that this user can read. Every run of the tests uses the same one.
-fn launcher_of_nobody() -> &'static Path {
+fn ordinary_users_launcher() -> &'static Path {
     static START: LazyLock<PathBuf> = LazyLock::new(|| {
-        let folder = std::env::temp_dir().join("tierbar-tests-of-nobody");
+        let folder = std::env::temp_dir().join("tierbar-tests-of-user");
         fs::create_dir_all(&folder).unwrap();
         let about = fs::symlink_metadata(&folder).unwrap();
         assert!(about.is_dir() && about.uid() == 0, "{}", folder.display());
@@ -103,7 +103,7 @@ fn launcher_of_nobody() -> &'static Path {
         };
         let program = put("tierbar-sandbox", &fs::read(launcher()).unwrap());
         let line = format!(
-            "#!/bin/sh\nexec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups '{}' \"$@\"\n",
+            "#!/bin/sh\nexec setpriv --reuid={ORDINARY_USER} --regid={ORDINARY_USER} --clear-groups '{}' \"$@\"\n",
             program.display()
         );
         put("start", line.as_bytes())

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct AgentOptions {
     /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
     pub folder: Option<String>,
-    /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
+    /// The web search engine: `duckduckgo`, `brave` (with the secret `brave-search`), or a SearXNG server's address. Omit to disable
+    /// web search.
     pub search: Option<String>,
     /// Whether pages of the web can be opened.
     pub pages: bool,

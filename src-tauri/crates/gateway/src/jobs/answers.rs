@@ -242,7 +242,7 @@ mod tests {
     async fn an_unknown_tier_is_refused() {
         let bench = Bench::new("127.0.0.1:11435").await;
         for (body, status) in [
-            (r#"{"tiers":["nobody"]}"#, StatusCode::NOT_FOUND),
+            (r#"{"tiers":["unknown"]}"#, StatusCode::NOT_FOUND),
             (r#"{"tiers":[]}"#, StatusCode::BAD_REQUEST),
             ("{}", StatusCode::BAD_REQUEST),
         ] {

@@ -52,7 +52,7 @@ pub(super) fn add_named(request: &mut Map<String, Value>) {
         if options.is_null() {
             *options = Value::Object(Map::new());
         }
-        // What is no object is refused by whoever reads it.
+        // Anything but an object is refused where it is parsed.
         if let Value::Object(options) = options {
             options.entry(option).or_insert(value);
         }

@@ -441,7 +441,7 @@ async fn a_failed_answer_may_name_its_queued_request() {
     let mut bench = bench().await;
     // Stands for one who has tried everything else.
     let refuse = || async {
-        let error = Error::new(Code::BadRequest, "nobody could");
+        let error = Error::new(Code::BadRequest, "no tier could");
         let mut response = Failure(error).into_response();
         response.extensions_mut().insert(MayWait);
         response

@@ -87,7 +87,7 @@ async fn failures_have_ollamas_form_before_and_within_a_stream() {
     );
     for (path, body) in [
         ("/api/chat", "no json"),
-        ("/api/chat", r#"{"messages":[{"content":"of nobody"}]}"#),
+        ("/api/chat", r#"{"messages":[{"content":"no role"}]}"#),
         ("/api/generate", r#"{"prompt":"Hi","options":{"seed":"x"}}"#),
         ("/api/generate", r#"{"prompt":"Hi","suffix":"there"}"#),
         ("/api/chat", r#"{"messages":[],"keep_alive":"soon"}"#),

@@ -134,7 +134,7 @@ impl Acting {
         })
     }
 
-    /// Nobody can be asked: what would ask is refused.
+    /// Refuses every act that needs consent.
     pub(in crate::jobs::turns) fn unattended(self) -> Self {
         Self {
             is_attended: false,
@@ -858,7 +858,7 @@ mod tests {
         let consents = Consents::default();
         let error = consents.answer(answer("a")).await.unwrap_err();
         assert_eq!(error.code, Code::Conflict);
-        // Nobody waits any more.
+        // The waiter is gone.
         drop(consents.open());
         assert!(consents.answer(answer("a")).await.is_err());
         let _answers = consents.open();
