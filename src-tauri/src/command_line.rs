@@ -124,7 +124,7 @@ fn add(program: &Path, link: &Path) -> io::Result<()> {
 fn program() -> Result<PathBuf, String> {
     let app = env::current_exe()
         .and_then(|app| app.canonicalize())
-        .map_err(|error| format!("the app's own place is unknown: {error}"))?;
+        .map_err(|error| format!("the app's own path is unknown: {error}"))?;
     let program = app.with_file_name("tierbar");
     if program.is_file() {
         Ok(program.canonicalize().unwrap_or(program))

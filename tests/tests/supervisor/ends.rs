@@ -310,7 +310,7 @@ async fn a_slow_stop_is_hastened_by_an_alarm_and_by_force() {
         if alarm {
             bench
                 .handle
-                .set_alarm(Alarm::Unload, "memory is short".to_owned());
+                .set_alarm(Alarm::Unload, "memory is low".to_owned());
         } else {
             bench.stop("fast", true).await.unwrap();
         }

@@ -284,7 +284,7 @@ async fn a_smaller_tier_stands_in_after_an_alarm() {
     assert_eq!(bench.now("heavy").steps_down_to, None);
     bench
         .handle
-        .set_alarm(Alarm::Hold, "memory is short".to_owned());
+        .set_alarm(Alarm::Hold, "memory is low".to_owned());
     dealt_with(&bench).await;
     assert_eq!(bench.now("heavy").steps_down_to, Some(id("fast")));
     assert_eq!(bench.now("fast").steps_down_to, None, "it was not loaded");

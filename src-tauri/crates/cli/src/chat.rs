@@ -53,11 +53,11 @@ pub(crate) struct Args {
     /// Continue the chat with this ID, and join its running answer
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     resume: Option<String>,
-    /// What happens, from now on, to a chat that its tier's context does not hold: an error, or an answer without its oldest messages
-    /// or with a summary of them [default: refuse, or what was chosen for the chat before]
+    /// What to do when the chat no longer fits the context: refuse to answer, or drop or summarize the oldest messages [default: the
+    /// chat's last choice, or refuse]
     #[arg(long, value_name = "CHOICE", value_parser = ["refuse", "drop", "summarize"], conflicts_with_all = ["once", "list"])]
     when_full: Option<String>,
-    /// Text, image or sound that goes with the first question; may be repeated
+    /// Text, image or sound file to send with the first question; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "list")]
     file: Vec<PathBuf>,
     /// List saved chats with their IDs
@@ -400,7 +400,7 @@ impl Conversation<'_> {
             "agent" => return self.act_in(&argument).await,
             "file" => {
                 self.files.push(files::read(&files::typed(&argument))?);
-                output::error_line("The file goes with the next question.");
+                output::error_line("The file will be sent with the next question.");
             }
             "instructions" => return self.instruct(argument).await,
             "retry" => {

@@ -40,7 +40,7 @@ enum Command {
         /// Save it in about a third of the size; answers may differ slightly
         #[arg(long)]
         compact: bool,
-        /// Save it as it is in memory, whatever `contexts.form` is
+        /// Save it exactly as it is in memory, regardless of `contexts.form`
         #[arg(long, conflicts_with = "compact")]
         exact: bool,
     },

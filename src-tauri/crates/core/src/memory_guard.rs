@@ -224,7 +224,7 @@ fn words(reading: &Reading, sign: Sign) -> String {
     let what = match sign {
         Sign::Calm => "memory was short a moment ago",
         Sign::Tight => "memory is tight",
-        Sign::Swapping => "memory is short and swap is growing",
+        Sign::Swapping => "memory is low and swap is growing",
         Sign::Critical => "memory is about to run out",
     };
     if figures.is_empty() {

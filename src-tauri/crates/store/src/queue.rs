@@ -303,7 +303,7 @@ impl Store {
 pub(crate) fn no_job(id: &str) -> Error {
     let shown: String = id.chars().take(64).collect();
     let message = format!("there is no queued request \"{shown}\"");
-    Error::new(Code::NotFound, message).hint("answers are kept for a while only")
+    Error::new(Code::NotFound, message).hint("answers are kept only for a while")
 }
 
 /// SQLite's integers have a sign; no time and no size reaches it.

@@ -21,7 +21,7 @@ export const COMMANDS: Command[] = [
   { name: 'bad', argument: 'WHY', help: 'Grade the last answer as bad' },
   { name: 'ungrade', help: 'Remove the grade of the last answer' },
   { name: 'improve', help: 'Show how answers were graded' },
-  { name: 'cost', help: 'Show what requests took' },
+  { name: 'cost', help: 'Show the costs of requests' },
   { name: 'help', help: 'Show the commands' },
 ];
 

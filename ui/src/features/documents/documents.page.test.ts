@@ -128,7 +128,7 @@ async function open() {
     },
     openDocument: (passage) => {
       opened.push(passage);
-      return Promise.reject('it is not there any more');
+      return Promise.reject('it no longer exists');
     },
   });
 }
@@ -154,7 +154,7 @@ it('answers a question with citations that open the passage', async () => {
   expect(screen.getByTestId('documents-citation').textContent).toContain('Methods, page 3');
   await fireEvent.click(screen.getByTestId('passage-open'));
   expect(opened).toEqual([PASSAGE.id]);
-  expect((await screen.findByTestId('passage-unopened')).textContent).toBe('It is not there any more.');
+  expect((await screen.findByTestId('passage-unopened')).textContent).toBe('It no longer exists.');
 });
 
 it('shows what was found if the answer cites nothing', async () => {

@@ -96,9 +96,10 @@ impl WebAddress {
     /// still lead inside; the connection checks that.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let url = Url::parse(text).map_err(|error| format!("{text} is no address: {error}"))?;
+        let url =
+            Url::parse(text).map_err(|error| format!("{text} is not a valid address: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("{}: is no scheme of the web", url.scheme()));
+            return Err(format!("{} is not a web scheme", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err("the address has a name or a password in it".to_owned());

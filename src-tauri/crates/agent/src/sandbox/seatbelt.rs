@@ -46,7 +46,7 @@ pub fn profile(policy: &Policy, home: &Path, places: &Places<'_>) -> Result<Prof
     let mut parameter = |name: &str, path: &Path| {
         let path = path
             .to_str()
-            .ok_or_else(|| format!("{} has a name that is no text", path.display()))?;
+            .ok_or_else(|| format!("{} has a name that is not valid UTF-8", path.display()))?;
         let name = format!("{name}_{}", parameters.len());
         parameters.push(format!("{name}={path}"));
         Ok::<_, String>(format!("(subpath (param \"{name}\"))"))

@@ -21,14 +21,13 @@ pub(super) struct AgentArgs {
     /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["once", "list"])]
     agent: Option<PathBuf>,
-    /// Let the agent search the web and open pages: "duckduckgo", "brave" with its key, or the address of a SearXNG
+    /// Let the agent search the web and open pages: "duckduckgo", "brave" with its key, or a SearXNG server's address
     #[arg(long, value_name = "PROVIDER", requires = "agent")]
     web: Option<String>,
     /// Let the agent search your documents, or those of the named collections
     #[arg(long, value_name = "COLLECTION", num_args = 0.., requires = "agent")]
     documents: Option<Vec<String>>,
-    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: auto, as
-    /// measured, or else by its chat template]
+    /// How the model acts: by tool calls or by text commands [default: auto, as measured, or else by its chat template]
     #[arg(long, value_name = "WAY", value_parser = ["auto", "calls", "text"], requires = "agent")]
     agent_way: Option<String>,
     /// MCP servers whose tools the agent may use, such as notes,issues [default: all that are enabled]
@@ -96,10 +95,10 @@ fn real(folder: &Path) -> Result<String, Error> {
         .canonicalize()
         .map_err(|error| wrong(error.to_string()))?;
     if !real.is_dir() {
-        return Err(wrong("it is no folder".to_owned()));
+        return Err(wrong("it is not a folder".to_owned()));
     }
     let text = real.to_str().map(str::to_owned);
-    text.ok_or_else(|| wrong("its name is no text".to_owned()))
+    text.ok_or_else(|| wrong("its name is not valid UTF-8".to_owned()))
 }
 
 /// Prints a step as it begins.
@@ -184,10 +183,10 @@ fn reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
     match (scope, act) {
         (ConsentScope::Once, _) => "",
         (ConsentScope::Folder, ConsentAct::Command) => {
-            " (all commands here, in this chat; they can change hidden files such as .envrc and Git hooks, too)"
+            " (all commands here, in this chat; they can also change hidden files, such as .envrc and Git hooks)"
         }
         (ConsentScope::Folder, ConsentAct::Write) => {
-            " (all changes here but of hidden files, in this chat)"
+            " (all changes here except to hidden files, in this chat)"
         }
         (ConsentScope::Folder, _) => " (all of this kind here, in this chat)",
         (ConsentScope::Chat, _) => {

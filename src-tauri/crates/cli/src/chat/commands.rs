@@ -12,17 +12,17 @@ pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
     (
         "instructions",
         "[TEXT]",
-        "Set instructions for each answer (\"\" for nothing), or show it",
+        "Set instructions for each answer (\"\" removes them), or show them",
     ),
     (
         "agent",
         "[FOLDER]",
-        "Let the model act in a folder, and ask first; without one, only answer",
+        "Let the model act in a folder, and ask first; without FOLDER, turn this off",
     ),
     (
         "file",
         "PATH",
-        "Send a text, an image or a sound with the next question",
+        "Send a text, image or sound file with the next question",
     ),
     ("retry", "", "Answer the last message again"),
     ("continue", "", "Continue the last answer"),
@@ -35,13 +35,9 @@ pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
     ("bad", "[WHY]", "Grade the last answer as bad"),
     ("ungrade", "", "Remove the grade of the last answer"),
     ("improve", "", "Show how answers were graded"),
-    ("cost", "", "Show what requests took in the last 30 days"),
+    ("cost", "", "Show the costs of requests in the last 30 days"),
     ("help", "", "Show the commands"),
-    (
-        "quit",
-        "",
-        "End this command, as Ctrl-D does; the chat is kept",
-    ),
+    ("quit", "", "Quit, as Ctrl-D does; the chat is kept"),
 ];
 
 /// What a line asks for.

@@ -72,9 +72,9 @@ pub(super) async fn run(
         (Some(_), Some(_)) if left.is_empty() => {
             output::line(&format!("{path} is as it was without Tierbar."));
         }
-        (Some(_), Some(_)) => {
-            output::line(&format!("The rest of Tierbar's settings is out of {path}."))
-        }
+        (Some(_), Some(_)) => output::line(&format!(
+            "Removed the rest of Tierbar's settings from {path}."
+        )),
     }
     if let Some(backup) = backup {
         output::line(&format!(

@@ -222,7 +222,7 @@ fn report(args: &Args, client: &Client, target: &Target, written: &Written<'_>) 
         return;
     }
     if !changed {
-        output::line(&format!("{path} has these settings already."));
+        output::line(&format!("{path} already has these settings."));
         return;
     }
     match written.to_enter {
@@ -233,7 +233,7 @@ fn report(args: &Args, client: &Client, target: &Target, written: &Written<'_>) 
         None => output::line(&format!("\n{} uses Tierbar now.", client.name)),
     }
     if let Some(backup) = &written.backup {
-        output::line(&format!("The file before is in {}.", backup.display()));
+        output::line(&format!("The previous file is in {}.", backup.display()));
     }
     output::line(&format!("To undo it: tierbar connect {} --undo", client.id));
 }

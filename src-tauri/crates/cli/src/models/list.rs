@@ -185,7 +185,7 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
 /// Returns what the model takes besides text, or why it does not.
 fn media(model: &LibraryModel) -> Option<String> {
     if let Some(error) = &model.projector_error {
-        return Some(format!("takes text only: {error}"));
+        return Some(format!("accepts only text: {error}"));
     }
     if let (Some(_), Some(bytes)) = (&model.projector, model.projector_bytes) {
         let takes = Modality::list(&model.input_modalities);
@@ -194,7 +194,7 @@ fn media(model: &LibraryModel) -> Option<String> {
     model.projector_offer.as_ref()?;
     let id = &model.id;
     Some(format!(
-        "takes text only; `tierbar models pull {id} --only-media` adds images and sound"
+        "accepts only text; `tierbar models pull {id} --only-media` adds images and sound"
     ))
 }
 

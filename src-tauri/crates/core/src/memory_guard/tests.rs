@@ -228,7 +228,7 @@ fn an_alarms_message_has_its_figures() {
     assert_eq!(
         why.as_deref(),
         Some(
-            "memory is short and swap is growing: the system reports pressure, 3.0 GiB of 16.0 GiB are available, swap \
+            "memory is low and swap is growing: the system reports pressure, 3.0 GiB of 16.0 GiB are available, swap \
              grew by 300 MiB in a minute"
         )
     );

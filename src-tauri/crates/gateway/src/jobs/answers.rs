@@ -139,14 +139,14 @@ impl Jobs {
         answer.answer = whole.text.trim().to_owned();
         if let Some(wanted) = whole.source.stepped_down_from {
             let other = answer.model.as_deref().unwrap_or("another model");
-            let message = format!("{other} answered in place of {wanted}, for want of memory");
+            let message = format!("{other} answered in place of {wanted}, because memory is low");
             return Err(Error::new(Code::OverBudget, message)
                 .hint("quit programs that use much memory, then ask again"));
         }
         if answer.answer.is_empty() {
             let message = "the model's answer is empty";
             return Err(Error::new(Code::TierFailed, message)
-                .hint("ask again; if it stays so, choose another model for the tier"));
+                .hint("ask again; if this happens again, choose another model for the tier"));
         }
         Ok(())
     }

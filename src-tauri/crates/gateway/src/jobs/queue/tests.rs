@@ -153,7 +153,7 @@ async fn a_queueable_request_may_be_answered_or_refused_now() {
 #[tokio::test]
 async fn a_transient_failure_is_queued_only_if_allowed() {
     let mut bench = bench().await;
-    let short = Error::new(Code::Overloaded, "memory is short");
+    let short = Error::new(Code::Overloaded, "memory is low");
     bench.loaded.send_replace(Some(Err(short)));
     assert_eq!(bench.waiting(&[], "{}").await.status(), 429);
     let allow = [("x-tierbar-queue", "allow")];

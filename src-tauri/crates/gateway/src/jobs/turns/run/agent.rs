@@ -210,7 +210,7 @@ impl Acting {
             .iter()
             .any(|word| kind.contains(word));
         if !kind.is_empty() && !is_html && !is_text {
-            return Err(format!("this is no page but {kind}"));
+            return Err(format!("this is not a page but {kind}"));
         }
         let came_from = answer.url.clone();
         let bytes = answer.bytes(PAGE_BYTES).await;
