@@ -190,7 +190,7 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
             draw(app, state);
         });
         let pause = match followed.await {
-            // A slow follower is told to begin again.
+            // A slow follower must begin again.
             Ok(()) => {
                 told = None;
                 LOOK_AGAIN

@@ -129,7 +129,7 @@ async fn a_service_takes_the_place_of_a_tierbar_that_ends() {
 }
 
 #[tokio::test]
-async fn a_moved_worker_is_told_and_used_once_it_is_back() {
+async fn a_missing_worker_is_reported_until_it_is_back() {
     let data = Data::new(&format!("[tiers.fast]\nmodel = \"{STARTER}\"\n"));
     let worker = data.path().join("tierbar-worker");
     symlink(program("tierbar-worker"), &worker).unwrap();

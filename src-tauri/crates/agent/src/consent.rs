@@ -1,4 +1,4 @@
-//! What the agent may do, and who has agreed to it. Pure: acts, grants and the time come in, a decision goes out.
+//! What the agent may do, and with whose consent. Pure: acts, grants and the time come in, a decision goes out.
 //!
 //! An [`Act`] is carried out only as [`Permitted`], which nothing but this module makes: because a general permission or a grant covers the act, or
 //! because a person answered its [`Question`]. A model, page, file or tool produces acts and text, and neither is an answer: an

@@ -177,7 +177,7 @@ async fn ask_once(
     Ok(())
 }
 
-/// What is told of an answer beside its text.
+/// The facts of an answer beside its text.
 struct Streamed {
     tier: String,
     model: String,

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_told_in_a_line() {
+    fn a_server_is_described_in_one_line() {
         let server = McpServerConfig {
             command: vec!["npx".to_owned(), "-y".to_owned(), "notes".to_owned()],
             folder: "~/Notes".to_owned(),

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_that_of_paper() {
+    fn the_result_matches_hand_calculation() {
         // 1.25 + 2.50 dollars a day; 35 W for 4 h and 5 W for 20 h are 0.24 kWh a day.
         let sum = INPUTS.sum().unwrap();
         assert!(near(sum.cloud, 3.75 * 30.4375), "{sum:?}");

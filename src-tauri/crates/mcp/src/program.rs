@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_told_with_the_last_words() {
+    fn an_exit_is_reported_with_the_last_output() {
         assert_eq!(ended(&End::Exited { code: 0 }, " \n"), "");
         assert_eq!(
             ended(&End::Exited { code: 127 }, "x cannot be run: not found\n"),

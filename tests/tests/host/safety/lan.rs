@@ -153,7 +153,7 @@ async fn another_machine_gets_nothing_without_a_key() {
 
 #[cfg_attr(target_vendor = "apple", ignore = "it has no namespaces")]
 #[tokio::test]
-async fn ollamas_port_has_the_same_door() {
+async fn ollamas_port_checks_credentials_too() {
     let Some(lan) = Lan::new().await else {
         eprintln!("skipped: this machine allows no network namespaces");
         return;

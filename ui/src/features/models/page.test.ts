@@ -681,7 +681,7 @@ describe('the disk', () => {
     expect((await screen.findByTestId('disk-use')).textContent).not.toContain('Disk of');
   });
 
-  it('is told of before a download', async () => {
+  it('is shown before a download', async () => {
     disks = [disk('/data/models', 12 * GB, [])];
     catalog = [
       catalogModel('Big', {

@@ -180,7 +180,7 @@ fn a_test_is_mended_with_consent() {
 }
 
 #[test]
-fn a_small_model_says_it_in_words() {
+fn a_text_command_is_chosen_by_a_grammar() {
     let mut turn = Turn::text(true);
     let ask = asked(turn.step(Input::Begin));
     assert_eq!(
@@ -362,7 +362,7 @@ fn limits_end_a_turn_with_an_answer() {
 }
 
 #[test]
-fn the_same_again_and_again_is_not_done() {
+fn a_repeated_act_is_refused() {
     let general = General {
         reading: true,
         ..General::default()

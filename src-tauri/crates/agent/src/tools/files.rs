@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out() {
+    fn no_path_leaves_the_folder() {
         let place = place();
         for path in [
             "../outside/token",

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn another_act_is_no_command() {
+    fn only_a_command_becomes_a_sandbox_request() {
         let search = Act::Search {
             words: "x".into(),
             provider: "p".into(),

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_a_part() {
+    fn a_tool_result_becomes_a_message_part() {
         let part = result_part("a", "found", false);
         assert!(matches!(part, Part::ToolResult { .. }), "{part:?}");
     }

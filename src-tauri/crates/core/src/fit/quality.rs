@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_bits_are_told_in_words() {
+    fn the_loss_of_each_quant_is_named() {
         for (quant, loss) in [
             ("BF16", Some(QuantLoss::None)),
             ("UD-Q8_K_XL", Some(QuantLoss::Negligible)),

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn asking_stops_when_it_is_told_to() {
+    async fn a_canceled_test_stops() {
         let go = watch::Sender::new(false);
         let bench = bench(&go).await;
         bench.ask("POST", PATH, r#"{"tiers":["fast"]}"#).await;

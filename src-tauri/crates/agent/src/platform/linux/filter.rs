@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_listed_is_refused() {
+    fn every_listed_system_call_is_refused() {
         for number in NEVER.iter().chain(NEVER_HERE) {
             for rules in [CLOSED, OPEN] {
                 let got = call(rules, *number, &[0; 6]);

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_sent_as_words() {
+    fn search_words_are_url_encoded() {
         let duck = Provider::DuckDuckGo.request("a & b=c\n?  d").unwrap();
         assert_eq!(
             duck.url.as_str(),

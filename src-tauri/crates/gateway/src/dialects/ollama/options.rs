@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn below_nothing_is_as_much_as_there_is_room_for() {
+    fn negative_limits_mean_no_limit() {
         let options = json!({"num_predict": -1, "repeat_last_n": -1, "seed": -1});
         assert_eq!(converted(&options).unwrap(), json!({"seed": -1}));
         assert_eq!(converted(&json!({"num_predict": -2})).unwrap(), json!({}));

@@ -1,4 +1,4 @@
-//! Admission to inference: who may use it, and how much at the same time.
+//! Admission to inference: which senders may use it, and how much at the same time.
 
 use super::{Weight, secret};
 use crate::{
@@ -110,7 +110,7 @@ pub(crate) async fn charge(
     charged(edge.keys.weigh(None).of_the_owner(), request, next).await
 }
 
-/// Passes requests of those who may use inference, and charges them for their memory. They take no place: each request that comes of
+/// Passes requests of admitted senders, and charges them for their memory. They take no place: each request that comes of
 /// one is admitted by itself.
 pub(crate) async fn identify(
     State(edge): State<Arc<Edge>>,

@@ -439,7 +439,7 @@ async fn a_webhook_is_signed_and_retried_until_accepted() {
 #[tokio::test]
 async fn a_failed_answer_may_name_its_queued_request() {
     let mut bench = bench().await;
-    // Stands for one who has tried everything else.
+    // Stands for a sender that has tried everything else.
     let refuse = || async {
         let error = Error::new(Code::BadRequest, "no tier could");
         let mut response = Failure(error).into_response();

@@ -327,7 +327,7 @@ impl Writing {
                 }));
             }
             Event::Failed(failed) => {
-                // Who had begun to answer is known; who was asked in vain is not who answers.
+                // The tier that began to answer is known; one that failed before is not it.
                 if !self.pace.has_begun() {
                     self.facts_of(failed.source);
                 }

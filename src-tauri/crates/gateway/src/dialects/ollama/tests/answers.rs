@@ -146,7 +146,7 @@ async fn nothing_is_loaded_to_be_unloaded() {
 }
 
 #[tokio::test]
-async fn a_load_that_fails_is_told() {
+async fn a_failed_load_is_reported() {
     let bench = bench().await;
     let error = Error::new(Code::TierFailed, "it does not load");
     bench.loaded.send_replace(Some(Err(error)));
