@@ -788,7 +788,7 @@ fn show_speed(tier: &str, rate: f64, wait: &str, experts: Option<ExpertReads>) {
     output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{wait}{experts}]"));
 }
 
-/// What the first word of an answer waited for, as the chat window has it.
+/// The time to the first token and its parts, as in the chat window.
 fn describe_wait(answer: &AnswerFacts) -> String {
     let Some(first) = answer.time_to_first_token_ms else {
         return String::new();

@@ -278,7 +278,7 @@ fn brought(imported: &ChatImport) -> String {
     );
     if *known > 0 {
         let were = plural(*known, "was", "were");
-        text.push_str(&format!("; {known} {were} here already"));
+        text.push_str(&format!("; {known} {were} already here"));
     }
     text
 }

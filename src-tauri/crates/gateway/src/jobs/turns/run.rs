@@ -327,7 +327,7 @@ impl Writing {
                 }));
             }
             Event::Failed(failed) => {
-                // The tier that began to answer is known; one that failed before is not it.
+                // Once an answer has begun, its tier is already known.
                 if !self.pace.has_begun() {
                     self.facts_of(failed.source);
                 }
