@@ -28,13 +28,13 @@ const RARELY: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(crate) struct Server {
-    shown: Mutex<Shown>,
+    shown: Mutex<ServerView>,
     /// The user wants another try.
     again: Notify,
 }
 
 #[derive(Default)]
-struct Shown {
+struct ServerView {
     /// `None` while there is no server.
     server: Option<Running>,
     /// `None` while the menu cannot show it.
@@ -47,7 +47,7 @@ struct Shown {
 }
 
 impl Server {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, ServerView> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

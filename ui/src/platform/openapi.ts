@@ -707,7 +707,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Collects the figures of this machine and its tiers. None of them shows what anybody wrote, or where it is kept. */
+        /** Collects the figures of this machine and its tiers. They contain no texts of the user and no paths. */
         get: operations["diagnose"];
         put?: never;
         post?: never;
@@ -2326,7 +2326,7 @@ export interface components {
         AgentAnswer: {
             /** @description The answer with the steps before it and its figures. It is not stored. */
             message: components["schemas"]["ChatMessage"];
-            /** @description What the agent wanted to do and was not allowed to, because nobody could be asked. */
+            /** @description Acts that needed consent and were refused, because a run cannot ask for it. */
             refused: components["schemas"]["ConsentQuestion"][];
             run: string;
             /** @description The answer. */
@@ -2396,7 +2396,8 @@ export interface components {
              */
             pages?: boolean;
             /**
-             * @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
+             * @description The web search engine: `duckduckgo`, `brave` (with the secret `brave-search`), or a SearXNG server's address. Omit to disable
+             *     web search.
              * @default null
              */
             search?: string | null;
@@ -2443,7 +2444,10 @@ export interface components {
             model?: string | null;
             /** @description Whether pages of the web can be opened. */
             pages?: boolean;
-            /** @description Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does. */
+            /**
+             * @description The web search engine: `duckduckgo`, `brave` (with the secret `brave-search`), or a SearXNG server's address. Omit to disable
+             *     web search.
+             */
             search?: string | null;
             /** @description The MCP servers whose tools it may use, by their names in the configuration. Without the field, those that are enabled. */
             servers?: string[] | null;
@@ -2958,54 +2962,54 @@ export interface components {
         BreakEvenInputs: {
             /**
              * Format: double
-             * @description Tokens of answers a day.
+             * @description Answer tokens a day.
              */
             answer_tokens: number;
             /**
              * Format: double
-             * @description What it draws while it answers.
+             * @description Its power draw while answering.
              */
             busy_watts: number;
             /**
              * Format: double
-             * @description The cloud's price of a million tokens of prompts.
+             * @description The cloud's price of a million prompt tokens.
              */
             cloud_input_price: number;
             /**
              * Format: double
-             * @description The cloud's price of a million tokens of answers.
+             * @description The cloud's price of a million answer tokens.
              */
             cloud_output_price: number;
             /**
              * Format: double
-             * @description Hours a day, of these, that it answers.
+             * @description Hours of these that it spends answering.
              */
             hours_busy: number;
             /**
              * Format: double
-             * @description Hours a day that it is on because of this.
+             * @description Hours a day that it is on for this.
              */
             hours_on: number;
             /**
              * Format: double
-             * @description What it draws while it is on and idle.
+             * @description Its power draw while on and idle.
              */
             idle_watts: number;
             /** Format: double */
             kwh_price: number;
             /**
              * Format: double
-             * @description The share of the tokens that local models can do, from 0 to 1. The rest goes to the cloud either way.
+             * @description The share of the tokens that local models can handle, from 0 to 1. The rest goes to the cloud either way.
              */
             local_share: number;
             /**
              * Format: double
-             * @description What the machine costs, or costs more than one that you would have anyway.
+             * @description The machine's price, or its extra cost over one that you would have anyway.
              */
             machine_price: number;
             /**
              * Format: double
-             * @description Tokens of prompts a day.
+             * @description Prompt tokens a day.
              */
             prompt_tokens: number;
         };
@@ -3202,12 +3206,12 @@ export interface components {
              */
             cost: components["schemas"]["Dollars"];
             /**
-             * @description Start the next step as well after this much silence; the first to produce a token answers. `"0s"` turns this off.
+             * @description After this long without a token, also start the next step; the first to produce a token answers. `"0s"` turns this off.
              * @default 0s
              */
             hedge: components["schemas"]["Span"];
             /**
-             * @description Start an answer of this machine with `[Local Fallback]` if it replaces the first step's.
+             * @description Prefix `[Local Fallback]` to a local answer that replaces the first step's.
              * @default false
              */
             mark: boolean;
@@ -3229,8 +3233,8 @@ export interface components {
              */
             time: components["schemas"]["Span"];
             /**
-             * @description Triage the user's last message on this machine first: for a greeting or a message that only informs, the endpoints are
-             *     tried last.
+             * @description Triage the user's last message on this machine. For a greeting or a message that needs no reply, try this machine's tiers
+             *     first.
              * @default false
              */
             triage: boolean;
@@ -3248,7 +3252,7 @@ export interface components {
             name: components["schemas"]["TierId"];
             /** @description The steps in the order in which they are tried. */
             steps: components["schemas"]["StepStatus"][];
-            /** @description Whether a greeting or a message that only informs goes to this machine's tiers first. */
+            /** @description Whether greetings and messages that need no reply go to this machine's tiers first. */
             triage: boolean;
         };
         Chat: components["schemas"]["ChatSummary"] & {
@@ -3642,7 +3646,7 @@ export interface components {
              */
             log: components["schemas"]["LogConfig"];
             /**
-             * @description MCP servers, by the names that their tools begin with.
+             * @description MCP servers by name; the name is the prefix of their tools.
              * @default {}
              */
             mcp?: {
@@ -3856,7 +3860,7 @@ export interface components {
              */
             endpoint: string;
             /**
-             * @description The form of contexts that are saved from now on, unless the request names one.
+             * @description The form of newly saved contexts, unless the request names one.
              * @default exact
              */
             form: components["schemas"]["ContextForm"];
@@ -4466,7 +4470,7 @@ export interface components {
         /** @description Why a quant is the one for a machine. The `reason` beside it says the same in English. */
         Grounds: {
             basis: components["schemas"]["Basis"];
-            /** @description The quant whose loss of quality is published: this one, or the one that it is made of. `null`: nobody published it. */
+            /** @description The quant whose loss of quality is published: this one, or the one that it is made of. `null` if none is published. */
             measured: string | null;
             /**
              * Format: double
@@ -4968,12 +4972,12 @@ export interface components {
              */
             enabled: boolean;
             /**
-             * @description The folder that the program may read and write; empty: one of its own, which is deleted afterwards.
+             * @description The folder that the program may read and write; empty: a temporary folder.
              * @default
              */
             folder: string;
             /**
-             * @description The variable in which the program gets its key, which is stored under the secret `mcp-NAME`; empty: it gets none.
+             * @description The environment variable for the program's key, stored as the secret `mcp-NAME`; empty: no key.
              * @default
              */
             key_variable: string;
@@ -5914,7 +5918,7 @@ export interface components {
         };
         Pause: {
             /**
-             * @description Until somebody resumes, if there is none.
+             * @description How long; until resumed if omitted.
              * @example 1h
              */
             for?: string | null;
@@ -5976,7 +5980,7 @@ export interface components {
              */
             home: string;
             /**
-             * @description Save conversations to disk when their tier unloads, so that they go on without another prefill.
+             * @description Save conversations to disk when their tier unloads, so that they continue without another prefill.
              * @default true
              */
             keep_conversations: boolean;
@@ -5996,7 +6000,7 @@ export interface components {
              */
             quiet_hours: components["schemas"]["QuietHours"];
             /**
-             * @description After memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
+             * @description After memory runs low, requests for the loaded tier go to the next smaller tier for a while.
              * @default true
              */
             step_down: boolean;
@@ -6074,7 +6078,7 @@ export interface components {
             /** @description The page that has it. */
             source: string;
         };
-        /** @description A speed that somebody published for a model. */
+        /** @description A speed published for a model. */
         PublishedSpeed: {
             /** @description Such as `Apple M4 Pro`. */
             chip: string;
@@ -6661,7 +6665,7 @@ export interface components {
         };
         ServerConfig: {
             /**
-             * @description Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama itself runs there.
+             * @description Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama is running there.
              * @default false
              */
             act_as_ollama: boolean;
@@ -6687,7 +6691,7 @@ export interface components {
             network: boolean;
             /**
              * Format: int32
-             * @description The most inference requests that wait or are answered at the same time.
+             * @description The most inference requests in progress, waiting ones included.
              * @default 256
              */
             requests_at_once: number;
@@ -7179,14 +7183,14 @@ export interface components {
         };
         TierConfig: {
             /**
-             * @description Whether answers of a mixture with an expert cache may differ from the model's own, so that they read less.
+             * @description Let answers of a mixture with an expert cache differ from the model's own, to read less from disk.
              * @default off
              */
             approximate: components["schemas"]["Approximation"];
             /**
              * Format: int32
              * @description Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
-             *     cancelled request runs on to the end of its batch.
+             *     canceled request runs to the end of its batch.
              * @default 512
              */
             batch: number;
@@ -7198,7 +7202,7 @@ export interface components {
              */
             draft_model: string;
             /**
-             * @description What answers. The keys from `kv_cache` to `draft_model` apply to `"embedded"` alone.
+             * @description What runs the tier. The keys from `kv_cache` to `draft_model` apply only to `"embedded"`.
              * @default embedded
              */
             engine: components["schemas"]["Engine"];
@@ -7248,12 +7252,12 @@ export interface components {
              */
             profile: components["schemas"]["Profile"];
             /**
-             * @description How tokens are chosen where a request does not say; what is left out is the model's own.
+             * @description The sampling unless a request says otherwise; omitted values are the model's own.
              * @default {}
              */
             sampling: components["schemas"]["Sampling"];
             /**
-             * @description Think before answering where a request does not say, if the model can.
+             * @description Think before answering unless a request says otherwise, if the model can.
              * @default false
              */
             thinking: boolean;

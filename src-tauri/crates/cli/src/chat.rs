@@ -8,7 +8,7 @@ use crate::{
     client::{self, Client, admin},
     costs, grades, output,
 };
-use agent::{AgentArgs, Answered};
+use agent::{AgentArgs, ConsentReply};
 use commands::{COMMANDS, Completion, Input};
 use futures_util::StreamExt;
 use reqwest::{Method, Response};
@@ -143,9 +143,9 @@ async fn ask_once(
     let content = files::content(prompt, &files::read_all(files)?);
     let messages = json!([{"role": "user", "content": content}]);
     let body = json!({"model": model, "messages": messages, "stream": true});
-    let mut shown = Shown {
+    let mut shown = AnswerPrinter {
         gathers: as_json,
-        ..Shown::default()
+        ..AnswerPrinter::default()
     };
     let answered = tokio::select! {
         streamed = stream(client, &body, &mut shown) => streamed,
@@ -159,7 +159,7 @@ async fn ask_once(
         shown.end_line();
         return answered.map(drop);
     }
-    let Streamed {
+    let OnceAnswer {
         tier,
         model,
         reasoning,
@@ -178,7 +178,7 @@ async fn ask_once(
 }
 
 /// The facts of an answer beside its text.
-struct Streamed {
+struct OnceAnswer {
     tier: String,
     model: String,
     reasoning: String,
@@ -186,10 +186,14 @@ struct Streamed {
     rate: Option<f64>,
 }
 
-async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<Streamed, Error> {
+async fn stream(
+    client: &Client,
+    body: &Value,
+    shown: &mut AnswerPrinter,
+) -> Result<OnceAnswer, Error> {
     let path = "/v1/chat/completions";
     let response = client.send(Method::POST, path, Some(body)).await?;
-    let mut streamed = Streamed {
+    let mut streamed = OnceAnswer {
         tier: header(&response, "x-tierbar-tier"),
         model: header(&response, "x-tierbar-model"),
         reasoning: String::new(),
@@ -595,9 +599,9 @@ impl Conversation<'_> {
         printed: usize,
         interrupts: &mut Signal,
     ) -> Result<(), Error> {
-        let mut shown = Shown {
+        let mut shown = AnswerPrinter {
             printed,
-            ..Shown::default()
+            ..AnswerPrinter::default()
         };
         let mut following = Box::pin(self.follow(chat, turn, &mut shown));
         let ended = tokio::select! {
@@ -632,9 +636,9 @@ impl Conversation<'_> {
         question: &ConsentQuestion,
     ) -> Result<(), Error> {
         let allow = match agent::ask(question).await? {
-            Answered::Scope(scope) => Some(scope),
-            Answered::No => None,
-            Answered::Stop => {
+            ConsentReply::Scope(scope) => Some(scope),
+            ConsentReply::No => None,
+            ConsentReply::Stop => {
                 let path = admin(&["chats", chat, "turns", turn], &[]);
                 self.client.delete(&path).await?;
                 return Ok(());
@@ -656,7 +660,7 @@ impl Conversation<'_> {
         }
     }
 
-    async fn follow(&self, chat: &str, turn: &str, shown: &mut Shown) -> Result<(), Error> {
+    async fn follow(&self, chat: &str, turn: &str, shown: &mut AnswerPrinter) -> Result<(), Error> {
         let path = admin(&["chats", chat, "turns", turn, "events"], &[]);
         let response = self.client.send(Method::GET, &path, None).await?;
         let mut events = SseByteStream::new(response.bytes_stream());
@@ -728,9 +732,9 @@ impl Conversation<'_> {
     }
 }
 
-/// What has been printed of an answer.
+/// Prints an answer as it comes, and keeps how far it got.
 #[derive(Default)]
-struct Shown {
+struct AnswerPrinter {
     ends_within_a_line: bool,
     /// The bytes at the beginning that were printed before.
     printed: usize,
@@ -741,7 +745,7 @@ struct Shown {
     gathered: String,
 }
 
-impl Shown {
+impl AnswerPrinter {
     fn add(&mut self, text: &str) {
         if self.gathers {
             self.gathered.push_str(text);

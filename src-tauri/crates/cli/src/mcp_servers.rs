@@ -71,7 +71,7 @@ struct Add {
 }
 
 #[derive(Debug, Deserialize)]
-struct Tested {
+struct ServerTest {
     tools: Vec<Tool>,
     problem: Option<String>,
 }
@@ -187,7 +187,7 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
         output::json(&answer);
         return Ok(());
     }
-    let Tested { tools, problem } = read(answer)?;
+    let ServerTest { tools, problem } = read(answer)?;
     match tools.len() {
         // It does not answer, or lacks a tool that is to be offered.
         0 if problem.is_some() => {}

@@ -124,9 +124,9 @@ pub(super) fn show_result(text: &str, failed: bool) {
     }
 }
 
-/// What a person has answered.
+/// The user's reply to a consent question.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answered {
+pub(super) enum ConsentReply {
     Scope(ConsentScope),
     No,
     /// Ctrl-C: the turn is to stop.
@@ -138,7 +138,7 @@ pub(super) enum Answered {
 ///
 /// # Errors
 /// `Internal` if the terminal cannot be read.
-pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
+pub(super) async fn ask(question: &ConsentQuestion) -> Result<ConsentReply, Error> {
     output::error_line(&format!("\n{}", question.title));
     for line in question.what.lines() {
         output::error_line(&format!("    {line}"));
@@ -151,7 +151,7 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
     }
     if !std::io::stdin().is_terminal() {
         output::error_line("There is no terminal to ask on, so this is refused.");
-        return Ok(Answered::No);
+        return Ok(ConsentReply::No);
     }
     let words = question.scopes.iter();
     let words = words.map(|scope| format!("{}{}", word(*scope), reach(*scope, question.act)));
@@ -160,7 +160,7 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
     loop {
         let line = read(prompt.clone()).await?;
         let Some(line) = line else {
-            return Ok(Answered::Stop);
+            return Ok(ConsentReply::Stop);
         };
         if let Some(answered) = answer(&line, &question.scopes) {
             return Ok(answered);
@@ -197,13 +197,13 @@ fn reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
 }
 
 /// Reads an answer; `None` for anything but the words.
-fn answer(line: &str, scopes: &[ConsentScope]) -> Option<Answered> {
+fn answer(line: &str, scopes: &[ConsentScope]) -> Option<ConsentReply> {
     let line = line.trim().to_lowercase();
     if line == "no" || line == "n" {
-        return Some(Answered::No);
+        return Some(ConsentReply::No);
     }
     let scope = scopes.iter().find(|scope| word(**scope) == line);
-    scope.map(|scope| Answered::Scope(*scope))
+    scope.map(|scope| ConsentReply::Scope(*scope))
 }
 
 /// Reads a line; `None` after Ctrl-C or Ctrl-D.
@@ -235,9 +235,12 @@ mod tests {
             ConsentScope::Exact,
         ];
         let read = |line| answer(line, &scopes);
-        assert_eq!(read("once"), Some(Answered::Scope(ConsentScope::Once)));
-        assert_eq!(read(" Always "), Some(Answered::Scope(ConsentScope::Exact)));
-        assert_eq!(read("no"), Some(Answered::No));
+        assert_eq!(read("once"), Some(ConsentReply::Scope(ConsentScope::Once)));
+        assert_eq!(
+            read(" Always "),
+            Some(ConsentReply::Scope(ConsentScope::Exact))
+        );
+        assert_eq!(read("no"), Some(ConsentReply::No));
         for line in [
             "",
             " ",

@@ -27,7 +27,7 @@ pub(super) async fn run(
         return Err(Error::new(Code::NotFound, message).hint(hint));
     };
     let target = Target::read(record.path.clone())?;
-    let Restored { text, left } = restored(&record, &target)?;
+    let Restoration { text, left } = restored(&record, &target)?;
     let path = target.path.display().to_string();
     let before = target.text.as_deref().unwrap_or_default();
     let changes = diff(&target.path, before, text.as_deref().unwrap_or_default());
@@ -89,7 +89,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-struct Restored {
+struct Restoration {
     /// `None`: no file.
     text: Option<String>,
     /// What was changed since, and so stays.
@@ -97,15 +97,15 @@ struct Restored {
 }
 
 /// Returns the file without what was written: as it was, or if it was changed since, without our part.
-fn restored(record: &Record, target: &Target) -> Result<Restored, Error> {
+fn restored(record: &Record, target: &Target) -> Result<Restoration, Error> {
     let Some(now) = &target.text else {
-        return Ok(Restored {
+        return Ok(Restoration {
             text: None,
             left: Vec::new(),
         });
     };
     if *now == record.after {
-        return Ok(Restored {
+        return Ok(Restoration {
             text: record.before.clone(),
             left: Vec::new(),
         });
@@ -122,7 +122,7 @@ fn restored(record: &Record, target: &Target) -> Result<Restored, Error> {
             .as_str(),
         "" | "{}"
     );
-    Ok(Restored {
+    Ok(Restoration {
         text: Some(reverted.text).filter(|_| !(is_empty && record.before.is_none())),
         left: reverted.left,
     })

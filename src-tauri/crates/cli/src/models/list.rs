@@ -128,7 +128,7 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
         return Err(Error::new(Code::BadRequest, message));
     };
     #[derive(Deserialize)]
-    struct Imported {
+    struct ImportedFolder {
         models: Vec<LibraryModel>,
     }
     let body = client
@@ -138,7 +138,7 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
         output::json(&body);
         return Ok(());
     }
-    let Imported { models } = read(body)?;
+    let ImportedFolder { models } = read(body)?;
     if models.is_empty() {
         output::error_line("The folder has no models yet. Tierbar adds them when they appear.");
         return Ok(());

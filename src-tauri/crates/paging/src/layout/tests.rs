@@ -45,8 +45,8 @@ fn a_page_of_two_slices_belongs_to_both() {
     let layout = Layout::new(&[experts(0, 3, 100, 3 * PAGE)], PAGE).unwrap();
     let middle = &layout.slices(1)[0];
     assert_eq!((middle.pages.clone(), middle.own.clone()), (3..7, 4..6));
-    assert_eq!(middle.before, Some(Shared { page: 3, unit: 0 }));
-    assert_eq!(middle.after, Some(Shared { page: 6, unit: 2 }));
+    assert_eq!(middle.before, Some(SharedPage { page: 3, unit: 0 }));
+    assert_eq!(middle.after, Some(SharedPage { page: 6, unit: 2 }));
     // No other expert needs the first one's first page.
     assert_eq!(layout.slices(0)[0].own, 0..3);
 }
