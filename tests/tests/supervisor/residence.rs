@@ -233,7 +233,7 @@ async fn an_alarm_refuses_then_evicts_idle_then_busy_tiers() {
         format!("fast was unloaded while in use: {SHORT}")
     );
     let status = bench.in_state("fast", TierState::Stopped).await;
-    let waits = "waiting until memory is no longer short";
+    let waits = "waiting until memory is no longer low";
     assert_eq!(status.reason.as_deref(), Some(waits), "it is requested");
     // Waiting requests are served when the alarm has ended.
     bench.handle.set_alarm(Alarm::None, String::new());

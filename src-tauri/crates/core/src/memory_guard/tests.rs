@@ -234,7 +234,7 @@ fn an_alarms_message_has_its_figures() {
     );
     let why = shown.judges(calm()).why.unwrap();
     assert!(
-        why.starts_with("memory was short a moment ago: 8.0 GiB"),
+        why.starts_with("memory was low a moment ago: 8.0 GiB"),
         "{why}"
     );
 }
