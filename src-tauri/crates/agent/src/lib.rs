@@ -1,4 +1,4 @@
-//! The lower half of the agent: what it may do, with whose consent, and where it runs.
+//! The lower half of the agent: what it may do, who has agreed to it, and where it is done.
 //!
 //! - [`agent`] is the loop: the model's step, the act, the consent, what was found.
 //! - [`consent`] decides what is allowed, what is asked, and what an answer covers.

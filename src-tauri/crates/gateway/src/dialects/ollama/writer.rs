@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_durations_become_zero() {
+    fn figures_that_cannot_be_are_nothing() {
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
             assert_eq!(duration(wrong), Duration::ZERO);
         }
