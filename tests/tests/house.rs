@@ -151,7 +151,7 @@ fn only_the_store_sees_sqlite() {
     assert_eq!(users_of("rusqlite"), ["tierbar-store"]);
 }
 
-/// Whoever else has an HTTP client has one without TLS, for our own loopback.
+/// Every other HTTP client is one without TLS, for our own loopback.
 #[test]
 fn only_fetch_sends_requests_and_only_the_host_serves_tls() {
     assert_eq!(users_of("rustls"), ["tierbar-fetch", "tierbar-host"]);

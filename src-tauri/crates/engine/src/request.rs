@@ -889,7 +889,7 @@ impl Options {
             return Ok(self.json_schema.clone());
         }
         let schema = match format.get("type").and_then(Value::as_str) {
-            // Who sends this asks for some form: free text would be a surprise.
+            // Reject rather than silently return free text.
             None => {
                 return Err(bad("`response_format` is not an object with a `type`")
                     .hint("send {\"type\": \"json_object\"}, or {\"type\": \"json_schema\", \"json_schema\": {\"name\": …, \"schema\": …}}"));

@@ -97,7 +97,7 @@ pub(super) async fn run(
     let answering = AssertUnwindSafe(of_route(route.to_owned(), answering));
     let ending = answering.catch_unwind().await;
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
-    // Before the last event, so that who reads it can ask again at once.
+    // Before the last event, so the client can retry immediately.
     drop(admitted);
     let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
     if ended.is_err() {
@@ -241,7 +241,7 @@ impl Writing {
         let closing = &inference.closing;
         self.tiers = inference.tiers.snapshot();
         self.asked = Instant::now();
-        // The task is the host's, and outlives whoever began the turn.
+        // The host owns the task, which outlives the client's connection.
         let asked = tokio::select! {
             biased;
             () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
@@ -327,7 +327,7 @@ impl Writing {
                 }));
             }
             Event::Failed(failed) => {
-                // Who had begun to answer is known; who was asked in vain is not who answers.
+                // Once an answer has begun, its tier is already known.
                 if !self.pace.has_begun() {
                     self.facts_of(failed.source);
                 }

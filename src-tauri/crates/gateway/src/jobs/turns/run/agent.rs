@@ -131,7 +131,7 @@ impl Acting {
         })
     }
 
-    /// Nobody can be asked: what would ask is refused.
+    /// Refuses every act that needs consent.
     pub(in crate::jobs::turns) fn unattended(self) -> Self {
         Self {
             is_attended: false,
@@ -207,7 +207,7 @@ impl Acting {
             .iter()
             .any(|word| kind.contains(word));
         if !kind.is_empty() && !is_html && !is_text {
-            return Err(format!("this is no page but {kind}"));
+            return Err(format!("this is not a page but {kind}"));
         }
         let came_from = answer.url.clone();
         let bytes = answer.bytes(PAGE_BYTES).await;
@@ -855,7 +855,7 @@ mod tests {
         let consents = Consents::default();
         let error = consents.answer(answer("a")).await.unwrap_err();
         assert_eq!(error.code, Code::Conflict);
-        // Nobody waits any more.
+        // The waiter is gone.
         drop(consents.open());
         assert!(consents.answer(answer("a")).await.is_err());
         let _answers = consents.open();
