@@ -9,11 +9,11 @@ use crate::{
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tierbar_chat::{ChatMessage, Role, branch};
+use tierbar_chat::{ChatMessage, Role, branch, training::GradedAnswer};
 use tierbar_core::{Code, Error};
 use tierbar_routing::{
     Level, Traits,
-    grade::{Grade, GradeCounts, GradeGroup, GradeVerdict, GradedAnswer},
+    grade::{Grade, GradeCounts, GradeGroup, GradeVerdict},
     judge,
 };
 

@@ -11,6 +11,7 @@ use crate::{
     inference::{
         ask::{Event, Stage, Usage},
         caller::Caller,
+        request::Request,
         source::Source,
     },
     jobs::tasks::summary_of_chat,
@@ -19,6 +20,7 @@ use crate::{
 use futures_util::{FutureExt, StreamExt};
 use pace::Pace;
 use std::{
+    ops::ControlFlow,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -237,44 +239,67 @@ impl Writing {
             Ok(request) => request,
             Err(error) => return Ending::Failed(error),
         };
-        let stop = self.turn.stop.clone();
-        let closing = &inference.closing;
+        let answered = self
+            .stream(inference, request, |turn, event| match turn.take(event) {
+                Some(ending) => ControlFlow::Break(Some(ending)),
+                None => ControlFlow::Continue(()),
+            })
+            .await;
+        match answered {
+            Ok(()) => Ending::Answered(Finish::Stop),
+            Err(ending) => ending,
+        }
+    }
+
+    /// Sends a request and hands each event of its answer to `take`, until that breaks or the answer ends. What has arrived is stored
+    /// every second meanwhile.
+    ///
+    /// # Errors
+    /// How the turn ends: with what `take` breaks with, or because it was stopped, Tierbar quits, or no answer begins.
+    async fn stream(
+        &mut self,
+        inference: &Arc<Inference>,
+        request: Request,
+        mut take: impl FnMut(&mut Self, Event) -> ControlFlow<Option<Ending>>,
+    ) -> Result<(), Ending> {
         self.tiers = inference.tiers.snapshot();
         self.asked = Instant::now();
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
         // The host owns the task, which outlives the client's connection.
         let asked = tokio::select! {
             biased;
-            () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
-            () = closing.cancelled() => return Ending::Failed(shutting_down()),
+            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
             asked = inference.ask(request, Caller::default()) => asked,
         };
-        let mut answer = match asked {
-            Err(failed) => {
-                self.facts_of(failed.source);
-                return Ending::Failed(failed.error);
-            }
-            Ok(answer) => answer,
-        };
+        let mut answer = asked.map_err(|failed| {
+            self.facts_of(failed.source);
+            Ending::Failed(failed.error)
+        })?;
         let mut store = interval(STORED_EVERY);
         store.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
-                () = closing.cancelled() => return Ending::Failed(shutting_down()),
-                _ = store.tick() => {
-                    // A disk that takes nothing now may take the whole message later.
-                    if let Err(error) = self.store_so_far().await {
-                        tracing::warn!("an answer cannot be stored for now: {error}");
+                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+                // A disk that takes nothing now may take the whole message later.
+                _ = store.tick() => self.try_to_store().await,
+                event = answer.next() => {
+                    let Some(event) = event else { return Ok(()) };
+                    if let ControlFlow::Break(ending) = take(self, event) {
+                        return ending.map_or(Ok(()), Err);
                     }
                 }
-                event = answer.next() => match event {
-                    Some(event) => if let Some(ending) = self.take(event) {
-                        return ending;
-                    },
-                    None => return Ending::Answered(Finish::Stop),
-                },
             }
+        }
+    }
+
+    /// Stores what has arrived, or logs why that fails.
+    async fn try_to_store(&mut self) {
+        if let Err(error) = self.store_so_far().await {
+            tracing::warn!("an answer cannot be stored for now: {error}");
         }
     }
 
