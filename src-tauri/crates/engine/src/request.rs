@@ -14,14 +14,12 @@ mod tools;
 pub(crate) use options::{Options, wrong_option};
 pub(crate) use prompts::{PromptInput, Prompts, of_input};
 
-use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar, with_forms};
-use guided::{Guided, Rule};
+use crate::llama::{Prompt, schema_grammar, with_forms};
 use held::{Forms, hold};
 use options::SCHEMA;
-use serde::{Deserialize, Deserializer, de::Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
-use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling};
+use tierbar_core::{Code, Error};
 use tools::Tools;
 
 #[derive(Debug, Deserialize)]
@@ -414,7 +412,9 @@ fn bad(message: impl Into<String>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{options::FAR_BACK, *};
+    use crate::llama::Sampling;
+    use tierbar_core::sampling::Sampling as OwnSampling;
     use tierbar_request_fields::{
         CHAT, CHAT_ADDITIONS, COMPLETION_ADDITIONS, COMPLETIONS, Effect, Field,
         GENERATION_ADDITIONS, Table,

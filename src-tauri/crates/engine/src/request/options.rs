@@ -10,7 +10,7 @@ use crate::llama::{Dry, Mirostat, Sampling, Token, schema_grammar, with_forms};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use tierbar_core::{Error, sampling::Sampling as OwnSampling};
+use tierbar_core::{Code, Error, sampling::Sampling as OwnSampling};
 use tierbar_request_fields::wrong_field;
 
 const LONGEST_GRAMMAR: usize = 64 << 10;
@@ -549,7 +549,7 @@ impl Options {
 /// The name of the schema of an answer, in messages.
 pub(super) const SCHEMA: &str = "the JSON schema";
 
-fn grammar_of(schema: &Value) -> Result<String, Error> {
+pub(super) fn grammar_of(schema: &Value) -> Result<String, Error> {
     let mut forms = Forms::beside(&schema.to_string());
     let held = hold(schema, SCHEMA, true, &mut forms)?;
     let grammar = schema_grammar(&held.to_string())?;
