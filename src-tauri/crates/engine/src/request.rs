@@ -14,7 +14,7 @@ mod tools;
 pub(crate) use options::{Options, wrong_option};
 pub(crate) use prompts::{PromptInput, Prompts, of_input};
 
-use crate::llama::{Prompt, schema_grammar, with_forms};
+use crate::llama::Prompt;
 use held::{Forms, hold};
 use options::SCHEMA;
 use serde::{Deserialize, Deserializer};
