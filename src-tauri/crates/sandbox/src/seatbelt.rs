@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn each_line_is_argued_in_the_documentation() {
-        let argued = include_str!("../../../../../docs/agent.md");
+        let argued = include_str!("../../../../docs/agent.md");
         let policy = Policy {
             read: vec!["/a".into()],
             write: vec!["/b".into()],

@@ -4,10 +4,8 @@ use crate::{launcher, place::skip};
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::Write,
     net::TcpListener,
     path::{Path, PathBuf},
-    thread,
 };
 use tempfile::TempDir;
 use tierbar_agent::mcp::{Failure, Place, Program, Session};

@@ -1,20 +1,14 @@
 //! Work, and its limits.
 
-use crate::{
-    launcher,
-    place::{Place, skip},
-};
+use crate::{launcher, place::Place};
 use std::{
-    fs::{self, Permissions},
+    fs,
     io::{BufRead, BufReader, Read, Write},
-    os::unix::fs::{MetadataExt, PermissionsExt, chown},
-    path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{LazyLock, mpsc::channel},
+    sync::mpsc::channel,
     thread,
 };
-use tempfile::{NamedTempFile, TempDir};
-use tierbar_sandbox::{End, Limits, NotRun, Policy, Request, Stop, report, run};
+use tierbar_sandbox::{End, NotRun, Request, Stop, report, run};
 
 #[test]
 fn ordinary_commands_work() {

@@ -7,6 +7,7 @@ mod commands;
 mod place;
 mod platform;
 mod process_guard;
+mod user;
 
 use std::path::Path;
 
