@@ -502,8 +502,8 @@ mod tests {
             ("run_command", "{}", "needs \"command\""),
             ("run_command", "", "needs \"command\""),
             ("run_command", r#"{"command":1}"#, "no string"),
-            ("run_command", "[]", "no object"),
-            ("run_command", "{", "no JSON"),
+            ("run_command", "[]", "not an object"),
+            ("run_command", "{", "not valid JSON"),
             ("read_file", r#"{"path":"../x"}"#, "outside"),
             ("read_file", r#"{"path":"/etc/passwd"}"#, "outside"),
             (
@@ -511,7 +511,11 @@ mod tests {
                 r#"{"url":"http://localhost/"}"#,
                 "inside this machine",
             ),
-            ("read_page", r#"{"url":"file:///etc/passwd"}"#, "no scheme"),
+            (
+                "read_page",
+                r#"{"url":"file:///etc/passwd"}"#,
+                "not a web scheme",
+            ),
             ("grant", r#"{"allow":"always"}"#, "no tool"),
             ("consent", "{}", "no tool"),
             ("mail_send_mail", "{}", "no tool"),

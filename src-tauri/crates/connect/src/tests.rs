@@ -180,7 +180,7 @@ fn an_agent_gets_the_tier_that_has_what_it_needs() {
             vec![tier("cloud", None, None)],
             "cloud",
             "cloud has a model",
-            Some("it is not known whether cloud supports tools"),
+            Some("it is not known whether cloud supports them"),
         ),
         (
             Vec::new(),

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn all_commands_of_a_folder_name_hidden_files() {
         let commands = reach(ConsentScope::Folder, ConsentAct::Command);
-        assert!(commands.contains("hidden files such as"), "{commands}");
+        assert!(commands.contains("hidden files, such as"), "{commands}");
         let reading = reach(ConsentScope::Folder, ConsentAct::Read);
         assert!(!reading.contains("hidden"), "{reading}");
     }

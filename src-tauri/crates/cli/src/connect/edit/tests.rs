@@ -132,7 +132,7 @@ fn yaml_takes_a_line_for_another_and_gives_it_back() {
 fn what_cannot_be_changed_safely_is_refused() {
     for (form, text, fragment, why) in [
         (Json, "{ \"a\": }", CLAUDE, "line 1"),
-        (Json, "[1]", CLAUDE, "no JSON object"),
+        (Json, "[1]", CLAUDE, "not a JSON object"),
         (Json, "{'a': 1}", CLAUDE, ""),
         (
             Json,
@@ -147,7 +147,7 @@ fn what_cannot_be_changed_safely_is_refused() {
             "the key env twice",
         ),
         (Toml, "a = 1\nb =", CODEX, "line 2"),
-        (Toml, "model_providers = 7\n", CODEX, "no table"),
+        (Toml, "model_providers = 7\n", CODEX, "not a table"),
         (Yaml, "a: [", AIDER, ""),
         (Yaml, "model:\n  - gpt\n", AIDER, "already sets model"),
         (Yaml, "model: [gpt]\n", AIDER, "already sets model"),
