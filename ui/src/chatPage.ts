@@ -5,7 +5,7 @@ import { startApp } from './lib/app';
 import { onLanguageChoice } from './lib/language';
 import { detectPlatform } from './platform';
 
-window.name = 'tierbar-chat';
+window.name = 'tierbar-chats';
 const app = startApp(await detectPlatform());
 const chats = new Chats({ api: app.api });
 onLanguageChoice(() => {

@@ -12,7 +12,7 @@ mod visible;
 pub use act::{Act, Change, Collections, WebAddress};
 pub use grants::{Covered, FOLDER_SECONDS, Grant, Grants};
 pub use read_only::read_only;
-pub use tierbar_chat::agent::{
+pub use tierbar_chats::agent::{
     ConsentAct as Kind, ConsentAnswer as Answer, ConsentQuestion as Question, ConsentScope as Scope,
 };
 pub use visible::visible;

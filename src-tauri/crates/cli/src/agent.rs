@@ -8,7 +8,7 @@ use crate::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use tierbar_chat::agent::{AgentGrant, AgentReport, AgentScore};
+use tierbar_chats::agent::{AgentGrant, AgentReport, AgentScore};
 use tierbar_core::{
     Error, ModelKind,
     status::{EngineKind, Status},
@@ -177,7 +177,7 @@ fn text(grant: &AgentGrant, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_chat::agent::AgentWay;
+    use tierbar_chats::agent::AgentWay;
     use tierbar_core::{ModelId, TierId};
 
     #[test]

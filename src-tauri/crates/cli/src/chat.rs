@@ -20,7 +20,7 @@ use std::{
     path::PathBuf,
     time::Duration,
 };
-use tierbar_chat::{
+use tierbar_chats::{
     AnswerFacts, Chat, ChatMessage, ChatSummary, ExpertReads, Finish, Role, TurnBegun, TurnEvent,
     agent::ConsentQuestion,
     branch,

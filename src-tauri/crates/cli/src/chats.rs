@@ -11,7 +11,7 @@ use std::{
     io::Write,
     path::{Path, PathBuf},
 };
-use tierbar_chat::{
+use tierbar_chats::{
     Chat, ChatSummary, export,
     import::{ChatImport, Omitted},
 };

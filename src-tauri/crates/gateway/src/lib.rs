@@ -33,7 +33,9 @@ mod sockets;
 mod testing;
 
 pub use dialects::ollama::as_ollama;
-pub use edge::{keys::Keys, origin::OverTls, sessions::trim_sessions, token::Token};
+pub use edge::{
+    keys::Keys, openapi::API_DESCRIPTION, origin::OverTls, sessions::trim_sessions, token::Token,
+};
 pub use inference::{
     Inference,
     ask::{Answer, Event, Failed, Gathered, Sampling, Stage, ToolCall, ToolCallPart, Usage},
@@ -80,9 +82,6 @@ use tierbar_store::Store;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi;
 use utoipa_axum::router::OpenApiRouter;
-
-/// The description of the API, which `GET /openapi.json` returns: `docs/openapi.json`.
-pub static API_DESCRIPTION: &str = include_str!("../../../../docs/openapi.json");
 
 /// Everything that requests need.
 #[derive(Debug)]

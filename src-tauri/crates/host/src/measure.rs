@@ -13,7 +13,7 @@ use crate::{live_config::LiveConfig, measured, status::StatusBoard};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
-use tierbar_chat::agent::AgentReport;
+use tierbar_chats::agent::AgentReport;
 use tierbar_core::{
     Code, Error, TierId, TierState,
     lease::{BoxFuture, Tiers},

@@ -1,7 +1,7 @@
 //! The table of pieces of answers that are being written. Each write appends, so that a long answer is not written again each second.
 
 use rusqlite::{Connection, params};
-use tierbar_chat::{Part, answer_parts};
+use tierbar_chats::{Part, answer_parts};
 
 pub(crate) fn append(
     connection: &Connection,

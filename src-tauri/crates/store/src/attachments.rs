@@ -3,7 +3,7 @@
 use crate::Store;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
-use tierbar_chat::{ChatMessage, Part};
+use tierbar_chats::{ChatMessage, Part};
 use tierbar_core::{Code, Error};
 
 /// The most bytes that a chat's files take.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use std::time::Duration;
-use tierbar_chat::{
+use tierbar_chats::{
     ChatSummary,
     context::WhenFull,
     settings::{AnswerSettings, Change, ChatSampling},

@@ -4,7 +4,7 @@ use crate::{NewMessage, Store, attachments, chats, messages, no_chat, title};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::collections::HashMap;
-use tierbar_chat::{
+use tierbar_chats::{
     AnswerFacts, Chat, ChatMessage, ChatSummary, Finish, Part, branch, import::ImportedChat,
 };
 use tierbar_core::{Code, Error};

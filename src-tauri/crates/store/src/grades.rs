@@ -9,7 +9,7 @@ use crate::{
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tierbar_chat::{ChatMessage, Role, branch, training::GradedAnswer};
+use tierbar_chats::{ChatMessage, Role, branch, training::GradedAnswer};
 use tierbar_core::{Code, Error};
 use tierbar_routing::{
     Level, Traits,

@@ -45,7 +45,7 @@ pub use turns::{NewTurn, OpenedTurn, Parent};
 
 use database::Database;
 use std::{path::Path, sync::Arc};
-use tierbar_chat::{Chat, ChatSummary};
+use tierbar_chats::{Chat, ChatSummary};
 use tierbar_core::{
     Code, Error,
     history::Point,

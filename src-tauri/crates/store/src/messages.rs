@@ -8,7 +8,7 @@ use crate::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Deserialize;
 use std::{borrow::Cow, collections::HashMap};
-use tierbar_chat::{AnswerFacts, ChatMessage, Finish, Part, Role, context::LeftOut, text_parts};
+use tierbar_chats::{AnswerFacts, ChatMessage, Finish, Part, Role, context::LeftOut, text_parts};
 use tierbar_core::{Code, Error};
 
 /// The most that a chat takes when a message is added: a chat is read, shown and sent to a model as a whole.

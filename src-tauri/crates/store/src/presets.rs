@@ -5,7 +5,7 @@ use crate::{
     json::{of_json, to_json},
 };
 use rusqlite::{Connection, params};
-use tierbar_chat::settings::{AnswerSettings, Preset, own_name};
+use tierbar_chats::settings::{AnswerSettings, Preset, own_name};
 use tierbar_core::{Code, Error};
 
 /// More than anyone chooses from.

@@ -3,7 +3,7 @@
 use crate::{Store, characters, chats};
 use rusqlite::Connection;
 use std::collections::HashMap;
-use tierbar_chat::{ChatSummary, Found};
+use tierbar_chats::{ChatSummary, Found};
 use tierbar_core::Error;
 
 /// The most chats that a search returns.

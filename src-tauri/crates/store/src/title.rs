@@ -1,7 +1,7 @@
 //! A chat's title from its first message.
 
 use crate::NewMessage;
-use tierbar_chat::Role;
+use tierbar_chats::Role;
 
 const MAX_CHARS: usize = 60;
 

@@ -3,7 +3,7 @@
 use crate::{NewAttachment, NewMessage, Store, attachments, chats, messages, no_chat, title};
 use rusqlite::{Connection, Transaction};
 use serde::{Deserialize, Deserializer};
-use tierbar_chat::{
+use tierbar_chats::{
     AnswerFacts, ChatMessage, ChatSummary, Finish, Part, Role, branch,
     context::{LeftOut, WhenFull},
 };

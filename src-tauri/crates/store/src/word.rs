@@ -33,7 +33,7 @@ impl<T: serde::de::DeserializeOwned> FromSql for Word<T> {
 mod tests {
     use super::*;
     use rusqlite::Connection;
-    use tierbar_chat::{Finish, Role};
+    use tierbar_chats::{Finish, Role};
 
     #[test]
     fn stored_words_are_those_of_the_wire() {

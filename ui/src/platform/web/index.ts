@@ -21,5 +21,5 @@ export const web: Platform = {
   notifications,
   connection: async () => ({ url: '' }),
   openSettings: (section) => show(section ? `settings.html#${section}` : 'settings.html', 'tierbar-settings'),
-  openChat: (id) => show(id === undefined ? './' : `./#chat=${id}`, 'tierbar-chat'),
+  openChat: (id) => show(id === undefined ? './' : `./#chat=${id}`, 'tierbar-chats'),
 };

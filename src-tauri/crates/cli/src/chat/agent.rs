@@ -7,7 +7,7 @@ use std::{
     io::IsTerminal,
     path::{Path, PathBuf},
 };
-use tierbar_chat::agent::{ConsentAct, ConsentQuestion, ConsentScope};
+use tierbar_chats::agent::{ConsentAct, ConsentQuestion, ConsentScope};
 use tierbar_core::{Code, Error};
 
 /// How much of a result is printed, in lines.

@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
-use tierbar_chat::{Approximated, ExpertReads};
+use tierbar_chats::{Approximated, ExpertReads};
 use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error};
 use tokio::sync::mpsc::UnboundedSender;

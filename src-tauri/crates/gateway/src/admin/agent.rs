@@ -18,7 +18,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_chat::agent::{AgentGrant, ConsentAnswer};
+use tierbar_chats::agent::{AgentGrant, ConsentAnswer};
 use utoipa::ToSchema;
 
 /// Often enough for proxies, and for a dead connection to be noticed.

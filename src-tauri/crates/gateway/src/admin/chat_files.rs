@@ -22,7 +22,7 @@ use std::{
     iter,
     sync::Arc,
 };
-use tierbar_chat::{
+use tierbar_chats::{
     Chat,
     export::{self, ExportedChat},
     import::{self, ChatImport, ImportedChat, Omissions, Omitted},

@@ -13,7 +13,7 @@ use axum::{
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tierbar_chat::{Chat, ChatSummary};
+use tierbar_chats::{Chat, ChatSummary};
 use tierbar_core::{Code, Error};
 use tierbar_store::{ChatFields, ChatPage, NewMessage};
 use utoipa::{IntoParams, ToSchema};

@@ -14,7 +14,7 @@ use axum::{
 };
 use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
-use tierbar_chat::training::{self, ExportForm};
+use tierbar_chats::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
 use tierbar_routing::{
     grade::{Grade, GradeGroup, GradeReport},

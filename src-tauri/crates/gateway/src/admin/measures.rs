@@ -15,7 +15,7 @@ use axum::{
 use futures_util::{Stream, StreamExt, stream};
 use serde::Serialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_chat::agent::AgentReport;
+use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Code, Error};
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest},

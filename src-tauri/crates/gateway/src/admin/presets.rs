@@ -8,7 +8,7 @@ use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use tierbar_chat::settings::{AnswerSettings, Preset, built_in};
+use tierbar_chats::settings::{AnswerSettings, Preset, built_in};
 use tierbar_core::{Code, Error};
 use utoipa::ToSchema;
 

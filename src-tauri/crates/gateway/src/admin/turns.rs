@@ -23,7 +23,7 @@ use axum::{
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
-use tierbar_chat::{ChatMessage, Finish, TurnBegun, TurnEvent, agent::ConsentAnswer};
+use tierbar_chats::{ChatMessage, Finish, TurnBegun, TurnEvent, agent::ConsentAnswer};
 use tierbar_core::{Code, Error};
 
 /// Often enough for proxies, and for a dead connection to be noticed.

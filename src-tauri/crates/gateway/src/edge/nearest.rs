@@ -1,6 +1,6 @@
 //! What a request that no route takes was for: a wrong base URL, a misspelled path, or another method.
 
-use crate::http::error::Failure;
+use crate::{edge::openapi::API_DESCRIPTION, http::error::Failure};
 use axum::http::{Method, Uri};
 use serde::{Deserialize, de::IgnoredAny};
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -17,10 +17,9 @@ static ROUTES: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
     struct Document {
         paths: BTreeMap<String, BTreeMap<String, IgnoredAny>>,
     }
-    let Document { paths } =
-        serde_json::from_str(crate::API_DESCRIPTION).unwrap_or_else(|_| Document {
-            paths: BTreeMap::new(),
-        });
+    let Document { paths } = serde_json::from_str(API_DESCRIPTION).unwrap_or_else(|_| Document {
+        paths: BTreeMap::new(),
+    });
     let upper = |methods: BTreeMap<String, IgnoredAny>| {
         let names = methods.into_keys().map(|name| name.to_uppercase());
         names.collect()

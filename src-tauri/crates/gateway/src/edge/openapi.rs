@@ -2,7 +2,7 @@
 
 use crate::http::schema::{ErrorBody, Errors, Queued, QueuedRequest, Refusal};
 use axum::{http::header, response::IntoResponse};
-use tierbar_chat::TurnEvent;
+use tierbar_chats::TurnEvent;
 use tierbar_core::journal::Entry;
 use tierbar_measure::{
     bench::{BenchRow, Progress},
@@ -61,6 +61,9 @@ impl Modify for Credentials {
     }
 }
 
+/// The description of the API, which `GET /openapi.json` returns: `docs/openapi.json`.
+pub static API_DESCRIPTION: &str = include_str!("../../../../../docs/openapi.json");
+
 /// Returns this document.
 #[utoipa::path(
     get,
@@ -72,7 +75,7 @@ impl Modify for Credentials {
 pub(crate) async fn document() -> impl IntoResponse {
     (
         [(header::CONTENT_TYPE, "application/json")],
-        crate::API_DESCRIPTION,
+        API_DESCRIPTION,
     )
 }
 

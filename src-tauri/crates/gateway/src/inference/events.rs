@@ -10,7 +10,7 @@ use super::{
 use axum::http::StatusCode;
 use serde_json::Value;
 use std::{collections::VecDeque, fmt};
-use tierbar_chat::{ExpertReads, context::ContextUse};
+use tierbar_chats::{ExpertReads, context::ContextUse};
 use tierbar_core::{Code, Error};
 
 /// Bytes of one answer. Each token is an event, and may have figures of its own.

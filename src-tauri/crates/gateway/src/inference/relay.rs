@@ -14,7 +14,7 @@ use super::{charge::Charge, content::Content, source::Source};
 use crate::metrics::Trace;
 use axum::http::HeaderMap;
 use std::time::Instant;
-use tierbar_chat::context::ContextUse;
+use tierbar_chats::context::ContextUse;
 use tierbar_core::{
     ModelId, TierId,
     lease::{KeepAlive, Lease},

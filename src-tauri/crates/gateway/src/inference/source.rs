@@ -3,7 +3,7 @@
 use crate::http::headers::TIER;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use std::time::Instant;
-use tierbar_chat::context::ContextUse;
+use tierbar_chats::context::ContextUse;
 use tierbar_core::{Code, ModelId, TierId};
 
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");

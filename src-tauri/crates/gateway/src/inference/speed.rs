@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
-use tierbar_chat::context::ContextUse;
+use tierbar_chats::context::ContextUse;
 use tierbar_core::{ModelId, status::Speed};
 use tokio::sync::watch;
 

@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::Value;
 use std::{fmt, time::Instant};
-use tierbar_chat::context::ContextUse;
+use tierbar_chats::context::ContextUse;
 use tierbar_core::{Code, Error};
 
 /// No event of a worker comes near it. A line beyond passes on unread.

@@ -4,7 +4,7 @@
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
-use tierbar_chat::ExpertReads;
+use tierbar_chats::ExpertReads;
 use tierbar_core::{Code, Error};
 
 #[derive(Debug, Default, Deserialize)]

@@ -21,7 +21,7 @@ use run::{Acting, Consents};
 pub(crate) use runs::{AgentAnswer, AgentRequest, AgentRunEvent};
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Duration};
-use tierbar_chat::{
+use tierbar_chats::{
     ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent,
     agent::{AgentOptions, ConsentAnswer},
     context::{Excerpt, WhenFull},

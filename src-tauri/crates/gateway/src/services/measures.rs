@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::fmt;
-use tierbar_chat::agent::AgentReport;
+use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Error, TierId, lease::BoxFuture};
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest, Progress},

@@ -2,7 +2,7 @@
 
 use crate::services::measures::{MeasureEvent, Measurement, Measures};
 use std::sync::{Arc, Mutex};
-use tierbar_chat::agent::AgentReport;
+use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Code, Error, TierId, lease::BoxFuture};
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest, Progress},

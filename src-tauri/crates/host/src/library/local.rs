@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tierbar_chat::agent::AgentReport;
+use tierbar_chats::agent::AgentReport;
 use tierbar_core::{
     Code, Config, Error, Modality, ModelAccount, TierId, TierState,
     catalog::OfferedProjector,

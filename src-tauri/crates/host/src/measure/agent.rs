@@ -13,7 +13,7 @@ use tierbar_agent::{
     agent::Way,
     first_step::{self, PROMPTS},
 };
-use tierbar_chat::agent::{AgentReport, AgentScore, choose_way};
+use tierbar_chats::agent::{AgentReport, AgentScore, choose_way};
 use tierbar_core::{Code, Error, ModelId, TierId, status::Pressure};
 use tokio::task::spawn_blocking;
 

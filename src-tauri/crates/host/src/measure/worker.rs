@@ -4,7 +4,7 @@ use crate::models::not_measured;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use tierbar_chat::ExpertReads;
+use tierbar_chats::ExpertReads;
 use tierbar_core::{
     Code, Error,
     lease::{Endpoint, Lease},

@@ -2,7 +2,7 @@
 
 use crate::support::Fixture;
 use std::collections::{BTreeSet, HashMap};
-use tierbar_chat::{
+use tierbar_chats::{
     AnswerFacts, Attachment, Chat, Finish, Part, branch,
     context::{LeftOut, WhenFull},
     import::{self, Omissions},

@@ -1,7 +1,7 @@
 //! Grades of answers.
 
 use crate::support::Fixture;
-use tierbar_chat::{AnswerFacts, Finish, text_parts};
+use tierbar_chats::{AnswerFacts, Finish, text_parts};
 use tierbar_core::Code;
 use tierbar_routing::{
     Level,
@@ -68,7 +68,7 @@ async fn a_grade_belongs_to_its_answer_and_can_be_undone() {
     // Also after it has been opened again.
     drop(store);
     let store = fixture.store();
-    let grades = |chat: tierbar_chat::Chat| -> Vec<_> {
+    let grades = |chat: tierbar_chats::Chat| -> Vec<_> {
         let messages = chat.messages.into_iter();
         messages.map(|message| message.answer.grade).collect()
     };

@@ -2,7 +2,7 @@
 
 use crate::support::Fixture;
 use std::fs;
-use tierbar_chat::{
+use tierbar_chats::{
     AnswerFacts, AnswerTimes, Approximated, Attachment, ExpertReads, Finish, Part, Role,
     context::{ContextUse, LeftOut, WhenFull},
 };

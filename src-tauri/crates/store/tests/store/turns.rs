@@ -1,7 +1,7 @@
 //! What turns read and write, and databases of earlier versions.
 
 use crate::support::Fixture;
-use tierbar_chat::{AnswerFacts, Attachment, Chat, Finish, Part, Role, branch, text_parts};
+use tierbar_chats::{AnswerFacts, Attachment, Chat, Finish, Part, Role, branch, text_parts};
 use tierbar_core::{Code, journal::Filter};
 use tierbar_store::{ChatFields, NewAttachment, NewMessage, NewTurn, OpenedTurn, Parent, Store};
 

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_illegal_instruction_is_blamed_on_the_compiler_only_where_it_was_built() {
+    fn an_illegal_instruction_says_where_it_was_built() {
         let processor = |name: &str, instructions: &str| Processor {
             name: name.to_owned(),
             instructions: instructions.to_owned(),

@@ -3,7 +3,7 @@
 use crate::dialects;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tierbar_chat::context::note;
+use tierbar_chats::context::note;
 use tierbar_core::{Code, Error};
 use utoipa::ToSchema;
 

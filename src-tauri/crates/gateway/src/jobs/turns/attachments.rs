@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
-use tierbar_chat::{Attachment, Part, Role};
+use tierbar_chats::{Attachment, Part, Role};
 use tierbar_core::{Code, Error};
 use tierbar_store::NewAttachment;
 

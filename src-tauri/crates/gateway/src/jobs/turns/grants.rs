@@ -7,7 +7,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use tierbar_agent::consent::{Grant, visible};
-use tierbar_chat::agent::AgentGrant;
+use tierbar_chats::agent::AgentGrant;
 use tierbar_core::{Code, Error};
 use tokio::sync::{Mutex, OnceCell};
 

@@ -5,7 +5,7 @@
 
 use parking_lot::Mutex;
 use std::ops::Range;
-use tierbar_chat::TurnEvent;
+use tierbar_chats::TurnEvent;
 use tokio::sync::watch;
 
 #[derive(Debug, Default)]
@@ -183,7 +183,7 @@ fn append(text: &mut String, words: &str) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_chat::TurnStage;
+    use tierbar_chats::TurnStage;
     use tierbar_core::{Code, Error};
 
     fn text(text: &str, tokens: u32) -> TurnEvent {

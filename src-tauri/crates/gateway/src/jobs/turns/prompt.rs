@@ -3,7 +3,7 @@
 use super::attachments::{self, Files, is_medium, with_files};
 use crate::inference::request::Request;
 use serde_json::{Map, Value, json};
-use tierbar_chat::{
+use tierbar_chats::{
     Part, Role,
     context::{CHOICES, Excerpt, WhenFull},
 };

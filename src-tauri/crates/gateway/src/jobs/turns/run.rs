@@ -25,7 +25,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tierbar_chat::{
+use tierbar_chats::{
     AnswerFacts, AnswerTimes, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
     context::WhenFull, repetition::Repetition, thinking::InlineThinking,
 };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use std::sync::Arc;
 use tierbar_agent::consent::Grant;
-use tierbar_chat::{
+use tierbar_chats::{
     AnswerFacts, ChatMessage, Part, Role, TurnEvent,
     agent::{AgentAllowed, AgentDocuments, AgentOptions, AgentWay, ConsentAnswer, ConsentQuestion},
     context::{Excerpt, WhenFull},

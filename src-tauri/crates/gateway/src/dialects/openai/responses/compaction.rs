@@ -12,7 +12,7 @@ use super::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use std::collections::HashSet;
-use tierbar_chat::context::{add_entry, earlier};
+use tierbar_chats::context::{add_entry, earlier};
 use tierbar_core::Error;
 
 /// Tells our summaries from those of other servers, which only they can read. What follows is the text in base64: the client has it

@@ -9,7 +9,7 @@ use super::{
 use crate::dialects;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
-use tierbar_chat::context::note;
+use tierbar_chats::context::note;
 use tierbar_core::{Error, documents::Passage};
 use tierbar_documents::answer::{self, Quoted};
 

@@ -27,7 +27,7 @@ use tierbar_agent::{
     calls::{Call, Wanted},
     consent::{Act, Permitted},
 };
-use tierbar_chat::{
+use tierbar_chats::{
     Finish, Part, TurnEvent,
     agent::{
         AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, measured_way, result_part, way_of,

@@ -18,7 +18,7 @@ use tierbar_agent::{
         web::{Page, Provider, read_page},
     },
 };
-use tierbar_chat::agent::{AgentOptions, AgentWay};
+use tierbar_chats::agent::{AgentOptions, AgentWay};
 use tierbar_core::{
     Code, Config, Error, config::McpServerConfig, home::from_home, nearest::suggest,
 };

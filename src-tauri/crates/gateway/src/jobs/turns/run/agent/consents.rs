@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use tierbar_agent::agent::Misplaced;
-use tierbar_chat::agent::ConsentAnswer;
+use tierbar_chats::agent::ConsentAnswer;
 use tierbar_core::{Code, Error};
 use tokio::sync::{mpsc, oneshot};
 
@@ -53,7 +53,7 @@ pub(super) fn misplaced(error: &Misplaced) -> Error {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use tierbar_chat::agent::ConsentScope;
+    use tierbar_chats::agent::ConsentScope;
 
     fn answer(id: &str) -> ConsentAnswer {
         ConsentAnswer {

@@ -4,7 +4,7 @@ use crate::jobs::{Jobs, documents::DocumentSearch};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tierbar_agent::consent::Collections;
-use tierbar_chat::agent::AgentDocuments;
+use tierbar_chats::agent::AgentDocuments;
 use tierbar_core::{Code, Error, documents::Passage, status::TierStatus};
 
 /// As many passages as one search shows the model.
