@@ -1,5 +1,6 @@
-//! The headers of a request that choose who answers it.
+//! The headers of a request that choose its tier, or belong to its dialect.
 
+use super::{clouds::anthropic, original::picked};
 use crate::http::headers::TIER;
 use axum::{
     extract::FromRequestParts,
@@ -10,6 +11,10 @@ use tierbar_core::TierId;
 
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MARK: HeaderName = HeaderName::from_static("x-tierbar-mark");
+/// OpenAI's header for features that are not in its API yet.
+pub(super) const OPENAI_BETA: HeaderName = HeaderName::from_static("openai-beta");
+/// The headers that belong to a dialect. The client's credentials are none of them.
+const DIALECT: [HeaderName; 3] = [anthropic::VERSION, anthropic::BETA, OPENAI_BETA];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
@@ -19,6 +24,8 @@ pub(crate) struct Hints {
     pub(crate) chain: Option<String>,
     /// Whether an answer that is not the first choice's is to say so in its text.
     pub(crate) mark: Option<bool>,
+    /// The versions and beta features of the client's dialect, for servers that speak it.
+    pub(crate) dialect: HeaderMap,
 }
 
 impl Hints {
@@ -32,6 +39,7 @@ impl Hints {
             tier: named(&TIER).filter(|tier| tier != TierId::AUTO),
             chain: named(&CHAIN),
             mark: named(&MARK).map(|mark| !matches!(mark.as_str(), "off" | "false" | "0")),
+            dialect: picked(headers, &DIALECT),
         }
     }
 }

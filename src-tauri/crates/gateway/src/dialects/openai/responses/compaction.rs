@@ -21,6 +21,12 @@ use tierbar_core::{
 /// anyway, and a key would only make it worthless to the next host.
 const PREFIX: &str = "tierbar-summary:";
 
+/// Whether a request has a summary of ours, which no other server can read.
+pub(super) fn is_in(request: &[u8]) -> bool {
+    let mut windows = request.windows(PREFIX.len());
+    windows.any(|window| window == PREFIX.as_bytes())
+}
+
 /// A conversation as it is compacted.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
