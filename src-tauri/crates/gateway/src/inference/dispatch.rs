@@ -217,12 +217,9 @@ pub(crate) enum Count {
 pub(crate) async fn count(
     inference: &Arc<Inference>,
     hints: Hints,
-    mut chat: Value,
+    chat: Value,
 ) -> Result<u64, Error> {
-    if let Some(chat) = chat.as_object_mut() {
-        chat.retain(|field, _| !field.starts_with("stream"));
-    }
-    let request = Request::of(TOKENS, hints, chat)?;
+    let request = Request::of(TOKENS, hints, without_stream(chat))?;
     count_tokens(&fetch(inference, request).await?)
 }
 
@@ -236,12 +233,20 @@ pub(crate) async fn count_original(
     original: Original,
     chat: Result<Value, Error>,
 ) -> Result<Count, Error> {
+    let chat = chat.map(without_stream);
     let request = Request::with_original(TOKENS, hints, original, chat)?;
     let whole = fetch_whole(inference, request).await?;
     Ok(match whole.form {
         Form::Chat => Count::Tokens(count_tokens(&whole.body)?),
         Form::Messages | Form::Responses => Count::Passed(whole.body),
     })
+}
+
+fn without_stream(mut chat: Value) -> Value {
+    if let Some(chat) = chat.as_object_mut() {
+        chat.retain(|field, _| !field.starts_with("stream"));
+    }
+    chat
 }
 
 fn count_tokens(answer: &[u8]) -> Result<u64, Error> {

@@ -111,15 +111,19 @@ impl Gathering {
         }
     }
 
-    /// Whether there is more in them than comments.
+    /// Whether there is more in them than comments and what stands for these in Anthropic's streams.
     fn read(&mut self, lines: Vec<Line>) -> Result<bool, Error> {
         let mut more = false;
         for line in lines {
-            more |= !matches!(line, Line::Comment);
             match line {
                 Line::Failure(error) => return Err(error),
-                Line::Value(event) => self.event(event),
-                Line::Comment | Line::Chunk(_) | Line::Done => {}
+                Line::Value(event) if event.get("type").is_some_and(|kind| kind == "ping") => {}
+                Line::Value(event) => {
+                    more = true;
+                    self.event(event);
+                }
+                Line::Chunk(_) | Line::Done => more = true,
+                Line::Comment => {}
             }
         }
         Ok(more)

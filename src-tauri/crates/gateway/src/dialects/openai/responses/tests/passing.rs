@@ -11,7 +11,7 @@ use axum::{
 use futures_util::stream;
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use tierbar_core::TierState;
+use tierbar_core::{TierState, status::EngineKind};
 use tokio::sync::mpsc;
 
 const REQUEST: &str = r#"{ "model" : "cloud", "input":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2VjcmV0"},
@@ -43,7 +43,9 @@ async fn cloud(
     bench
         .endpoint("cloud", Router::new().fallback(post(answer)))
         .await;
-    bench.tiers(|tiers| tiers.push(tier("cloud", Some("m"), TierState::Ready)));
+    let mut cloud = tier("cloud", Some("m"), TierState::Ready);
+    cloud.engine = EngineKind::Endpoint;
+    bench.tiers(|tiers| tiers.push(cloud));
     (bench, asked)
 }
 

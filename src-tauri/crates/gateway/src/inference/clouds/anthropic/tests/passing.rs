@@ -429,13 +429,14 @@ async fn a_chains_cost_limit_holds_for_what_passes() {
     )
     .await;
     let sonnet = TierId::new("sonnet").unwrap();
-    let mut config = night.bench.config.lock().unwrap();
-    let Engine::Endpoint(engine) = &mut config.tiers.get_mut(&sonnet).unwrap().engine else {
-        panic!("an endpoint");
-    };
-    let price = Some(15.0.try_into().unwrap());
-    (engine.input_price, engine.output_price) = (price, price);
-    drop(config);
+    {
+        let mut config = night.bench.config.lock().unwrap();
+        let Engine::Endpoint(engine) = &mut config.tiers.get_mut(&sonnet).unwrap().engine else {
+            panic!("an endpoint");
+        };
+        let price = Some(15.0.try_into().unwrap());
+        (engine.input_price, engine.output_price) = (price, price);
+    }
     // 32,000 tokens cost 48 cents.
     let reply = night.ask(&translatable()).await;
     assert_eq!(reply.headers()["x-tierbar-tier"], "fast");
