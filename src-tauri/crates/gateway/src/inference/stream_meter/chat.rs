@@ -39,7 +39,7 @@ impl Payload {
             finish: self.choices.finish,
             ends: fails,
             failure: fails.then(|| wire::error(StatusCode::OK, &data())),
-            // It has the cached tokens too, whoever answers.
+            // It has the cached tokens too, with any server.
             used: self
                 .usage
                 .as_ref()
