@@ -1,6 +1,5 @@
 //! The headers of a request that choose its tier, or belong to its dialect.
 
-use super::{clouds::anthropic, original::picked};
 use crate::http::headers::TIER;
 use axum::{
     extract::FromRequestParts,
@@ -11,10 +10,12 @@ use tierbar_core::TierId;
 
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MARK: HeaderName = HeaderName::from_static("x-tierbar-mark");
-/// OpenAI's header for features that are not in its API yet.
+/// The version of Anthropic's API, and features that are not in either API yet.
+pub(super) const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+pub(super) const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 pub(super) const OPENAI_BETA: HeaderName = HeaderName::from_static("openai-beta");
 /// The headers that belong to a dialect. The client's credentials are none of them.
-const DIALECT: [HeaderName; 3] = [anthropic::VERSION, anthropic::BETA, OPENAI_BETA];
+const DIALECT: [HeaderName; 3] = [ANTHROPIC_VERSION, ANTHROPIC_BETA, OPENAI_BETA];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
@@ -50,4 +51,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Hints {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(Self::of(&parts.headers))
     }
+}
+
+/// Returns the headers of these names.
+pub(super) fn picked(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
+    let mut picked = HeaderMap::new();
+    for name in names {
+        for value in headers.get_all(name) {
+            picked.append(name.clone(), value.clone());
+        }
+    }
+    picked
 }

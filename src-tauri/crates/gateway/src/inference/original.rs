@@ -2,10 +2,7 @@
 
 use super::json_edit::{self, Change};
 use crate::http::body;
-use axum::{
-    body::Bytes,
-    http::{HeaderMap, HeaderName},
-};
+use axum::body::Bytes;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use tierbar_core::{
@@ -150,15 +147,4 @@ impl<'de> serde::Deserialize<'de> for Names {
         }
         object.deserialize_map(Each)
     }
-}
-
-/// The headers of these names.
-pub(crate) fn picked(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
-    let mut picked = HeaderMap::new();
-    for name in names {
-        for value in headers.get_all(name) {
-            picked.append(name.clone(), value.clone());
-        }
-    }
-    picked
 }

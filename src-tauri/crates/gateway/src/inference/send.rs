@@ -5,9 +5,9 @@ use super::{
     CHAT, TOKENS,
     clouds::anthropic,
     content::Content,
-    hints::OPENAI_BETA,
+    hints::{OPENAI_BETA, picked},
     json_edit::{self, Change},
-    original::{Form, Original, picked},
+    original::{Form, Original},
     route,
     upstream::{Broken, Upstream},
 };

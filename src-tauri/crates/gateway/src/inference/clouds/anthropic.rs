@@ -20,7 +20,7 @@ pub(crate) use failure::openai as openai_failure;
 
 use crate::inference::{
     self,
-    original::picked,
+    hints::{ANTHROPIC_BETA, ANTHROPIC_VERSION, picked},
     upstream::{Broken, Upstream},
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -34,9 +34,6 @@ use tierbar_fetch::Remote;
 pub(crate) const MESSAGES: &str = "/v1/messages";
 pub(crate) const COUNT: &str = "/v1/messages/count_tokens";
 
-/// The headers that name the version of the API and its beta features.
-pub(crate) const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-pub(crate) const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 static KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// The only version since 2023. What is new has fields of its own.
 const CURRENT: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -70,8 +67,8 @@ pub(crate) fn headers(
     of_client: &HeaderMap,
     key: Option<&SecretString>,
 ) -> Result<HeaderMap, Broken> {
-    let mut headers = picked(of_client, &[VERSION, BETA]);
-    headers.entry(VERSION).or_insert(CURRENT);
+    let mut headers = picked(of_client, &[ANTHROPIC_VERSION, ANTHROPIC_BETA]);
+    headers.entry(ANTHROPIC_VERSION).or_insert(CURRENT);
     if let Some(key) = key {
         headers.insert(KEY.clone(), Remote::key("", key)?);
     }
