@@ -1,4 +1,5 @@
-//! From a request in OpenAI's form to its answer. [`Inference::ask`] is the way for everything inside the host.
+//! From a request in OpenAI's form to its answer. A server that speaks the client's own dialect gets the request as it came, by its
+//! [`original`], and its answer passes. [`Inference::ask`] is the way for everything inside the host.
 //!
 //! `request` and `content` are read once; `dispatch` finds who answers, by `route`, `auto` and `chain`; `relay` holds the lease, calls
 //! the worker through `send`, and passes its stream on, which `stream_meter` counts as it passes; `ask` turns the same stream into `events`.

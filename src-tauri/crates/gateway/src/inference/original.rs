@@ -66,6 +66,11 @@ impl Original {
         &self.bytes
     }
 
+    /// Whether this stands anywhere in its text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        str::from_utf8(&self.bytes).is_ok_and(|request| request.contains(text))
+    }
+
     /// Returns the value of a field.
     pub(crate) fn value(&self, field: &str) -> Option<Value> {
         json_edit::value(&self.bytes, field)

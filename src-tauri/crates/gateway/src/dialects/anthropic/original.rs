@@ -12,9 +12,7 @@ use tierbar_core::Error;
 /// As [`Original::read`].
 pub(super) fn read(path: &'static str, bytes: Bytes) -> Result<Original, Error> {
     let mut original = Original::read(Form::Messages, path, bytes)?;
-    let marker = format!("\"{SIGNATURE}\"");
-    let mut windows = original.bytes().windows(marker.len());
-    if windows.any(|window| window == marker.as_bytes()) {
+    if original.contains(&format!("\"{SIGNATURE}\"")) {
         drop_unsigned(&mut original);
     }
     Ok(original)

@@ -109,7 +109,7 @@ async fn create(
     let translated =
         fields.and_then(|fields| fields.into_chat(continues.as_deref(), searched.as_ref()));
     // What was found for it here, or was compacted here, no other server knows.
-    let is_ours = searched.is_some() || compaction::is_in(original.bytes());
+    let is_ours = searched.is_some() || original.contains(compaction::PREFIX);
     let (request, echo) = match translated {
         Ok((chat, echo)) if is_ours => (Request::of(CHAT, hints, chat)?, echo),
         Ok((chat, echo)) => (

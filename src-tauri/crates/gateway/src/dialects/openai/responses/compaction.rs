@@ -19,13 +19,7 @@ use tierbar_core::{
 
 /// Tells our summaries from those of other servers, which only they can read. What follows is the text in base64: the client has it
 /// anyway, and a key would only make it worthless to the next host.
-const PREFIX: &str = "tierbar-summary:";
-
-/// Whether a request has a summary of ours, which no other server can read.
-pub(super) fn is_in(request: &[u8]) -> bool {
-    let mut windows = request.windows(PREFIX.len());
-    windows.any(|window| window == PREFIX.as_bytes())
-}
+pub(super) const PREFIX: &str = "tierbar-summary:";
 
 /// A conversation as it is compacted.
 #[derive(Debug, Default)]
