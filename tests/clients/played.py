@@ -169,6 +169,8 @@ class Chat(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path != "/v1/chat/completions":
+            return self.answer(json.dumps({"error": {"message": f"no {self.path}"}}), status=404)
         answer = self.server.next(request)
         if isinstance(answer, Refusal):
             error = {"error": {"message": answer.message, "type": "played", "code": None}}

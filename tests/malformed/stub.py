@@ -89,6 +89,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(bad)
             self.close_connection = True
             return
+        if self.path.endswith("/responses"):
+            return self.send(404, b"{}")
         try:
             request = json.loads(body)
         except (ValueError, RecursionError):

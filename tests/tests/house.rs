@@ -509,13 +509,16 @@ fn the_storeys_of_the_gateway_import_downwards() {
 }
 
 /// The modules of a storey from the ground up. Each imports those before it alone.
-const INFERENCE: [&str; 26] = [
+const INFERENCE: [&str; 29] = [
     "caller",
     "answers",
+    "json_edit",
     "hints",
     "wire",
     "calls",
     "lines",
+    "repair",
+    "original",
     "content",
     "media",
     "fields",
@@ -526,11 +529,11 @@ const INFERENCE: [&str; 26] = [
     "models",
     "speed",
     "charge",
+    "upstream",
+    "clouds",
     "stream_meter",
     "request",
     "route",
-    "upstream",
-    "clouds",
     "send",
     "auto",
     "relay",

@@ -1,4 +1,5 @@
-//! From a request in OpenAI's form to its answer. [`Inference::ask`] is the way for everything inside the host.
+//! From a request in OpenAI's form to its answer. A server that speaks the client's own dialect gets the request as it came, by its
+//! [`original`], and its answer passes. [`Inference::ask`] is the way for everything inside the host.
 //!
 //! `request` and `content` are read once; `dispatch` finds who answers, by `route`, `auto` and `chain`; `relay` holds the lease, calls
 //! the worker through `send`, and passes its stream on, which `stream_meter` counts as it passes; `ask` turns the same stream into `events`.
@@ -17,18 +18,21 @@ pub(crate) mod endpoints;
 pub(crate) mod events;
 pub(crate) mod fields;
 pub(crate) mod hints;
+pub(crate) mod json_edit;
 mod limits;
 pub(crate) mod lines;
 pub(crate) mod media;
 pub(crate) mod models;
+pub(crate) mod original;
 mod prompts;
 pub(crate) mod relay;
+mod repair;
 pub(crate) mod request;
 pub(crate) mod route;
 mod send;
 pub(crate) mod source;
 pub(crate) mod speed;
-mod stream_meter;
+pub(crate) mod stream_meter;
 pub(crate) mod upstream;
 pub(crate) mod wire;
 

@@ -1,5 +1,5 @@
-//! Anthropic's dialect: `/v1/messages`, turned into a chat of OpenAI's and back; and, in [`upstream`], the other way round,
-//! where a server that speaks it answers for a tier.
+//! Anthropic's dialect: `/v1/messages`. A server that speaks it gets the request as it came, and its answer passes; for all others, it
+//! is turned into a chat of OpenAI's and back.
 //!
 //! Shapes: Anthropic's API reference, "Messages", "Streaming messages" and "Count message tokens".
 
@@ -8,6 +8,7 @@ mod calls;
 mod content;
 mod failure;
 pub(crate) mod models;
+mod original;
 mod request;
 pub(crate) mod schema;
 mod stream;
@@ -16,7 +17,7 @@ mod tools;
 pub(crate) use content::part_of_block;
 
 use crate::{
-    dialects::respond::respond,
+    dialects::respond::{JSON, respond},
     http::{
         body,
         error::{ErrorForm, Failure},
@@ -26,17 +27,24 @@ use crate::{
     inference::{
         CHAT, Inference,
         clouds::anthropic::{COUNT, MESSAGES},
-        dispatch,
+        dispatch::{self, Count},
         hints::Hints,
         request::Request,
     },
 };
 use answer::AnswerWriter;
-use axum::{Json, body::Body, extract::State, http::HeaderMap, response::Response};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse, Response},
+};
 use request::MessageFields;
 use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tierbar_core::Error;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -94,9 +102,17 @@ async fn messages(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let request: MessageFields = body::request(body).await?;
-    let writer = AnswerWriter::new(request.model()).without(request.left_out());
-    let chat = Request::of(CHAT, hints, request.into_chat()?.into())?;
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let fields: Result<MessageFields, Error> = body::parse(&bytes);
+    let original = original::read(MESSAGES, bytes)?;
+    let (writer, chat) = match fields {
+        Ok(fields) => {
+            let writer = AnswerWriter::new(fields.model()).without(fields.left_out());
+            (writer, fields.into_chat())
+        }
+        Err(error) => (AnswerWriter::new(original::model(&original)), Err(error)),
+    };
+    let chat = Request::with_original(CHAT, hints, original, chat.map(Value::Object))?;
     Ok(respond(&inference, chat, |_| writer).await)
 }
 
@@ -118,11 +134,17 @@ async fn count(
     State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
-) -> Result<Json<Value>, Failure> {
-    let request: MessageFields = body::request(body).await?;
-    let chat = request.into_counted()?;
-    let counted = dispatch::count(inference, hints, chat.into()).await?;
-    Ok(Json(json!({"input_tokens": counted})))
+) -> Result<Response, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let fields: Result<MessageFields, Error> = body::parse(&bytes);
+    let original = original::read(COUNT, bytes)?;
+    let chat = fields.and_then(MessageFields::into_counted);
+    let counted =
+        dispatch::count_original(&inference, hints, original, chat.map(Value::Object)).await?;
+    Ok(match counted {
+        Count::Tokens(tokens) => Json(json!({"input_tokens": tokens})).into_response(),
+        Count::Passed(counted) => (JSON, body::whole(counted)).into_response(),
+    })
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use crate::{
     http::{body, error::Failure, routes::routes, schema::Errors},
     inference::{
         Inference, caller::Caller, charge::Charge, content::Content, dispatch, hints::Hints, relay,
-        route,
+        route, stream_meter::Reads,
     },
     metrics::Trace,
 };
-use axum::{Json, body::Body, extract::State, response::Response};
+use axum::{Json, body::Body, extract::State, http::HeaderMap, response::Response};
 use schema::{Context, ContextDeleted, ContextSave, SavedContext};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -231,6 +231,9 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
             path: LOAD,
             charge: Charge::new(Caller::of_this_request(), content.bytes().len()),
             content,
+            original: None,
+            headers: HeaderMap::new(),
+            reads: Reads::Nothing,
             stream: false,
             keep_alive: None,
             arrived,

@@ -1,7 +1,10 @@
 //! Answers over HTTP: each dialect renders the events of [`Inference::ask`], one by one as they arrive or gathered.
 
 use crate::{
-    http::error::Failure,
+    http::{
+        body,
+        error::{Failure, seconds_of},
+    },
     inference::{
         Inference,
         ask::{Event, Failed, Gathered},
@@ -14,7 +17,7 @@ use crate::{
 use axum::{
     Json,
     body::{Body, Bytes},
-    http::header,
+    http::{HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::{Stream, StreamExt};
@@ -24,10 +27,15 @@ use std::{convert::Infallible, future, sync::Arc};
 /// The most events that are sent in one piece.
 const MOST_AT_ONCE: usize = 64;
 
+pub(crate) const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+
 /// Renders one answer.
 pub(crate) trait Dialect: Send + 'static {
     /// The content type of its streams.
     const STREAM: &'static str;
+
+    /// The answer's events pass as they came, in this dialect: what follows is no answer of its own.
+    fn passes(&mut self) {}
 
     /// Renders an event of a stream; empty for one that the dialect has no form for.
     fn event(&mut self, event: Event) -> String;
@@ -58,9 +66,12 @@ pub(crate) async fn respond<D: Dialect>(
     }
     match answer.gather().await {
         // How full the context was is known by now.
-        Ok(whole) => {
+        Ok(mut whole) => {
             let headers = whole.source.headers();
-            (headers, Json(dialect.whole(whole))).into_response()
+            match whole.passed.take() {
+                Some(body) => (headers, JSON, body::whole(body)).into_response(),
+                None => (headers, Json(dialect.whole(whole))).into_response(),
+            }
         }
         Err(failed) => refusal(failed),
     }
@@ -68,22 +79,53 @@ pub(crate) async fn respond<D: Dialect>(
 
 fn stream<D: Dialect>(mut dialect: D, answer: impl Stream<Item = Event> + Send + 'static) -> Body {
     let pieces = answer.ready_chunks(MOST_AT_ONCE).filter_map(move |events| {
-        let events = events.into_iter().map(|event| dialect.event(event));
-        let piece: String = events.collect();
-        future::ready((!piece.is_empty()).then(|| Ok::<_, Infallible>(Bytes::from(piece))))
+        let piece = render(&mut dialect, events);
+        future::ready((!piece.is_empty()).then(|| Ok::<_, Infallible>(piece)))
     });
     Body::from_stream(pieces)
 }
 
-/// Why there is no answer, with the headers of the tier or chain that has refused, and whether the request may wait.
+fn render<D: Dialect>(dialect: &mut D, mut events: Vec<Event>) -> Bytes {
+    // Nearly all that passes comes by itself, and is not copied.
+    if let [Event::Passed(bytes)] = &mut *events {
+        dialect.passes();
+        return std::mem::take(bytes);
+    }
+    let mut piece = Vec::new();
+    for event in events {
+        match event {
+            Event::Passed(bytes) => {
+                dialect.passes();
+                piece.extend_from_slice(&bytes);
+            }
+            event => piece.extend_from_slice(dialect.event(event).as_bytes()),
+        }
+    }
+    piece.into()
+}
+
+/// Why there is no answer, in the words of a server that speaks the client's dialect, with the headers of the tier or chain that has refused, and whether the request may wait.
 fn refusal(failed: Failed) -> Response {
     let Failed {
         error,
+        status,
+        body,
         may_wait,
         source,
-        ..
     } = failed;
-    let mut response = Failure(error).into_response();
+    let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+    let mut response = match status.zip(body) {
+        Some((status, body)) => {
+            let mut response = (status, JSON, body::whole(body)).into_response();
+            if let Some(seconds) = seconds_of(&error) {
+                response
+                    .headers_mut()
+                    .insert(header::RETRY_AFTER, seconds.into());
+            }
+            response
+        }
+        None => Failure(error).into_response(),
+    };
     if source.tier.is_some() || source.chain.is_some() {
         response.headers_mut().extend(source.headers());
     }

@@ -3,15 +3,20 @@
 use super::{
     Inference,
     caller::Caller,
+    clouds::anthropic,
     dispatch::{self, Begun, First, Way},
     events::Decoder,
+    original::Form,
     prompts,
     relay::{
-        attempt::{Sent, Whole, after},
+        attempt::{Sent, Whole},
+        gathered,
         streaming::{self, Beginning, WAITING_PERIOD},
+        unstreamed,
     },
     request::Request,
     source::Source,
+    stream_meter::Reads,
     wire,
 };
 use axum::http::StatusCode;
@@ -22,6 +27,7 @@ use std::{
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
+    time::Duration,
 };
 use tierbar_core::{Code, Error};
 use tokio::time::timeout;
@@ -30,6 +36,9 @@ pub use super::{
     events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
     wire::Sampling,
 };
+
+/// How long the end of a connection may come after the last event.
+const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// An answer as it arrives.
 pub struct Answer {
@@ -80,18 +89,17 @@ impl Inference {
     /// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer, and whatever else keeps the answer from
     /// beginning.
     pub async fn ask(self: &Arc<Self>, request: Request, caller: Caller) -> Result<Answer, Failed> {
-        prompts::log(
-            self.services.config().log,
-            request.path,
-            request.content.bytes(),
-        );
+        let original = request.original.as_ref();
+        let bytes = original.map_or(request.content.bytes(), |original| original.bytes());
+        prompts::log(self.services.config().log, request.path, bytes);
         let unrouted = |error| Failed {
             error,
             status: None,
+            body: None,
             may_wait: false,
             source: Source::default(),
         };
-        let begun = dispatch::begin(self, request, caller).await;
+        let begun = dispatch::begin(self, request, caller, Reads::Chunks).await;
         let Begun {
             beginning,
             stream,
@@ -112,13 +120,21 @@ impl Inference {
             Ok(First::Sent(Sent::Whole(refused))) if !refused.status.is_success() => {
                 return Err(reading.refused(&refused));
             }
-            Ok(First::Sent(mut sent)) => {
-                if let (Sent::Streaming(answer), false) = (&mut sent, stream) {
-                    let held = answer.hold_to_first_word().await;
-                    held.map_err(|failed| reading.failed(failed.error, None))?;
-                }
+            Ok(First::Sent(Sent::Streaming(mut answer))) if !stream => {
+                let sent = match answer.form() {
+                    Form::Chat => {
+                        let held = answer.hold_to_first_word().await;
+                        held.map_err(|failed| reading.failed(failed.error, None))?;
+                        Sent::Streaming(answer)
+                    }
+                    Form::Messages | Form::Responses => {
+                        let whole = gathered::unasked(&mut answer).await;
+                        Sent::Whole(whole.map_err(|error| reading.failed(error, None))?)
+                    }
+                };
                 reading.begin(sent)
             }
+            Ok(First::Sent(sent)) => reading.begin(sent),
         };
         let events = stream::unfold(reading, |mut reading| async {
             let event = reading.next().await?;
@@ -134,6 +150,8 @@ impl Inference {
 enum State {
     Beginning(Beginning),
     Streaming(Box<streaming::Answer>),
+    /// In the client's own form.
+    Passing(Box<streaming::Answer>),
     Over,
 }
 
@@ -151,6 +169,7 @@ impl Reading {
         Failed {
             error,
             status: status.map(|status| status.as_u16()),
+            body: None,
             may_wait: self.way.may_wait(),
             source: self.way.source(),
         }
@@ -160,10 +179,11 @@ impl Reading {
     fn refused(&self, refused: &Whole) -> Failed {
         let body: Value = serde_json::from_slice(&refused.body).unwrap_or_default();
         let ours = Error::from_openai_body(&body).is_some();
-        let error = after(wire::error(refused.status, &refused.body), refused.outcome);
+        let passes = refused.form != Form::Chat && body.is_object();
         Failed {
             source: self.who(Source::of_headers(&refused.headers)),
-            ..self.failed(error, (!ours).then_some(refused.status))
+            body: passes.then(|| refused.body.clone().into()),
+            ..self.failed(refused.error(), (!ours).then_some(refused.status))
         }
     }
 
@@ -191,18 +211,43 @@ impl Reading {
         let events = &mut self.decoder.events;
         events.push_back(Event::Started(source.clone()));
         match sent {
-            Sent::Streaming(answer) => self.state = State::Streaming(answer),
-            Sent::Whole(whole) if wire::has_choices(&whole.body) => {
-                if let Err(error) = self.decoder.read_whole(&whole.body) {
+            Sent::Streaming(answer) => {
+                self.state = match answer.form() {
+                    Form::Chat => State::Streaming(answer),
+                    Form::Messages | Form::Responses => State::Passing(answer),
+                };
+            }
+            Sent::Whole(whole) => {
+                if let Err(error) = self.begin_whole(whole) {
                     self.fail(error);
                 }
             }
-            Sent::Whole(_) => {
-                let message = "the answer is not a completion";
-                self.fail(Error::new(Code::Corrupt, message));
-            }
         }
         source
+    }
+
+    fn begin_whole(&mut self, whole: Whole) -> Result<(), Error> {
+        let not_an_answer = |what: &str| Error::new(Code::Corrupt, what);
+        let completion = match whole.form {
+            Form::Messages | Form::Responses if !self.stream => {
+                let passes = Event::Passed(whole.body.into());
+                self.decoder.events.push_back(passes);
+                return Ok(());
+            }
+            Form::Responses => {
+                let passes = unstreamed::as_response_events(&whole.body);
+                self.decoder.events.push_back(Event::Passed(passes));
+                return Ok(());
+            }
+            // A stream was asked for.
+            Form::Messages => anthropic::to_completion(&whole.body)
+                .map_err(|broken| not_an_answer(&format!("the model's server {broken}")))?,
+            Form::Chat => whole.body,
+        };
+        if !wire::has_choices(&completion) {
+            return Err(not_an_answer("the answer is not a completion"));
+        }
+        self.decoder.read_whole(&completion)
     }
 
     fn fail(&mut self, error: Error) {
@@ -230,8 +275,9 @@ impl Reading {
                     };
                     self.begun_late(sent);
                 }
+                State::Passing(_) => return self.next_passing().await,
                 State::Streaming(answer) => match answer.next().await {
-                    Ok(bytes) => match self.decoder.read(&bytes) {
+                    Ok(bytes) => match self.decoder.read(bytes.len(), answer.take_lines()) {
                         Ok(false) => {}
                         Ok(true) => self.close(),
                         Err(error) => {
@@ -253,6 +299,37 @@ impl Reading {
                         self.fail(error);
                     }
                 },
+            }
+        }
+    }
+
+    /// The next bytes of an answer that passes as it came, or the error that it breaks off with.
+    async fn next_passing(&mut self) -> Option<Event> {
+        let State::Passing(answer) = &mut self.state else {
+            return None;
+        };
+        let next = match answer.is_over() {
+            false => answer.next().await,
+            // Some servers keep the connection open behind the last event, whose end may still come.
+            true => timeout(LAST_BYTES, answer.next())
+                .await
+                .unwrap_or(Err(None)),
+        };
+        match next {
+            Ok(bytes) => Some(Event::Passed(bytes)),
+            Err(None) => {
+                answer.ends(None);
+                self.state = State::Over;
+                None
+            }
+            Err(Some(error)) => {
+                answer.broke(error.code);
+                let is_within_event = !answer.is_between_events();
+                self.fail(error);
+                match is_within_event {
+                    true => Some(Event::Passed("\n".into())),
+                    false => self.decoder.events.pop_front(),
+                }
             }
         }
     }

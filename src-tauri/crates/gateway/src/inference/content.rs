@@ -1,5 +1,6 @@
 //! What a request says, read once: its fields, by which its way is decided, and its bytes, which a worker is sent as they came.
 
+use super::json_edit::{self, Change};
 use crate::http::body;
 use axum::body::Bytes;
 use serde::{
@@ -29,7 +30,15 @@ impl Content {
     /// # Errors
     /// `BadRequest` if it is not a JSON object, or [`RoutingFields`] has a field of the wrong type.
     pub(crate) fn read(bytes: Bytes) -> Result<(Self, RoutingFields), Error> {
-        let Read { object, routing } = body::parse(&bytes)?;
+        let Read {
+            object,
+            routing,
+            repeats,
+        } = body::parse(&bytes)?;
+        // A server might take the other value.
+        if repeats {
+            return Ok((Self::new(object), routing));
+        }
         let content = Self {
             fields: Arc::new(Value::Object(object)),
             bytes,
@@ -42,8 +51,27 @@ impl Content {
     /// # Errors
     /// As [`Self::read`].
     pub(crate) fn of(fields: Value) -> Result<(Self, RoutingFields), Error> {
-        let Read { object, routing } = body::of_value(fields)?;
+        let Read {
+            object, routing, ..
+        } = body::of_value(fields)?;
         Ok((Self::new(object), routing))
+    }
+
+    /// The same with these changes. The other bytes stay as they came.
+    pub(crate) fn with(mut self, changes: &[Change]) -> Self {
+        if changes.is_empty() {
+            return self;
+        }
+        self.bytes = json_edit::edit(&self.bytes, changes).into();
+        if let Value::Object(fields) = Arc::make_mut(&mut self.fields) {
+            for (name, value) in changes {
+                match value {
+                    Some(value) => fields.insert((*name).to_owned(), value.clone()),
+                    None => fields.shift_remove(*name),
+                };
+            }
+        }
+        self
     }
 
     /// An object.
@@ -141,6 +169,8 @@ pub(crate) struct RoutingFields {
 struct Read {
     object: Map<String, Value>,
     routing: RoutingFields,
+    /// A field stands there twice. The last one counts.
+    repeats: bool,
 }
 
 impl<'de> Deserialize<'de> for Read {
@@ -155,6 +185,7 @@ impl<'de> Deserialize<'de> for Read {
 
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Read, A::Error> {
                 let (mut object, mut routing) = (Map::new(), RoutingFields::default());
+                let mut repeats = false;
                 while let Some(name) = fields.next_key::<String>()? {
                     let value: Value = fields.next_value()?;
                     let wrong =
@@ -181,9 +212,13 @@ impl<'de> Deserialize<'de> for Read {
                     if decides && object.contains_key(&name) {
                         return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }
-                    object.insert(name, value);
+                    repeats |= object.insert(name, value).is_some();
                 }
-                Ok(Read { object, routing })
+                Ok(Read {
+                    object,
+                    routing,
+                    repeats,
+                })
             }
         }
         request.deserialize_map(Fields)

@@ -8,10 +8,12 @@ use super::{
     chain::{self, Steps},
     charge::Charge,
     hints::Hints,
-    models, prompts,
+    models,
+    original::{Form, Original},
+    prompts,
     relay::{
         UpstreamRequest,
-        attempt::{self, Sent},
+        attempt::{self, Sent, Whole},
         gathered,
         streaming::{Beginning, Relay, as_stream, events},
         who_answers,
@@ -19,7 +21,7 @@ use super::{
     request::Request,
     route,
     source::Source,
-    wire,
+    stream_meter::Reads,
 };
 use crate::{
     http::{body, error::Failure},
@@ -75,7 +77,8 @@ pub(crate) async fn answer(
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     prompts::log(inference.services.config().log, path, &body);
     let request = Request::read(path, hints, body, arrived)?;
-    let begun = begin(&inference, request, Caller::of_this_request()).await?;
+    let caller = Caller::of_this_request();
+    let begun = begin(&inference, request, caller, Reads::Nothing).await?;
     begun.respond().await
 }
 
@@ -84,18 +87,22 @@ pub(crate) async fn answer(
 /// # Errors
 /// Why there is no answer.
 pub(crate) async fn fetch(inference: &Arc<Inference>, request: Request) -> Result<Vec<u8>, Error> {
+    Ok(fetch_whole(inference, request).await?.body)
+}
+
+async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<Whole, Error> {
     let log = inference.services.config().log;
     prompts::log(log, request.path, request.content.bytes());
-    let begun = begin(inference, request, Caller::of_this_request()).await?;
+    let caller = Caller::of_this_request();
+    let begun = begin(inference, request, caller, Reads::Nothing).await?;
     let whole = match begun.beginning.sent.await? {
         Sent::Whole(whole) => whole,
         Sent::Streaming(mut answer) => gathered::unasked(&mut answer).await?,
     };
     if !whole.status.is_success() {
-        let refused = wire::error(whole.status, &whole.body);
-        return Err(attempt::after(refused, whole.outcome));
+        return Err(whole.error());
     }
-    Ok(whole.body)
+    Ok(whole)
 }
 
 /// Finds who answers. Nothing is loaded, and no server asked, before the result is polled.
@@ -106,6 +113,7 @@ pub(crate) async fn begin(
     inference: &Arc<Inference>,
     request: Request,
     caller: Caller,
+    reads: Reads,
 ) -> Result<Begun, Error> {
     // A count of tokens is part of another request.
     let trace = match request.path == TOKENS {
@@ -114,7 +122,7 @@ pub(crate) async fn begin(
             .metrics
             .trace(request.path, caller.name(), request.arrived),
     };
-    let begun = begin_traced(inference, request, caller, trace.clone()).await;
+    let begun = begin_traced(inference, request, caller, reads, trace.clone()).await;
     trace.check(&begun);
     begun
 }
@@ -123,6 +131,7 @@ async fn begin_traced(
     inference: &Arc<Inference>,
     request: Request,
     caller: Caller,
+    reads: Reads,
     trace: Trace,
 ) -> Result<Begun, Error> {
     let generated = request.is_generated();
@@ -134,14 +143,16 @@ async fn begin_traced(
         keep_alive,
         arrived,
         content,
+        original,
     } = request;
     let tiers = inference.tiers.snapshot();
     let model = model.as_deref().map(|name| route::plain(name, &tiers));
     caller.count(answers::asked(path, content.fields())?);
     // Counting tokens costs nothing.
-    let prompt_bytes = match path == TOKENS {
-        true => 0,
-        false => content.prompt_bytes(),
+    let prompt_bytes = match &original {
+        _ if path == TOKENS => 0,
+        Some(original) if original.untranslatable.is_some() => original.bytes().len(),
+        _ => content.prompt_bytes(),
     };
     let request = UpstreamRequest {
         path,
@@ -150,6 +161,9 @@ async fn begin_traced(
         arrived,
         charge: Charge::new(caller, prompt_bytes),
         content,
+        original,
+        headers: hints.dialect.clone(),
+        reads,
         trace,
     };
     if let Some(chain) = chain::find(inference, model, &hints, generated)? {
@@ -188,24 +202,59 @@ async fn begin_traced(
     Ok(job.begin())
 }
 
+/// The number of a prompt's tokens.
+#[derive(Debug)]
+pub(crate) enum Count {
+    Tokens(u64),
+    /// In the client's own dialect, as the server sent it.
+    Passed(Vec<u8>),
+}
+
 /// The number of a chat's prompt tokens, as the tier that it names counts them. Fields about streaming are left out.
 ///
 /// # Errors
 /// `BadRequest` for a tier of another engine than ours; those of [`answer`].
 pub(crate) async fn count(
-    inference: Arc<Inference>,
+    inference: &Arc<Inference>,
     hints: Hints,
-    mut chat: Value,
-) -> Result<u64, Failure> {
+    chat: Value,
+) -> Result<u64, Error> {
+    let request = Request::of(TOKENS, hints, without_stream(chat))?;
+    count_tokens(&fetch(inference, request).await?)
+}
+
+/// As [`count`], of a request in its client's own form.
+///
+/// # Errors
+/// As [`count`].
+pub(crate) async fn count_original(
+    inference: &Arc<Inference>,
+    hints: Hints,
+    original: Original,
+    chat: Result<Value, Error>,
+) -> Result<Count, Error> {
+    let chat = chat.map(without_stream);
+    let request = Request::with_original(TOKENS, hints, original, chat)?;
+    let whole = fetch_whole(inference, request).await?;
+    Ok(match whole.form {
+        Form::Chat => Count::Tokens(count_tokens(&whole.body)?),
+        Form::Messages | Form::Responses => Count::Passed(whole.body),
+    })
+}
+
+fn without_stream(mut chat: Value) -> Value {
+    if let Some(chat) = chat.as_object_mut() {
+        chat.retain(|field, _| !field.starts_with("stream"));
+    }
+    chat
+}
+
+fn count_tokens(answer: &[u8]) -> Result<u64, Error> {
     #[derive(Deserialize)]
     struct Counted {
         tokens: u64,
     }
-    if let Some(chat) = chat.as_object_mut() {
-        chat.retain(|field, _| !field.starts_with("stream"));
-    }
-    let counted = fetch(&inference, Request::of(TOKENS, hints, chat)?).await?;
-    let Counted { tokens } = body::parse(&counted)?;
+    let Counted { tokens } = body::parse(answer)?;
     Ok(tokens)
 }
 
@@ -225,8 +274,7 @@ impl Job {
             let trace = request.trace.clone();
             Box::pin(async move {
                 let sent = async {
-                    let lease =
-                        attempt::lease(&inference, &tier, request.path, &request.content).await?;
+                    let lease = attempt::lease(&inference, &tier, &request).await?;
                     loaded.store(true, Ordering::Relaxed);
                     let sent = attempt::send(&inference, request, lease).await;
                     sent.map_err(|failed| failed.error)

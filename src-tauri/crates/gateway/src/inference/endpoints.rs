@@ -1,18 +1,23 @@
 //! Which endpoints may be tried now, by what came of the last requests to them.
 
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tierbar_core::{
     TierId,
     chain::{Endpoints, Gate, Outcome},
 };
 use tokio::time::Instant;
 
+/// How long a server counts as one without a path that it did not know.
+const LACKING: Duration = Duration::from_secs(3600);
+
 /// The state of the endpoints since the host started.
 #[derive(Debug, Clone)]
 pub struct EndpointStates {
     began: Instant,
     endpoints: Arc<Mutex<Endpoints>>,
+    /// The paths that servers did not know, by address and path, and when that was seen.
+    lacks: Arc<Mutex<BTreeMap<(String, &'static str), Instant>>>,
 }
 
 impl Default for EndpointStates {
@@ -20,6 +25,7 @@ impl Default for EndpointStates {
         Self {
             began: Instant::now(),
             endpoints: Arc::default(),
+            lacks: Arc::default(),
         }
     }
 }
@@ -46,6 +52,20 @@ impl EndpointStates {
     /// Whether the endpoint may be tried, without trying it.
     pub(super) fn gate(&self, tier: &TierId, credential: &str) -> Gate {
         self.endpoints.lock().gate(tier, credential, self.now())
+    }
+
+    /// Whether the server at this address did not know the path lately. It may be replaced by one that does.
+    pub(super) fn lacks(&self, url: &str, path: &'static str) -> bool {
+        let lacks = self.lacks.lock();
+        let seen = lacks.get(&(url.to_owned(), path));
+        seen.is_some_and(|seen| seen.elapsed() < LACKING)
+    }
+
+    /// The server at this address does not know the path.
+    pub(super) fn note_lack(&self, url: &str, path: &'static str) {
+        let mut lacks = self.lacks.lock();
+        lacks.retain(|_, seen| seen.elapsed() < LACKING);
+        lacks.insert((url.to_owned(), path), Instant::now());
     }
 
     /// The key of this server was given anew.

@@ -2,12 +2,13 @@
 
 use super::{
     calls::Calls,
-    lines::Lines,
     relay::unstreamed,
     source::Source,
+    stream_meter::Line,
     wire::{self, Choice, Chunk, Sampling},
 };
-use axum::http::StatusCode;
+use axum::body::Bytes;
+use serde::Deserialize;
 use serde_json::Value;
 use std::{collections::VecDeque, fmt};
 use tierbar_chats::{ExpertReads, context::ContextUse};
@@ -21,6 +22,9 @@ const LIMIT: usize = 256 << 20;
 pub enum Event {
     /// A server has begun to answer.
     Started(Source),
+    /// More of an answer in the client's own dialect, as its server sent it, in place of all that follows. Only a request in another
+    /// form than a chat has it.
+    Passed(Bytes),
     /// Nothing is generated yet, or no more for some seconds.
     Progress(Stage),
     /// A chain's report of its answer: its steps, and which tier answers in whose place.
@@ -76,6 +80,8 @@ pub struct Usage {
     pub prompt_tokens: u64,
     /// Those of the prompt that were in memory already.
     pub cached_tokens: u64,
+    /// Those of the prompt that were written to a cache, where the server says so.
+    pub cache_written_tokens: u64,
     pub completion_tokens: u64,
     /// Those of the completion that were reasoning.
     pub reasoning_tokens: u64,
@@ -111,6 +117,8 @@ pub struct Failed {
     pub error: Error,
     /// The status of another program's server that has refused the request in its own words.
     pub status: Option<u16>,
+    /// Its words, if they are in the client's own dialect.
+    pub body: Option<Bytes>,
     /// Asked again later, it may be answered, whatever the error's code says.
     pub may_wait: bool,
     pub source: Source,
@@ -134,6 +142,8 @@ impl From<Failed> for Error {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gathered {
     pub source: Source,
+    /// See [`Event::Passed`].
+    pub passed: Option<Bytes>,
     /// See [`Event::Chain`].
     pub chain: Option<Value>,
     /// See [`Event::Model`].
@@ -185,6 +195,7 @@ impl Gathered {
         match event {
             Event::Started(source) => self.source = source,
             Event::Progress(_) => {}
+            Event::Passed(bytes) => self.passed = Some(bytes),
             Event::Chain(report) => self.chain = Some(report),
             Event::Model(model) => self.model = Some(model),
             Event::Sampling(sampling) => self.sampling = Some(sampling),
@@ -211,7 +222,6 @@ impl Gathered {
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     pub(crate) events: VecDeque<Event>,
-    lines: Lines,
     /// In bytes.
     arrived: usize,
     /// The first chunk has arrived.
@@ -223,19 +233,26 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// Reads more of a stream. Returns whether it has ended with its last event.
+    /// Reads more of a stream, of so many bytes. Returns whether it has ended with its last event.
     ///
     /// # Errors
-    /// The error that the stream ends with; `Unreachable` if a part of it cannot be read, or it is too long.
-    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<bool, Error> {
-        self.arrived += bytes.len();
+    /// The error that the stream ends with; `Unreachable` if it is too long.
+    pub(crate) fn read(&mut self, bytes: usize, lines: Vec<Line>) -> Result<bool, Error> {
+        self.arrived += bytes;
         if self.arrived > LIMIT {
             let message = format!("the answer is longer than {} MiB", LIMIT >> 20);
             return Err(Error::new(Code::Unreachable, message));
         }
-        for line in self.lines.complete(bytes).split(|&byte| byte == b'\n') {
-            if self.line(line.trim_ascii())? {
-                return Ok(true);
+        for line in lines {
+            match line {
+                Line::Comment => self.events.push_back(Event::Progress(Stage::Prefill)),
+                Line::Chunk(chunk) => self.chunk(*chunk),
+                Line::Failure(error) => return Err(error),
+                Line::Done => {
+                    self.finish();
+                    return Ok(true);
+                }
+                Line::Value(_) => {}
             }
         }
         Ok(false)
@@ -244,9 +261,12 @@ impl Decoder {
     /// Reads an answer that is complete.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// `Unreachable` if it cannot be read.
     pub(crate) fn read_whole(&mut self, answer: &[u8]) -> Result<(), Error> {
-        self.read(&unstreamed::as_events(answer)).map(drop)
+        let chunk = Chunk::deserialize(unstreamed::as_chunk(answer));
+        self.chunk(chunk.map_err(|error| wire::unreadable(&error))?);
+        self.finish();
+        Ok(())
     }
 
     /// The connection has ended in order, though some servers leave the last event out.
@@ -268,27 +288,6 @@ impl Decoder {
         self.events.push_back(Event::Finished { reason, stop });
     }
 
-    fn line(&mut self, line: &[u8]) -> Result<bool, Error> {
-        if line.starts_with(b":") {
-            self.events.push_back(Event::Progress(Stage::Prefill));
-        }
-        let Some(data) = line.strip_prefix(b"data:").map(<[u8]>::trim_ascii) else {
-            return Ok(false);
-        };
-        if data == b"[DONE]" {
-            self.finish();
-            return Ok(true);
-        }
-        match serde_json::from_slice::<Chunk>(data) {
-            Ok(chunk) if chunk.error.is_none() => self.chunk(chunk),
-            Ok(_) => return Err(wire::error(StatusCode::OK, data)),
-            // Anything but a chunk is ignored; a chunk that cannot be read is a gap in the answer.
-            Err(error) if wire::has_choices(data) => return Err(wire::unreadable(&error)),
-            Err(_) => {}
-        }
-        Ok(false)
-    }
-
     fn chunk(&mut self, chunk: Chunk) {
         self.events.extend(chunk.tierbar.map(Event::Chain));
         self.count(chunk.usage, chunk.timings);
@@ -307,11 +306,15 @@ impl Decoder {
         }
     }
 
-    fn count(&mut self, usage: Option<wire::Usage>, timings: Option<wire::Timings>) {
+    fn count(&mut self, usage: Option<Value>, timings: Option<Value>) {
         let before = self.usage;
+        // Figures of another form are none: no answer is lost for them.
+        let usage = usage.and_then(|usage| wire::Usage::deserialize(usage).ok());
+        let timings = timings.and_then(|timings| wire::Timings::deserialize(timings).ok());
         if let Some(usage) = usage {
             self.usage.prompt_tokens = usage.prompt_tokens;
             self.usage.cached_tokens = usage.cached();
+            self.usage.cache_written_tokens = usage.cache_written();
             self.usage.completion_tokens = usage.completion_tokens;
             self.usage.reasoning_tokens = usage.reasoning();
         }

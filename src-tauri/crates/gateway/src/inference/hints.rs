@@ -1,4 +1,4 @@
-//! The headers of a request that choose who answers it.
+//! The headers of a request that choose its tier, or belong to its dialect.
 
 use crate::http::headers::TIER;
 use axum::{
@@ -10,6 +10,12 @@ use tierbar_core::TierId;
 
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MARK: HeaderName = HeaderName::from_static("x-tierbar-mark");
+/// The version of Anthropic's API, and features that are not in either API yet.
+pub(super) const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+pub(super) const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+pub(super) const OPENAI_BETA: HeaderName = HeaderName::from_static("openai-beta");
+/// The headers that belong to a dialect. The client's credentials are none of them.
+const DIALECT: [HeaderName; 3] = [ANTHROPIC_VERSION, ANTHROPIC_BETA, OPENAI_BETA];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hints {
@@ -19,6 +25,8 @@ pub(crate) struct Hints {
     pub(crate) chain: Option<String>,
     /// Whether an answer that is not the first choice's is to say so in its text.
     pub(crate) mark: Option<bool>,
+    /// The versions and beta features of the client's dialect, for servers that speak it.
+    pub(crate) dialect: HeaderMap,
 }
 
 impl Hints {
@@ -32,6 +40,7 @@ impl Hints {
             tier: named(&TIER).filter(|tier| tier != TierId::AUTO),
             chain: named(&CHAIN),
             mark: named(&MARK).map(|mark| !matches!(mark.as_str(), "off" | "false" | "0")),
+            dialect: picked(headers, &DIALECT),
         }
     }
 }
@@ -42,4 +51,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Hints {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(Self::of(&parts.headers))
     }
+}
+
+/// Returns the headers of these names.
+pub(super) fn picked(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
+    let mut picked = HeaderMap::new();
+    for name in names {
+        for value in headers.get_all(name) {
+            picked.append(name.clone(), value.clone());
+        }
+    }
+    picked
 }

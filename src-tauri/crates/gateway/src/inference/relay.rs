@@ -10,7 +10,9 @@ pub(crate) mod gathered;
 pub(crate) mod streaming;
 pub(crate) mod unstreamed;
 
-use super::{charge::Charge, content::Content, source::Source};
+use super::{
+    charge::Charge, content::Content, original::Original, source::Source, stream_meter::Reads,
+};
 use crate::metrics::Trace;
 use axum::http::HeaderMap;
 use std::time::Instant;
@@ -25,8 +27,14 @@ use tierbar_core::{
 pub(crate) struct UpstreamRequest {
     pub(crate) path: &'static str,
     pub(crate) content: Content,
+    /// The same in its client's form, for servers that speak it.
+    pub(crate) original: Option<Original>,
+    /// The client's headers that belong to its dialect.
+    pub(crate) headers: HeaderMap,
     /// The answer is to come as events.
     pub(crate) stream: bool,
+    /// What is made of the answer's events.
+    pub(crate) reads: Reads,
     pub(crate) keep_alive: Option<KeepAlive>,
     pub(crate) arrived: Instant,
     pub(crate) charge: Charge,

@@ -4,6 +4,7 @@ use super::{
     CHAT, TEXT,
     content::{Content, RoutingFields},
     hints::Hints,
+    original::Original,
 };
 use axum::body::Bytes;
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ pub struct Request {
     pub(crate) keep_alive: Option<KeepAlive>,
     pub(crate) arrived: Instant,
     pub(crate) content: Content,
+    /// The request in its client's form, if that is another than this.
+    pub(crate) original: Option<Original>,
 }
 
 impl Request {
@@ -73,6 +76,26 @@ impl Request {
         Ok(Self::new(path, hints, content, routing, Instant::now()))
     }
 
+    /// A request in another form, with the chat that says the same, or why there is none.
+    ///
+    /// # Errors
+    /// `BadRequest` for a field of the wrong type.
+    pub(crate) fn with_original(
+        path: &'static str,
+        hints: Hints,
+        mut original: Original,
+        chat: Result<Value, Error>,
+    ) -> Result<Self, Error> {
+        let chat = chat.unwrap_or_else(|error| {
+            original.untranslatable = Some(error);
+            original.outline().into()
+        });
+        Ok(Self {
+            original: Some(original),
+            ..Self::of(path, hints, chat)?
+        })
+    }
+
     fn new(
         path: &'static str,
         hints: Hints,
@@ -88,6 +111,7 @@ impl Request {
             keep_alive: routing.keep_alive,
             arrived,
             content,
+            original: None,
         }
     }
 

@@ -1,189 +1,133 @@
-//! Reads a stream as it passes: cuts it at line ends, counts tokens, and notes how it ends.
+//! Reads a stream as it passes: cuts it at line ends, counts tokens, and notes how it ends. Each line is parsed once: for these figures
+//! alone, or into what its reader needs.
 
-use super::{charge::Attempt, wire};
+mod chat;
+mod seen;
+
+use super::{
+    charge::Attempt,
+    original::Form,
+    repair::{Repair, parse},
+    wire,
+};
 use crate::{
-    inference::speed::{Answering, Timings},
+    inference::{
+        clouds::anthropic::MessageUsage,
+        speed::{Answering, Timings},
+        wire::Chunk,
+    },
     metrics::{Answer, Used},
 };
-use axum::{body::Bytes, http::StatusCode};
-use serde::{
-    Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
-use serde_json::Value;
-use std::{fmt, time::Instant};
+use axum::body::Bytes;
+use seen::Seen;
+use serde_json::{Map, Value};
+use std::time::Instant;
 use tierbar_chats::context::ContextUse;
 use tierbar_core::{Code, Error};
 
 /// No event of a worker comes near it. A line beyond passes on unread.
 const LONGEST_LINE: usize = 1 << 20;
+/// The same where the event is needed, as one may be a whole answer.
+const LONGEST_EVENT: usize = 64 << 20;
 
-/// The fields of an event, or of a whole answer, that are counted.
-#[derive(Debug, Deserialize)]
-struct Payload {
-    #[serde(default)]
-    choices: Choices,
-    #[serde(default)]
-    timings: Option<Timings>,
-    #[serde(default)]
-    usage: Option<Value>,
-    #[serde(default)]
-    error: Option<IgnoredAny>,
+/// What is made of a stream beside the bytes that pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Reads {
+    #[default]
+    Nothing,
+    /// Its events in OpenAI's form, for clients of other dialects.
+    Chunks,
+    /// Its events with all of their fields, for a whole answer.
+    Values,
 }
 
-impl Payload {
-    fn figures(&self, answering: &Answering, counted: &mut Answer) {
-        if let Some(timings) = &self.timings {
-            answering.timings(timings);
-            counted.used(timings.used());
-        }
-        // Usage includes the cached tokens, from our engine and from endpoints alike.
-        if let Some(usage) = self.usage.as_ref().filter(|usage| usage.is_object()) {
-            counted.used(Used::of_usage(usage));
-        }
-    }
-
-    /// What the answer took, in tokens, if it says so.
-    fn tokens(&self) -> Option<u64> {
-        let used = self.usage.as_ref();
-        used.and_then(|usage| Used::of_usage(usage).tokens())
-            .or(self.timings.as_ref().map(Timings::tokens))
-    }
-}
-
-/// Whether any of the choices has content, and whether any has a reason to end.
-#[derive(Debug, Default)]
-struct Choices {
-    words: bool,
-    finish: bool,
-}
-
-#[derive(Debug, Deserialize)]
-struct Choice {
-    /// Of an event.
-    #[serde(default)]
-    delta: Option<Delta>,
-    /// Of a whole answer.
-    #[serde(default)]
-    message: NonEmpty,
-    #[serde(default)]
-    text: NonEmpty,
-    #[serde(default)]
-    finish_reason: NonEmpty,
-}
-
-#[derive(Debug, Deserialize)]
-struct Delta {
-    #[serde(default)]
-    content: NonEmpty,
-    #[serde(default)]
-    reasoning_content: NonEmpty,
-    /// The same by another name.
-    #[serde(default)]
-    reasoning: NonEmpty,
-    #[serde(default)]
-    tool_calls: NonEmpty,
-}
-
-/// Whether a text or a list is there and not empty. It is not kept: this is done for each token.
-#[derive(Debug, Default)]
-struct NonEmpty(bool);
-
-impl Choice {
-    fn has_content(&self) -> bool {
-        let delta = self.delta.as_ref().is_some_and(|delta| {
-            let thought = delta.reasoning_content.0 || delta.reasoning.0;
-            delta.content.0 || thought || delta.tool_calls.0
-        });
-        delta || self.message.0 || self.text.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Choices {
-    fn deserialize<D: Deserializer<'de>>(choices: D) -> Result<Self, D::Error> {
-        struct EachChoice;
-        impl<'de> Visitor<'de> for EachChoice {
-            type Value = Choices;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("choices")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Choices, A::Error> {
-                let mut all = Choices::default();
-                while let Some(choice) = choices.next_element::<Choice>()? {
-                    all.words |= choice.has_content();
-                    all.finish |= choice.finish_reason.0;
-                }
-                Ok(all)
-            }
-            fn visit_unit<E>(self) -> Result<Choices, E> {
-                Ok(Choices::default())
-            }
-        }
-        choices.deserialize_any(EachChoice)
-    }
-}
-
-impl<'de> Deserialize<'de> for NonEmpty {
-    fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = NonEmpty;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, a list, an object or null")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<NonEmpty, E> {
-                Ok(NonEmpty(!text.is_empty()))
-            }
-            fn visit_unit<E>(self) -> Result<NonEmpty, E> {
-                Ok(NonEmpty(false))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<NonEmpty, A::Error> {
-                let mut written = false;
-                while parts.next_element::<IgnoredAny>()?.is_some() {
-                    written = true;
-                }
-                Ok(NonEmpty(written))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<NonEmpty, A::Error> {
-                let mut written = false;
-                while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-                    written = true;
-                }
-                Ok(NonEmpty(written))
-            }
-        }
-        text.deserialize_any(Text)
-    }
+/// A line of a stream that says something, parsed.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// The server waits.
+    Comment,
+    Chunk(Box<Chunk>),
+    Value(Map<String, Value>),
+    /// OpenAI's last line.
+    Done,
+    /// The stream ends with this error.
+    Failure(Error),
 }
 
 #[derive(Debug)]
 pub(crate) struct StreamMeter {
+    form: Form,
+    reads: Reads,
     answering: Answering,
     counted: Answer,
     charge: Attempt,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
+    /// The data of an event that goes on in another line.
+    data: Vec<u8>,
+    repair: Repair,
+    lines: Vec<Line>,
+    usage: MessageUsage,
+    begun: bool,
     spoken: bool,
-    /// The event of an error.
-    failure: Option<Vec<u8>>,
+    failure: Option<Error>,
     /// The last event had a reason to end.
     finished: bool,
     ended: bool,
+    /// A line was too long to be read: the end may have been in it.
+    unread: bool,
 }
 
 impl StreamMeter {
     pub(crate) fn new(answering: Answering, counted: Answer, charge: Attempt) -> Self {
         Self {
+            form: Form::default(),
+            reads: Reads::default(),
             answering,
             counted,
             charge,
             partial: Vec::new(),
+            data: Vec::new(),
+            repair: Repair::default(),
+            lines: Vec::new(),
+            usage: MessageUsage::default(),
+            begun: false,
             spoken: false,
             failure: None,
             finished: false,
             ended: false,
+            unread: false,
         }
+    }
+
+    /// The same for a stream in this form, read so.
+    pub(crate) fn reading(mut self, form: Form, reads: Reads) -> Self {
+        (self.form, self.reads) = (form, reads);
+        self
+    }
+
+    pub(crate) fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Takes the lines that have been read since the last call.
+    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Puts an event of ours before the lines that have been read.
+    pub(crate) fn begin_with(&mut self, event: &Value) {
+        if self.reads == Reads::Chunks
+            && let Ok(chunk) = serde_json::from_value(event.clone())
+        {
+            self.lines.insert(0, Line::Chunk(Box::new(chunk)));
+        }
+    }
+
+    /// The server is silent.
+    pub(crate) fn waits(&mut self) {
+        self.keep(|| Line::Comment);
     }
 
     /// Takes what has arrived and gives what may pass: all up to the last line's end.
@@ -195,19 +139,153 @@ impl StreamMeter {
             arrived.slice(..whole)
         } else {
             self.partial.extend_from_slice(&arrived[..whole]);
-            if whole == 0 && self.partial.len() + arrived.len() <= LONGEST_LINE {
+            if whole == 0 && self.partial.len() + arrived.len() <= self.longest() {
                 Bytes::new()
             } else {
+                if whole == 0 {
+                    self.too_long();
+                }
                 std::mem::take(&mut self.partial).into()
             }
         };
         self.partial.extend_from_slice(&arrived[whole..]);
-        for line in passing.split(|&byte| byte == b'\n') {
-            if let Some(data) = line.strip_prefix(b"data:") {
-                self.event(data.trim_ascii());
-            }
+        if whole == 0 {
+            return passing;
+        }
+        for line in passing[..passing.len() - 1].split(|&byte| byte == b'\n') {
+            self.line(line.strip_suffix(b"\r").unwrap_or(line));
         }
         passing
+    }
+
+    fn longest(&self) -> usize {
+        match self.reads {
+            Reads::Nothing => LONGEST_LINE,
+            Reads::Chunks | Reads::Values => LONGEST_EVENT,
+        }
+    }
+
+    fn line(&mut self, mut line: &[u8]) {
+        if !std::mem::replace(&mut self.begun, true) {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if line.is_empty() && !self.data.is_empty() {
+            let data = std::mem::take(&mut self.data);
+            if let Err(error) = self.event(&data) {
+                self.gap(&data, &error);
+            }
+        } else if line.starts_with(b":") {
+            self.keep(|| Line::Comment);
+        } else if let Some(data) = line.strip_prefix(b"data:") {
+            let data = data.trim_ascii();
+            if !self.data.is_empty() {
+                self.data.push(b'\n');
+                self.data.extend_from_slice(data);
+                if self.data.len() > self.longest() {
+                    self.data.clear();
+                    self.too_long();
+                }
+            } else if let Err(error) = self.event(data) {
+                match error.is_eof() {
+                    true => self.data.extend_from_slice(data),
+                    false => self.gap(data, &error),
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, line: impl FnOnce() -> Line) {
+        if self.reads != Reads::Nothing {
+            self.lines.push(line());
+        }
+    }
+
+    /// An event cannot be read: an answer without its text would not be complete. What is no part of an answer is ignored.
+    fn gap(&mut self, data: &[u8], error: &serde_json::Error) {
+        let is_part = data.starts_with(b"{") && (!error.is_data() || wire::has_choices(data));
+        if self.reads != Reads::Nothing && is_part {
+            self.fail(wire::unreadable(error));
+        }
+    }
+
+    fn too_long(&mut self) {
+        self.unread = true;
+        if self.reads != Reads::Nothing {
+            let most = self.longest() >> 20;
+            let what = format!("the model's server sends an event of more than {most} MiB");
+            self.fail(Error::new(Code::Unreachable, what));
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failure = Some(error.clone());
+        self.ended = true;
+        self.keep(|| Line::Failure(error));
+    }
+
+    /// # Errors
+    /// If it cannot be read.
+    fn event(&mut self, data: &[u8]) -> Result<(), serde_json::Error> {
+        if data == b"[DONE]" && self.form == Form::Chat {
+            self.ended = true;
+            self.keep(|| Line::Done);
+            return Ok(());
+        }
+        let seen = match self.reads {
+            Reads::Nothing => Seen::read(self.form, data),
+            Reads::Chunks => parse::<Chunk>(&mut self.repair, data).map(|chunk| {
+                let seen = Seen::of_chunk(&chunk);
+                if seen.failure.is_none() {
+                    self.lines.push(Line::Chunk(Box::new(chunk)));
+                }
+                seen
+            }),
+            Reads::Values => parse::<Value>(&mut self.repair, data).map(|event| {
+                let seen = Seen::of_value(self.form, &event);
+                if let (None, Value::Object(event)) = (&seen.failure, event) {
+                    self.lines.push(Line::Value(event));
+                }
+                seen
+            }),
+        };
+        self.note(seen?, data.len());
+        Ok(())
+    }
+
+    fn note(&mut self, seen: Seen, bytes: usize) {
+        self.ended |= seen.ends;
+        if let Some(error) = seen.failure {
+            self.fail(error);
+        }
+        self.finished |= seen.finish;
+        if seen.words {
+            self.finished = seen.finish;
+            self.spoken = true;
+            let now = Instant::now();
+            self.answering.chunk(now);
+            self.counted.chunk(now);
+            self.charge.piece(bytes);
+        }
+        if let Some(timings) = &seen.timings {
+            self.answering.timings(timings);
+            self.charge.report(Some(timings.tokens()));
+            self.counted.used(timings.used());
+        }
+        let used = match seen.message_usage {
+            Some(more) => {
+                self.usage.note(more);
+                Some(self.usage.used())
+            }
+            None => seen.used,
+        };
+        if let Some(used) = used {
+            self.report(used);
+        }
+    }
+
+    fn report(&mut self, used: Used) {
+        self.charge.report(used.tokens());
+        self.counted.used(used);
     }
 
     /// The stream ends with an error of ours.
@@ -232,8 +310,7 @@ impl StreamMeter {
 
     /// The error that the stream has ended with.
     pub(crate) fn failure(&self) -> Option<Error> {
-        let rendered = self.failure.as_ref()?;
-        Some(wire::error(StatusCode::OK, rendered))
+        self.failure.clone()
     }
 
     /// Whether the stream has had its last event, which may be an error.
@@ -243,37 +320,18 @@ impl StreamMeter {
 
     /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.
     pub(crate) fn end(&mut self) -> Option<Bytes> {
-        if self.ended || !self.finished {
+        if self.ended || !self.finished || self.form != Form::Chat {
             return None;
         }
         self.ended = true;
+        self.keep(|| Line::Done);
         // The empty line ends an event that lacks it.
         Some(Bytes::from_static(b"\ndata: [DONE]\n\n"))
     }
 
-    fn event(&mut self, data: &[u8]) {
-        if data == b"[DONE]" {
-            self.ended = true;
-            return;
-        }
-        let Ok(payload) = serde_json::from_slice::<Payload>(data) else {
-            return;
-        };
-        if payload.error.is_some() {
-            self.failure = Some(data.to_vec());
-            self.ended = true;
-        }
-        self.finished |= payload.choices.finish;
-        if payload.choices.words {
-            self.finished = payload.choices.finish;
-            self.spoken = true;
-            let now = Instant::now();
-            self.answering.chunk(now);
-            self.counted.chunk(now);
-            self.charge.piece(data.len());
-        }
-        self.charge.report(payload.tokens());
-        payload.figures(&self.answering, &mut self.counted);
+    /// Whether the end may have passed unread.
+    pub(crate) fn may_have_ended(&self) -> bool {
+        self.ended || (self.unread && self.form != Form::Chat)
     }
 }
 
@@ -288,22 +346,30 @@ impl Drop for StreamMeter {
 
 /// Takes the figures from an answer that came whole, for which is then paid. Returns how much of the context it has used.
 pub(crate) fn whole(
+    form: Form,
     answering: &Answering,
     counted: &mut Answer,
     mut charge: Attempt,
     answer: &[u8],
 ) -> Option<ContextUse> {
-    let payload = serde_json::from_slice::<Payload>(answer);
-    let Some(payload) = payload.ok().filter(|payload| payload.error.is_none()) else {
+    let seen = Seen::of_whole(form, answer).ok();
+    let Some(seen) = seen.filter(|seen| seen.failure.is_none()) else {
         charge.void();
         return None;
     };
-    payload.figures(answering, counted);
-    if payload.choices.words {
+    if seen.words {
         charge.piece(answer.len());
     }
-    charge.report(payload.tokens());
-    payload.timings.as_ref().and_then(Timings::context)
+    if let Some(timings) = &seen.timings {
+        answering.timings(timings);
+        counted.used(timings.used());
+        charge.report(Some(timings.tokens()));
+    }
+    if let Some(used) = seen.used {
+        charge.report(used.tokens());
+        counted.used(used);
+    }
+    seen.timings.as_ref().and_then(Timings::context)
 }
 
 #[cfg(test)]

@@ -48,10 +48,10 @@ pub(crate) struct Chunk {
     pub(crate) model: Option<String>,
     #[serde(deserialize_with = "or_nothing")]
     pub(crate) choices: Vec<Choice>,
-    #[serde(deserialize_with = "if_known")]
-    pub(crate) usage: Option<Usage>,
-    #[serde(deserialize_with = "if_known")]
-    pub(crate) timings: Option<Timings>,
+    /// [`Usage`], if it is known.
+    pub(crate) usage: Option<Value>,
+    /// [`Timings`], if they are known.
+    pub(crate) timings: Option<Value>,
     #[serde(deserialize_with = "if_known")]
     pub(crate) sampling: Option<Sampling>,
     /// Of our own worker's first chunk.
@@ -93,6 +93,9 @@ pub(crate) struct Usage {
 #[serde(default)]
 pub(crate) struct PromptDetails {
     pub(crate) cached_tokens: Option<u64>,
+    /// Written to a cache.
+    #[serde(alias = "cache_write_tokens")]
+    pub(crate) cache_creation_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -124,6 +127,26 @@ pub struct Sampling {
     pub top_p: f64,
     pub presence_penalty: f64,
     pub frequency_penalty: f64,
+}
+
+impl Choice {
+    /// Whether the model says something with it.
+    pub(crate) fn has_content(&self) -> bool {
+        let Message {
+            content,
+            reasoning_content,
+            reasoning,
+            tool_calls,
+        } = &self.delta;
+        let texts = [content, reasoning_content, reasoning, &self.text];
+        texts.into_iter().any(|text| is_written(text.as_deref()))
+            || tool_calls.as_ref().is_some_and(|calls| !calls.is_empty())
+    }
+}
+
+/// Whether a text is there and not empty.
+pub(crate) fn is_written(text: Option<&str>) -> bool {
+    text.is_some_and(|text| !text.is_empty())
 }
 
 impl Message {
@@ -178,6 +201,13 @@ impl Usage {
     pub(crate) fn cached(&self) -> u64 {
         let details = self.prompt_tokens_details.unwrap_or_default();
         details.cached_tokens.unwrap_or(0).min(self.prompt_tokens)
+    }
+
+    /// Prompt tokens that were written to a cache, where the server counts them. They are none of those in memory.
+    pub(crate) fn cache_written(&self) -> u64 {
+        let details = self.prompt_tokens_details.unwrap_or_default();
+        let most = self.prompt_tokens - self.cached();
+        details.cache_creation_tokens.unwrap_or(0).min(most)
     }
 
     /// Tokens of reasoning, where the server counts them.

@@ -33,6 +33,16 @@ impl Used {
         }
     }
 
+    /// Reads the `usage` of OpenAI's responses.
+    pub(crate) fn of_response(usage: &Value) -> Self {
+        let tokens = |name| usage.get(name).and_then(Value::as_u64);
+        Self {
+            prompt: tokens("input_tokens"),
+            completion: tokens("output_tokens"),
+            total: tokens("total_tokens"),
+        }
+    }
+
     /// Returns the total, if known.
     pub(crate) fn tokens(&self) -> Option<u64> {
         let sum = || Some(self.prompt?.saturating_add(self.completion?));

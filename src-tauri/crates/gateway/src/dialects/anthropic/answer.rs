@@ -51,11 +51,14 @@ impl End {
         }
     }
 
-    pub(super) fn reason(&self) -> &'static str {
+    /// `calls`: the answer has calls of tools.
+    pub(super) fn reason(&self, calls: bool) -> &'static str {
         match self.finish.as_deref() {
             Some("length") => "max_tokens",
             Some("tool_calls" | "function_call") => "tool_use",
             Some("content_filter") => "refusal",
+            // Some servers end so behind calls, too.
+            _ if calls => "tool_use",
             _ if self.stop.is_some() => "stop_sequence",
             _ => "end_turn",
         }
@@ -88,13 +91,14 @@ impl AnswerWriter {
     }
 
     pub(super) fn message(&self, content: Vec<Value>, ended: bool) -> Value {
+        let calls = content.iter().any(|block| block["type"] == "tool_use");
         let mut message = json!({
             "id": self.id,
             "type": "message",
             "role": "assistant",
             "model": self.model,
             "content": content,
-            "stop_reason": ended.then(|| self.end.reason()),
+            "stop_reason": ended.then(|| self.end.reason(calls)),
             "stop_sequence": self.end.stop(),
             "usage": self.usage(),
         });
@@ -107,12 +111,12 @@ impl AnswerWriter {
         message
     }
 
-    /// Anthropic counts what was read from a cache apart.
+    /// Anthropic counts what was read from a cache, or written to one, apart.
     pub(super) fn usage(&self) -> Value {
-        let cached = self.usage.cached_tokens;
+        let (cached, written) = (self.usage.cached_tokens, self.usage.cache_written_tokens);
         json!({
-            "input_tokens": self.usage.prompt_tokens - cached,
-            "cache_creation_input_tokens": 0,
+            "input_tokens": self.usage.prompt_tokens - cached - written,
+            "cache_creation_input_tokens": written,
             "cache_read_input_tokens": cached,
             "output_tokens": self.usage.completion_tokens,
         })
@@ -189,6 +193,16 @@ mod tests {
                 "usage": {"input_tokens": 3, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 7, "output_tokens": 4},
             })
         );
+    }
+
+    #[test]
+    fn an_answer_with_calls_ends_for_their_sake() {
+        let call = json!({"id": "c", "function": {"name": "look", "arguments": "{}"}});
+        let message = json!({"content": null, "tool_calls": [call]});
+        for (finish, reason) in [("stop", "tool_use"), ("length", "max_tokens")] {
+            let answer = json!({"choices": [{"message": message, "finish_reason": finish}]});
+            assert_eq!(whole(answer)["stop_reason"], reason);
+        }
     }
 
     #[test]

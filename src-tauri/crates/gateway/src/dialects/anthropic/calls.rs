@@ -25,6 +25,12 @@ struct Call {
     reach: Reach,
 }
 
+impl Held {
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+}
+
 impl AnswerWriter {
     pub(super) fn call(&mut self, part: ToolCallPart) -> String {
         let (held, number) = (&mut self.held, part.index);

@@ -38,7 +38,9 @@ impl Dialect for AnswerWriter {
                 self.finish()
             }
             Event::Failed(failed) => render("error", &failure::error_body(&failed.error, None)),
-            Event::Started(_) | Event::Sampling(_) | Event::LogProbs(_) => String::new(),
+            Event::Started(_) | Event::Passed(_) | Event::Sampling(_) | Event::LogProbs(_) => {
+                String::new()
+            }
         }
     }
 
@@ -61,7 +63,7 @@ impl AnswerWriter {
 
     fn finish(&mut self) -> String {
         let mut out = self.begin() + &self.write_held() + &self.close();
-        let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
+        let delta = json!({"stop_reason": self.end.reason(self.held.has_calls()), "stop_sequence": self.end.stop()});
         let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
         out += &render("message_delta", &last);
         out + &render("message_stop", &json!({"type": "message_stop"}))
@@ -269,6 +271,16 @@ mod tests {
         ]);
         let said = [both[0].clone(), block("text", "And"), both[1].clone()];
         assert_eq!(blocks(&events), said);
+    }
+
+    #[test]
+    fn a_stream_with_calls_ends_for_their_sake() {
+        let events = render(vec![
+            piece(Some(0), Some("a"), "{}"),
+            json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+        ]);
+        let data = data(&events);
+        assert_eq!(data[data.len() - 2]["delta"]["stop_reason"], "tool_use");
     }
 
     #[test]

@@ -48,9 +48,11 @@ impl Dialect for AnswerWriter {
                 self.end()
             }
             Event::Failed(failed) => format!("{}\n", failure::error_body(&failed.error)),
-            Event::Started(_) | Event::Progress(_) | Event::Model(_) | Event::Sampling(_) => {
-                String::new()
-            }
+            Event::Started(_)
+            | Event::Passed(_)
+            | Event::Progress(_)
+            | Event::Model(_)
+            | Event::Sampling(_) => String::new(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! OpenAI's Responses API, turned into a chat and back. Nothing is kept: a conversation is sent whole each time.
+//! OpenAI's Responses API. An endpoint that has it gets the request as it came, and its answer passes; for all others, it is turned into a
+//! chat and back. Nothing is kept here: a conversation is sent whole each time.
 //!
 //! Shapes: OpenAI's API reference, "Responses" and "Streaming events", and the types of its Python package.
 
@@ -27,10 +28,16 @@ use crate::{
         routes::routes,
         schema::{Errors, Queued, Refusal, RequestHeaders},
     },
-    inference::{CHAT, Inference, dispatch, hints::Hints, request::Request, source::Source},
+    inference::{
+        CHAT, Inference, dispatch,
+        hints::Hints,
+        original::{Form, Original},
+        request::Request,
+        source::Source,
+    },
 };
 use axum::{Extension, Json, body::Body, extract::State, response::Response};
-use request::ResponseFields;
+use request::{Echo, ResponseFields};
 use response::AnswerWriter;
 use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
 use serde_json::{Value, json};
@@ -57,8 +64,7 @@ pub(crate) fn no_previous_response(id: &Value) -> Error {
 pub(crate) async fn count_tokens(inference: &Arc<Inference>, request: Value) -> Result<u64, Error> {
     let request: ResponseFields = body::of_value(request)?;
     let chat = request.into_counted()?;
-    let counted = dispatch::count(Arc::clone(inference), Hints::default(), chat).await;
-    counted.map_err(|Failure(error)| error)
+    dispatch::count(inference, Hints::default(), chat).await
 }
 
 pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
@@ -95,11 +101,27 @@ async fn create(
     searched: Option<Extension<Searched>>,
     body: Body,
 ) -> Result<Response, Failure> {
-    let request: ResponseFields = body::request(body).await?;
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let continues = continues.map(|Extension(Continues(id))| id);
     let searched = searched.map(|Extension(searched)| searched);
-    let (chat, echo) = request.into_chat(continues.as_deref(), searched.as_ref())?;
-    let request = Request::of(CHAT, hints, chat)?;
+    let fields: Result<ResponseFields, Error> = body::parse(&bytes);
+    let original = Original::read(Form::Responses, RESPONSES, bytes)?;
+    let translated =
+        fields.and_then(|fields| fields.into_chat(continues.as_deref(), searched.as_ref()));
+    // What was found for it here, or was compacted here, no other server knows.
+    let is_ours = searched.is_some() || original.contains(compaction::PREFIX);
+    let (request, echo) = match translated {
+        Ok((chat, echo)) if is_ours => (Request::of(CHAT, hints, chat)?, echo),
+        Ok((chat, echo)) => (
+            Request::with_original(CHAT, hints, original, Ok(chat))?,
+            echo,
+        ),
+        Err(error) if is_ours => return Err(error.into()),
+        Err(error) => {
+            let request = Request::with_original(CHAT, hints, original, Err(error))?;
+            (request, Echo::default())
+        }
+    };
     let writer =
         |source: &Source| AnswerWriter::new(echo, source.model.as_ref()).searched(searched);
     Ok(respond(&inference, request, writer).await)
@@ -125,7 +147,7 @@ async fn count(
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let request: ResponseFields = body::request(body).await?;
-    let counted = dispatch::count(inference, hints, request.into_counted()?).await?;
+    let counted = dispatch::count(&inference, hints, request.into_counted()?).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))
 }

@@ -48,6 +48,7 @@ fn a_refusal_keeps_its_headers_and_whether_it_may_wait() {
     let limited = Error::new(Code::Overloaded, "slow down").detail("retry_after_seconds", 7);
     let mut failed = Failed {
         error: limited.clone(),
+        body: None,
         status: Some(429),
         may_wait: true,
         source: Source {

@@ -2,7 +2,8 @@
 
 use super::tried::Tried;
 use crate::inference::{
-    CHAT, answers,
+    CHAT, answers, json_edit,
+    original::Form,
     relay::{UpstreamRequest, attempt::Sent},
 };
 use serde_json::{Value, json};
@@ -28,12 +29,26 @@ pub(super) fn annotate(
         }
         about
     };
+    // What passes in its client's dialect is changed only where there is more to say than the headers do.
+    let is_told =
+        tried.fallback().is_some() || !tried.steps().is_empty() || tried.triage().is_some();
     match &mut sent {
         Sent::Streaming(answer) => {
             let lease = answer.lease();
             let about = about(json!(lease.tier()), json!(lease.model()));
-            let model = json!(lease.model());
-            answer.begin_with(first_event(model, about, marked, request).into_bytes());
+            match answer.form() {
+                Form::Chat => {
+                    let model = json!(lease.model());
+                    answer.begin_with(&first_event(model, about, marked, request));
+                }
+                Form::Messages if is_told => {
+                    answer.change_held(|held| tell_first(held, "message", &about));
+                }
+                Form::Responses if is_told => {
+                    answer.change_held(|held| tell_first(held, "response", &about));
+                }
+                Form::Messages | Form::Responses => {}
+            }
         }
         Sent::Whole(whole) => {
             let header = |name: &str| {
@@ -44,6 +59,12 @@ pub(super) fn annotate(
                 json!(value)
             };
             let about = about(header("x-tierbar-tier"), header("x-tierbar-model"));
+            if whole.form != Form::Chat {
+                if is_told {
+                    whole.body = json_edit::edit(&whole.body, &[("tierbar", Some(about))]);
+                }
+                return sent;
+            }
             // What is no object is no answer of OpenAI's, and passes as it is.
             if let Ok(Value::Object(mut body)) = serde_json::from_slice(&whole.body) {
                 if marked {
@@ -55,6 +76,26 @@ pub(super) fn annotate(
         }
     }
     sent
+}
+
+/// The events with the report in this member of the first that has it.
+fn tell_first(events: &[u8], name: &str, about: &Value) -> Option<Vec<u8>> {
+    let mut begin = 0;
+    for line in events.split_inclusive(|&byte| byte == b'\n') {
+        let data = line
+            .strip_prefix(b"data:")
+            .map_or(&[][..], <[u8]>::trim_ascii_start);
+        let object = json_edit::member(data, name).map(|member| member.value);
+        if let Some(object) = object.filter(|object| data[object.clone()].starts_with(b"{")) {
+            let change = [("tierbar", Some(about.clone()))];
+            let told = json_edit::edit(&data[object.clone()], &change);
+            let at = begin + line.len() - data.len();
+            let (before, after) = (&events[..at + object.start], &events[at + object.end..]);
+            return Some([before, &told, after].concat());
+        }
+        begin += line.len();
+    }
+    None
 }
 
 /// Whether the answer has to have a form, which a mark would break.
@@ -88,7 +129,7 @@ fn mark_choices(choices: &mut Value) {
     }
 }
 
-fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamRequest) -> String {
+fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamRequest) -> Value {
     let text = if marked { MARK } else { "" };
     let is_chat = request.path == CHAT;
     let object = if is_chat {
@@ -110,30 +151,34 @@ fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamReque
         1
     };
     let choices: Vec<_> = (0..answers).map(choice).collect();
-    let event = json!({
+    json!({
         "id": format!("chain-{}", uuid::Uuid::new_v4().simple()),
         "object": object, "created": 0, "model": model, "choices": choices, "tierbar": about,
-    });
-    format!("data: {event}\n\n")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{TEXT, caller::Caller, charge::Charge, content::Content};
+    use crate::inference::{
+        TEXT, caller::Caller, charge::Charge, content::Content, stream_meter::Reads,
+    };
+    use axum::http::HeaderMap;
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
         let request = UpstreamRequest {
             path,
             content: Content::read(body.into()).unwrap().0,
+            original: None,
+            headers: HeaderMap::new(),
+            reads: Reads::Nothing,
             stream: true,
             keep_alive: None,
             charge: Charge::new(Caller::default(), 0),
             arrived: std::time::Instant::now(),
             trace: crate::metrics::Trace::default(),
         };
-        let event = first_event(json!("m"), json!({}), marked, &request);
-        serde_json::from_str(event.strip_prefix("data: ").unwrap().trim_end()).unwrap()
+        first_event(json!("m"), json!({}), marked, &request)
     }
 
     #[test]

@@ -9,12 +9,12 @@ use super::{
 };
 use crate::inference::{
     Inference,
-    content::Content,
     relay::{
         UpstreamRequest,
         attempt::{self, Failed, Sent},
         gathered,
     },
+    stream_meter::Reads,
 };
 use futures_util::future::{Either, select};
 use serde_json::{Map, Value, json};
@@ -58,16 +58,38 @@ impl Walk {
         asked: ChainRequest,
         mut request: UpstreamRequest,
     ) -> Self {
-        let bytes = request.content.bytes().len();
-        let mut object = request.content.into_object();
+        let original = request.original.as_ref();
+        let bytes = original.map_or(0, |original| original.bytes().len());
+        let bytes = bytes.max(request.content.bytes().len());
+        let mut object = request
+            .content
+            .fields()
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
         let budget = Budget::new(asked.config.cost, asked.config.budget, &mut object, bytes);
         let gathers = !request.stream;
         if gathers && can_stream(&object) {
             request.stream = true;
+            request.reads = Reads::Values;
             streams(&mut object);
         }
-        // Also makes duplicate keys resolve identically downstream.
-        request.content = Content::new(object);
+        let changed = ["max_tokens", "stream", "stream_options"].into_iter();
+        let changed =
+            changed.filter(|name| object.get(*name) != request.content.fields().get(*name));
+        let changes: Vec<_> = changed
+            .map(|name| (name, object.get(name).cloned()))
+            .collect();
+        if let Some(original) = &mut request.original {
+            for (name, value) in &changes {
+                match (*name, value) {
+                    ("max_tokens", Some(limit)) => original.limit(limit),
+                    ("stream", value) => original.change(&[("stream", value.clone())]),
+                    _ => {}
+                }
+            }
+        }
+        request.content = request.content.with(&changes);
         Self {
             order: asked.config.tiers().cloned().collect(),
             inference,

@@ -14,8 +14,13 @@ mod stream;
 mod thinking;
 mod tools;
 
+pub(crate) use answer::Usage as MessageUsage;
+pub(crate) use body::to_completion;
+pub(crate) use failure::openai as openai_failure;
+
 use crate::inference::{
     self,
+    hints::{ANTHROPIC_BETA, ANTHROPIC_VERSION, picked},
     upstream::{Broken, Upstream},
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -30,8 +35,7 @@ pub(crate) const MESSAGES: &str = "/v1/messages";
 pub(crate) const COUNT: &str = "/v1/messages/count_tokens";
 
 static KEY: HeaderName = HeaderName::from_static("x-api-key");
-static VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The only one since 2023. What is new has fields of its own.
+/// The only version since 2023. What is new has fields of its own.
 const CURRENT: HeaderValue = HeaderValue::from_static("2023-06-01");
 
 /// Posts a chat of OpenAI's to the server and waits for the head of the answer, whose body is OpenAI's again. What cannot be
@@ -50,13 +54,25 @@ pub(crate) async fn post(
         Ok(translated) => translated,
         Err(error) => return Ok(Upstream::refusing(&error)),
     };
-    let mut headers = HeaderMap::new();
-    headers.insert(VERSION.clone(), CURRENT);
+    let headers = headers(&HeaderMap::new(), key)?;
+    let answer = remote.post(url, to, headers, request).await?;
+    Ok(expected.translate(answer))
+}
+
+/// The headers of a request: those of the client that belong to the dialect, and the server's key.
+///
+/// # Errors
+/// If no header can hold the key.
+pub(crate) fn headers(
+    of_client: &HeaderMap,
+    key: Option<&SecretString>,
+) -> Result<HeaderMap, Broken> {
+    let mut headers = picked(of_client, &[ANTHROPIC_VERSION, ANTHROPIC_BETA]);
+    headers.entry(ANTHROPIC_VERSION).or_insert(CURRENT);
     if let Some(key) = key {
         headers.insert(KEY.clone(), Remote::key("", key)?);
     }
-    let answer = remote.post(url, to, headers, request).await?;
-    Ok(expected.translate(answer))
+    Ok(headers)
 }
 
 /// The path, what is sent there, and how the answer is heard.

@@ -1,7 +1,7 @@
 //! Whether another program's success is an answer: proxies return pages, and some servers report a failure with status 200.
 
 use super::attempt::Failed;
-use crate::inference::{CHAT, TEXT, wire};
+use crate::inference::{CHAT, TEXT, original::Form, wire};
 use axum::http::{StatusCode, header, response::Parts};
 use serde::{Deserialize, de::IgnoredAny};
 use tierbar_core::{Code, Error, TierId, chain::Outcome};
@@ -10,7 +10,10 @@ use tierbar_core::{Code, Error, TierId, chain::Outcome};
 #[derive(Deserialize)]
 struct Envelope {
     error: Option<IgnoredAny>,
+    /// Of OpenAI's completions, Anthropic's messages and OpenAI's responses.
     choices: Option<Vec<IgnoredAny>>,
+    content: Option<IgnoredAny>,
+    output: Option<IgnoredAny>,
 }
 
 /// What is wrong with a success.
@@ -38,8 +41,8 @@ impl Fault {
     }
 }
 
-/// A whole answer is an object; one of words has a choice.
-pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
+/// A whole answer is an object; one of words has a choice, or what its form has instead.
+pub(super) fn fault(path: &str, form: Form, head: &Parts, body: &[u8]) -> Option<Fault> {
     let Ok(answer) = serde_json::from_slice::<Envelope>(body) else {
         let kind = head.headers.get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok());
@@ -56,7 +59,12 @@ pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
         return Some(Fault::Reported(wire::error(StatusCode::OK, body)));
     }
     let speaks = path == CHAT || path == TEXT;
-    if speaks && answer.choices.is_none_or(|choices| choices.is_empty()) {
+    let has_answer = match form {
+        Form::Chat => answer.choices.is_some_and(|choices| !choices.is_empty()),
+        Form::Messages => answer.content.is_some(),
+        Form::Responses => answer.output.is_some(),
+    };
+    if speaks && !has_answer {
         return Some(Fault::NoAnswer("JSON without an answer".to_owned()));
     }
     None
@@ -86,7 +94,7 @@ mod tests {
             response = response.header(header::CONTENT_TYPE, kind);
         }
         let (head, ()) = response.body(()).unwrap().into_parts();
-        let found = fault(path, &head, body.as_bytes())?;
+        let found = fault(path, Form::Chat, &head, body.as_bytes())?;
         Some(found.of(&TierId::new("cloud").unwrap()))
     }
 

@@ -6,10 +6,12 @@ use crate::{
     http::{body, error::for_seconds},
     inference::{
         Inference, auto,
-        content::Content,
-        fields, limits, media, send,
-        stream_meter::{self, StreamMeter},
-        upstream::Broken,
+        clouds::anthropic,
+        fields, limits, media,
+        original::Form,
+        send::{self, Call},
+        stream_meter::{self, Reads, StreamMeter},
+        upstream::{Broken, Upstream},
         wire,
     },
     metrics::Prices,
@@ -49,9 +51,28 @@ pub(crate) enum Sent {
 pub(crate) struct Whole {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// The form of the body.
+    pub(crate) form: Form,
     pub(crate) body: Vec<u8>,
     /// What the answer means for the endpoint's availability.
     pub(crate) outcome: Outcome,
+}
+
+impl Whole {
+    /// The error of a refusal.
+    pub(crate) fn error(&self) -> Error {
+        after(refusal(self.form, self.status, &self.body), self.outcome)
+    }
+}
+
+fn refusal(form: Form, status: StatusCode, body: &[u8]) -> Error {
+    match form {
+        Form::Messages => {
+            let body = anthropic::openai_failure(body).to_string();
+            wire::error(status, body.as_bytes())
+        }
+        Form::Chat | Form::Responses => wire::error(status, body),
+    }
 }
 
 impl IntoResponse for Whole {
@@ -80,14 +101,20 @@ impl From<Error> for Failed {
 }
 
 /// # Errors
-/// Those of a lease, of [`fields::check`] and of [`media::check`].
+/// Those of a lease, of [`fields::check`] and of [`media::check`]; why the request cannot be translated, if the tier is no endpoint.
 pub(crate) async fn lease(
     inference: &Arc<Inference>,
     tier: &TierId,
-    path: &str,
-    content: &Content,
+    request: &UpstreamRequest,
 ) -> Result<Box<dyn Lease>, Error> {
-    fields::check(inference, tier, path, content)?;
+    let content = &request.content;
+    let original = request.original.as_ref();
+    if let Some(error) = original.and_then(|original| original.untranslatable.as_ref())
+        && !is_endpoint(inference, tier)
+    {
+        return Err(error.clone());
+    }
+    fields::check(inference, tier, request.path, content)?;
     media::check(inference, tier, content).await?;
     let lease = {
         let _waiting = inference.metrics.waiting(tier);
@@ -123,15 +150,10 @@ pub(crate) async fn send(
         .begins(is_remote(&*lease), prices(inference, lease.tier()));
     let key = key(inference, &*lease).await?;
     let mut charge = request.charge.attempt();
-    let posted = send::send(
-        lease.endpoint(),
-        request.path,
-        request.content,
-        &inference.remote,
-        key.as_ref(),
-    );
-    let mut upstream = match unless_cut(&*lease, posted).await? {
-        Ok(upstream) => upstream,
+    let (path, stream, reads) = (request.path, request.stream, request.reads);
+    let posted = post(inference, request, lease.endpoint(), key.as_ref());
+    let (mut upstream, form) = match unless_cut(&*lease, posted).await? {
+        Ok(posted) => posted,
         Err(broken) => {
             charge.void();
             return Err(reason(&*lease, &broken).await.into());
@@ -142,7 +164,8 @@ pub(crate) async fn send(
         counted.begins();
         return Ok(Sent::Streaming(Box::new(Answer::new(
             upstream.without_head(),
-            StreamMeter::new(answering, counted, charge),
+            StreamMeter::new(answering, counted, charge)
+                .reading(form, reads_of(form, reads, stream)),
             leased,
             lease,
         ))));
@@ -158,16 +181,16 @@ pub(crate) async fn send(
     let mut context = None;
     if status.is_success() {
         if !matches!(lease.endpoint(), Endpoint::Unix(_))
-            && let Some(fault) = answered::fault(request.path, &upstream.head, &body)
+            && let Some(fault) = answered::fault(path, form, &upstream.head, &body)
         {
             charge.void();
             return Err(fault.of(lease.tier()));
         }
         counted.begins();
-        context = stream_meter::whole(&answering, &mut counted, charge, &body);
+        context = stream_meter::whole(form, &answering, &mut counted, charge, &body);
         counted.settle(None);
     } else {
-        counted.settle(Some(wire::error(status, &body).code));
+        counted.settle(Some(refusal(form, status, &body).code));
     }
     if is_remote(&*lease) {
         let error = match status {
@@ -195,9 +218,71 @@ pub(crate) async fn send(
     Ok(Sent::Whole(Whole {
         status,
         headers,
+        form,
         body,
         outcome,
     }))
+}
+
+/// What is to be made of a stream's events: all of what streams to a client that asked for no stream.
+fn reads_of(form: Form, reads: Reads, stream: bool) -> Reads {
+    match (form, reads) {
+        (_, Reads::Values) => Reads::Values,
+        (Form::Chat, Reads::Chunks) => Reads::Chunks,
+        _ if !stream => Reads::Values,
+        _ => Reads::Nothing,
+    }
+}
+
+/// Posts the request, in its client's form to a server that speaks it, and else as a chat. Returns the answer with its form.
+async fn post(
+    inference: &Inference,
+    request: UpstreamRequest,
+    endpoint: &Endpoint,
+    key: Option<&SecretString>,
+) -> Result<(Upstream, Form), Broken> {
+    let remote = &inference.remote;
+    let mut lacks_responses = None;
+    if let Some(original) = &request.original {
+        if let Endpoint::Foreign(Foreign {
+            at: Address::Url(url),
+            model,
+            ..
+        }) = endpoint
+            && original.passes_to(endpoint)
+            && (original.untranslatable.is_some() || !inference.endpoints.lacks(url, original.path))
+        {
+            let model = model.as_deref();
+            let upstream = send::pass(url, model, original, &request.headers, remote, key).await?;
+            let is_unknown = matches!(upstream.head.status.as_u16(), 404 | 405 | 501);
+            let asks_for_chat =
+                original.form == Form::Responses && original.untranslatable.is_none() && is_unknown;
+            if !asks_for_chat {
+                return Ok((upstream, original.form));
+            }
+            lacks_responses = Some((url, original.path));
+        } else if let Some(error) = &original.untranslatable {
+            return Ok((Upstream::refusing(error), Form::Chat));
+        }
+    }
+    let call = Call {
+        path: request.path,
+        content: request.content,
+        headers: request.headers,
+    };
+    let upstream = send::send(endpoint, call, remote, key).await?;
+    if let Some((url, path)) = lacks_responses
+        && upstream.head.status.is_success()
+    {
+        inference.endpoints.note_lack(url, path);
+    }
+    Ok((upstream, Form::Chat))
+}
+
+fn is_endpoint(inference: &Inference, tier: &TierId) -> bool {
+    let config = inference.services.config();
+    let settings = config.tiers.get(tier);
+    settings.is_some_and(|settings| matches!(settings.engine, Engine::Endpoint(_)))
 }
 
 /// Asks, and waits for the first token.
@@ -209,7 +294,7 @@ pub(crate) async fn first_word(
     tier: &TierId,
     request: UpstreamRequest,
 ) -> Result<Sent, Failed> {
-    let lease = lease(inference, tier, request.path, &request.content).await?;
+    let lease = lease(inference, tier, &request).await?;
     match send(inference, request, lease).await? {
         Sent::Streaming(mut answer) => {
             answer.hold_to_first_word().await?;
@@ -217,7 +302,7 @@ pub(crate) async fn first_word(
         }
         Sent::Whole(whole) if whole.status.is_success() => Ok(Sent::Whole(whole)),
         Sent::Whole(refused) => Err(Failed {
-            error: after(wire::error(refused.status, &refused.body), refused.outcome),
+            error: refused.error(),
             outcome: refused.outcome,
         }),
     }

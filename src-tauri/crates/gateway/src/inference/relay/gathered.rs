@@ -1,28 +1,29 @@
 //! A whole answer from the events of one that streams. Only a stream shows that a server has begun to answer; from there on, a whole
 //! answer may take any time.
 
+mod messages;
+
 use super::{
     attempt::{ANSWER_LIMIT, Whole},
     streaming::Answer,
     who_answered,
 };
 use crate::inference::{
-    calls::Calls,
-    lines::Lines,
-    speed::Timings,
-    wire::{self, ToolCall},
+    calls::Calls, original::Form, speed::Timings, stream_meter::Line, wire::ToolCall,
 };
 use axum::http::{HeaderValue, StatusCode, header};
+use messages::MessageGathering;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
+use tierbar_chats::context::ContextUse;
 use tierbar_core::{Code, Error, chain::Outcome};
 use tokio::time::timeout;
 
 /// # Errors
 /// If it breaks off, nothing but comments comes for so long, or it is too long.
 pub(crate) async fn within(answer: &mut Answer, silence: Duration) -> Result<Whole, Error> {
-    let mut gathering = Gathering::default();
+    let mut gathering = Gathering::new(answer.form());
     loop {
         let rendered = timeout(silence, gathering.more(answer)).await;
         let message = || format!("no part of the answer arrived for {} s", silence.as_secs());
@@ -36,19 +37,32 @@ pub(crate) async fn within(answer: &mut Answer, silence: Duration) -> Result<Who
 pub(crate) async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
     let begun = answer.hold_to_first_word().await;
     begun.map_err(|failed| failed.error)?;
-    let mut gathering = Gathering::default();
+    let mut gathering = Gathering::new(answer.form());
     while gathering.more(answer).await? {}
     Ok(gathering.of(answer))
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Gathering {
+    parts: Parts,
+    /// In bytes, of all that has arrived.
+    length: usize,
+}
+
+/// What has arrived, by its form.
+#[derive(Debug)]
+enum Parts {
+    Chat(ChatGathering),
+    Messages(MessageGathering),
+    /// The last event has the whole response.
+    Response(Value),
+}
+
+#[derive(Debug, Default)]
+struct ChatGathering {
     /// The events' other fields. The last value counts.
     about: Map<String, Value>,
     choices: BTreeMap<u64, Choice>,
-    lines: Lines,
-    /// In bytes, of all that has arrived.
-    length: usize,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +78,15 @@ struct Choice {
 }
 
 impl Gathering {
+    fn new(form: Form) -> Self {
+        let parts = match form {
+            Form::Chat => Parts::Chat(ChatGathering::default()),
+            Form::Messages => Parts::Messages(MessageGathering::default()),
+            Form::Responses => Parts::Response(Value::Null),
+        };
+        Self { parts, length: 0 }
+    }
+
     /// Waits for more of it than comments; `false` at its end.
     async fn more(&mut self, answer: &mut Answer) -> Result<bool, Error> {
         loop {
@@ -77,7 +100,7 @@ impl Gathering {
                 let message = format!("the answer is longer than {} MiB", ANSWER_LIMIT >> 20);
                 return Err(Error::new(Code::Unreachable, message));
             }
-            let more = self.read(&bytes)?;
+            let more = self.read(answer.take_lines())?;
             // Some keep the connection open behind it.
             if answer.is_over() {
                 answer.ends(None);
@@ -89,40 +112,69 @@ impl Gathering {
         }
     }
 
+    /// Whether there is more in them than comments and what stands for these in Anthropic's streams.
+    fn read(&mut self, lines: Vec<Line>) -> Result<bool, Error> {
+        let mut more = false;
+        for line in lines {
+            match line {
+                Line::Failure(error) => return Err(error),
+                Line::Value(event) if event.get("type").is_some_and(|kind| kind == "ping") => {}
+                Line::Value(event) => {
+                    more = true;
+                    self.event(event);
+                }
+                Line::Chunk(_) | Line::Done => more = true,
+                Line::Comment => {}
+            }
+        }
+        Ok(more)
+    }
+
+    fn event(&mut self, mut event: Map<String, Value>) {
+        match &mut self.parts {
+            Parts::Chat(chat) => chat.event(event),
+            Parts::Messages(message) => message.event(event),
+            Parts::Response(response) => {
+                if let Some(whole) = event.shift_remove("response") {
+                    *response = whole;
+                }
+            }
+        }
+    }
+
     fn of(self, answer: &Answer) -> Whole {
-        let timings = self.about.get("timings").map(Timings::deserialize);
-        let context = timings.and_then(|timings| timings.ok()?.context());
+        let context = match &self.parts {
+            Parts::Chat(chat) => chat.context(),
+            Parts::Messages(_) | Parts::Response(_) => None,
+        };
         let mut headers = who_answered(answer.lease(), context);
         let kind = HeaderValue::from_static("application/json");
         headers.insert(header::CONTENT_TYPE, kind);
         Whole {
             status: StatusCode::OK,
             headers,
+            form: answer.form(),
             body: self.whole().to_string().into_bytes(),
             outcome: Outcome::Answered,
         }
     }
 
-    /// Whether there is more in it than comments.
-    fn read(&mut self, bytes: &[u8]) -> Result<bool, Error> {
-        let lines = self.lines.complete(bytes);
-        let mut more = self.lines.pending() > 0;
-        for line in lines.split(|&byte| byte == b'\n') {
-            more |= !line.trim_ascii().is_empty() && !line.starts_with(b":");
-            if let Some(data) = line.strip_prefix(b"data:") {
-                self.event(data.trim_ascii())?;
-            }
+    fn whole(self) -> Value {
+        match self.parts {
+            Parts::Chat(chat) => chat.whole(),
+            Parts::Messages(message) => message.whole(),
+            Parts::Response(response) => response,
         }
-        Ok(more)
+    }
+}
+
+impl ChatGathering {
+    fn context(&self) -> Option<ContextUse> {
+        let timings = Timings::deserialize(self.about.get("timings")?);
+        timings.ok()?.context()
     }
 
-    fn event(&mut self, data: &[u8]) -> Result<(), Error> {
-        let Ok(Value::Object(event)) = serde_json::from_slice(data) else {
-            return Ok(());
-        };
-        if event.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(wire::error(StatusCode::OK, data));
-        }
+    fn event(&mut self, event: Map<String, Value>) {
         for (name, value) in event {
             match value {
                 Value::Array(choices) if name == "choices" => {
@@ -136,7 +188,6 @@ impl Gathering {
                 }
             }
         }
-        Ok(())
     }
 
     fn choice(&mut self, choice: Value) {

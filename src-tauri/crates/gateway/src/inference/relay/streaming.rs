@@ -9,9 +9,9 @@ use crate::{
     http::error,
     inference::{
         endpoints::Trial,
-        stream_meter::StreamMeter,
+        original::Form,
+        stream_meter::{Line, StreamMeter},
         upstream::{Broken, Upstream},
-        wire,
     },
 };
 use axum::{
@@ -20,6 +20,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
+use serde_json::Value;
 use std::{
     convert::Infallible,
     sync::{
@@ -111,10 +112,29 @@ impl Answer {
         self.meter.has_ended()
     }
 
-    /// Has these bytes come before what is held.
-    pub(crate) fn begin_with(&mut self, mut bytes: Vec<u8>) {
+    /// The form that it is in.
+    pub(crate) fn form(&self) -> Form {
+        self.meter.form()
+    }
+
+    /// Takes what has been read of its lines since the last call, if its reader has asked for them.
+    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
+        self.meter.take_lines()
+    }
+
+    /// Has an event in OpenAI's form come before what is held.
+    pub(crate) fn begin_with(&mut self, event: &Value) {
+        self.meter.begin_with(event);
+        let mut bytes = format!("data: {event}\n\n").into_bytes();
         bytes.append(&mut self.held);
         self.held = bytes;
+    }
+
+    /// Changes what is held.
+    pub(crate) fn change_held(&mut self, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) {
+        if let Some(changed) = change(&self.held) {
+            self.held = changed;
+        }
     }
 
     /// Holds back what arrives until there is content, or the end.
@@ -169,7 +189,7 @@ impl Answer {
     }
 
     /// A comment breaks nothing here.
-    fn is_between_events(&self) -> bool {
+    pub(crate) fn is_between_events(&self) -> bool {
         let tail = self.tail.as_slice();
         tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
     }
@@ -180,6 +200,7 @@ impl Answer {
             let arriving = unless_cut(&*self.lease, self.upstream.next());
             let Ok(arrived) = timeout(WAITING_PERIOD, arriving).await else {
                 if pings && self.is_between_events() {
+                    self.meter.waits();
                     return Ok(waiting("waiting"));
                 }
                 continue;
@@ -192,6 +213,7 @@ impl Answer {
                     }
                 }
                 _ if self.meter.has_ended() => return Err(None),
+                Ok(None) if self.meter.may_have_ended() => return Err(None),
                 Ok(None) => {
                     if let Some(last) = self.meter.end() {
                         return Ok(last);
@@ -241,7 +263,7 @@ impl Relay {
                             return Some(unstreamed::as_events(&whole.body));
                         }
                         Ok(Sent::Whole(refused)) => {
-                            let error = wire::error(refused.status, &refused.body);
+                            let error = refused.error();
                             (beginning.failed)(error.code);
                             break error;
                         }

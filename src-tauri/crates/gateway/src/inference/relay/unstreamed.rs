@@ -1,10 +1,16 @@
 //! A whole answer as the events of a stream, for servers that do not stream.
 
 use axum::body::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// One event with all of it, and the last one.
 pub(crate) fn as_events(answer: &[u8]) -> Bytes {
+    let event = as_chunk(answer);
+    format!("data: {event}\n\ndata: [DONE]\n\n").into()
+}
+
+/// A whole answer as one chunk.
+pub(crate) fn as_chunk(answer: &[u8]) -> Value {
     let mut answer: Map<String, Value> = serde_json::from_slice(answer).unwrap_or_default();
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
     let mut is_chat = false;
@@ -22,8 +28,16 @@ pub(crate) fn as_events(answer: &[u8]) -> Bytes {
     if is_chat {
         answer.insert("object".to_owned(), "chat.completion.chunk".into());
     }
-    let event = Value::Object(answer);
-    format!("data: {event}\n\ndata: [DONE]\n\n").into()
+    Value::Object(answer)
+}
+
+/// A whole response of OpenAI's as its last event.
+pub(crate) fn as_response_events(response: &[u8]) -> Bytes {
+    let response: Value = serde_json::from_slice(response).unwrap_or_default();
+    let status = response["status"].as_str().unwrap_or("completed");
+    let kind = format!("response.{status}");
+    let event = json!({"type": kind, "sequence_number": 0, "response": response});
+    format!("event: {kind}\ndata: {event}\n\n").into()
 }
 
 /// In a stream a call has a number.

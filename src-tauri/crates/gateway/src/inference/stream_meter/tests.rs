@@ -74,6 +74,7 @@ fn the_engines_figures_come_from_streams_and_whole_answers() {
     StreamMeter::new(streamed.begin(&small()), counted(), charge())
         .pass(format!("data: {figures}\n\n").into());
     whole(
+        Form::Chat,
         &came_whole.begin(&small()),
         &mut counted(),
         charge(),
@@ -83,4 +84,29 @@ fn the_engines_figures_come_from_streams_and_whole_answers() {
         assert_eq!(meter.speed().decode_tokens_per_second, Some(41.25));
         assert_eq!(meter.speed().prefill_tokens_per_second, Some(310.5));
     }
+}
+
+#[test]
+fn an_hour_of_pings_passes_and_is_not_kept() {
+    for reads in [Reads::Nothing, Reads::Values] {
+        let meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
+        let mut meter = meter.reading(Form::Messages, reads);
+        for _ in 0..3600 {
+            let ping = Bytes::from_static(b"event: ping\ndata: {\"type\": \"ping\"}\n\n");
+            assert_eq!(meter.pass(ping.clone()), ping);
+            assert!(meter.take_lines().len() <= 1);
+        }
+        assert!(!meter.has_spoken() && !meter.has_ended());
+    }
+}
+
+#[test]
+fn an_event_in_many_lines_is_bounded() {
+    let mut meter = StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge());
+    meter.pass("data: {\"choices\":[\n".into());
+    let line = format!("data: {}\n", "1,".repeat(1 << 10));
+    for _ in 0..(LONGEST_LINE >> 10) {
+        meter.pass(line.clone().into());
+    }
+    assert!(meter.data.len() <= LONGEST_LINE + line.len());
 }

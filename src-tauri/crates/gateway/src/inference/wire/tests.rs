@@ -14,11 +14,14 @@ fn missing_and_null_fields_are_equal() {
         "usage": {"prompt_tokens": 5, "completion_tokens": null}, "timings": {"prompt_ms": null},
     }))
     .unwrap();
-    let usage = chunk.usage.unwrap();
+    let usage = Usage::deserialize(chunk.usage.unwrap()).unwrap();
+    assert!(Timings::deserialize(chunk.timings.unwrap()).is_ok());
     assert_eq!((usage.prompt_tokens, usage.completion_tokens), (5, 0));
     let odd = json!({"choices": [], "usage": {"prompt_tokens": -1}, "timings": "fast"});
     let odd: Chunk = serde_json::from_value(odd).unwrap();
-    assert!(odd.usage.is_none() && odd.timings.is_none());
+    // What these are read as where they are needed: nothing.
+    let (usage, timings) = (odd.usage.unwrap(), odd.timings.unwrap());
+    assert!(Usage::deserialize(usage).is_err() && Timings::deserialize(timings).is_err());
     let none: Chunk = serde_json::from_value(json!({"choices": null})).unwrap();
     assert!(none.choices.is_empty());
 }

@@ -234,6 +234,7 @@ impl Jobs {
                 }
                 Event::Failed(failed) => return Err(failed.error),
                 Event::Progress(_)
+                | Event::Passed(_)
                 | Event::Chain(_)
                 | Event::Model(_)
                 | Event::Sampling(_)

@@ -360,6 +360,7 @@ impl Writing {
             }
             // A chain's report is in the source; an agent's calls are read before, and a chat asks for no probabilities.
             Event::Chain(_)
+            | Event::Passed(_)
             | Event::Model(_)
             | Event::Sampling(_)
             | Event::ToolCall(_)

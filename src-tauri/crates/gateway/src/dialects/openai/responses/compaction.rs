@@ -17,7 +17,7 @@ use tierbar_core::Error;
 
 /// Tells our summaries from those of other servers, which only they can read. What follows is the text in base64: the client has it
 /// anyway, and a key would only make it worthless to the next host.
-const PREFIX: &str = "tierbar-summary:";
+pub(super) const PREFIX: &str = "tierbar-summary:";
 
 /// A conversation as it is compacted.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::{
     item::{Item, Kind, Status, new_id},
-    response::AnswerWriter,
+    response::{AnswerWriter, error_json},
 };
 use crate::{
     dialects::{
@@ -17,6 +17,10 @@ use tierbar_core::{Error, documents::Passage};
 
 impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
+
+    fn passes(&mut self) {
+        self.passes = true;
+    }
 
     fn event(&mut self, event: Event) -> String {
         let mut out = String::new();
@@ -65,7 +69,7 @@ fn tokens(mut logprobs: Value) -> Vec<Value> {
 impl AnswerWriter {
     fn take(&mut self, event: Event, out: &mut String) {
         match event {
-            Event::Started(_) => {}
+            Event::Started(_) | Event::Passed(_) => {}
             Event::Progress(_) => out.push_str(": loading\n\n"),
             Event::Chain(report) => {
                 self.chain.get_or_insert(report);
@@ -106,6 +110,16 @@ impl AnswerWriter {
     }
 
     fn fail(&mut self, error: &Error, out: &mut String) {
+        if self.passes {
+            // The response is the server's, and this is not an event of it.
+            let mut event = error_json(error);
+            if let Value::Object(fields) = &mut event {
+                fields.insert("type".to_owned(), json!("error"));
+                fields.insert("param".to_owned(), Value::Null);
+            }
+            let _ = write!(out, "event: error\ndata: {event}\n\n");
+            return;
+        }
         self.begin(out);
         for item in &mut self.output {
             if item.status == Status::InProgress {

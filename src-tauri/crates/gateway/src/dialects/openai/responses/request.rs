@@ -114,7 +114,7 @@ const KEPT_ELSEWHERE: [(&str, &str); 2] = [
 ];
 
 /// What an answer repeats of its request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Echo {
     /// As it was named; empty for none.
     pub(super) model: String,

@@ -39,6 +39,8 @@ pub(super) struct AnswerWriter {
     pub(super) usage: Usage,
     /// What the server says of it; of others, OpenAI's defaults are assumed where the request does not say.
     pub(super) sampling: Option<Sampling>,
+    /// The server's own events pass in their place.
+    pub(super) passes: bool,
     /// The chain's report.
     pub(super) chain: Option<Value>,
     /// What was found in documents, until the response has it.
@@ -69,6 +71,7 @@ impl AnswerWriter {
             logprobs: Vec::new(),
             usage: Usage::default(),
             sampling: None,
+            passes: false,
             chain: None,
             searched: None,
             sources: Vec::new(),
@@ -162,7 +165,7 @@ impl AnswerWriter {
 fn figures(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.prompt_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_written_tokens},
         "output_tokens": usage.completion_tokens,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
@@ -170,7 +173,7 @@ fn figures(usage: Usage) -> Value {
 }
 
 /// As in a refusal's body, without what OpenAI has beside it.
-fn error_json(error: &Error) -> Value {
+pub(super) fn error_json(error: &Error) -> Value {
     let mut rendered = error.openai_body()["error"].take();
     if let Some(rendered) = rendered.as_object_mut() {
         rendered.shift_remove("type");

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use tierbar_core::{Code, Error};
 
+mod passing;
+
 const STREAM: &str = "data: {\"model\":\"small\",\"choices\":[{\"delta\":{\"content\":\"Paris\"}}]}\n\n\
     data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
     data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\n\n\

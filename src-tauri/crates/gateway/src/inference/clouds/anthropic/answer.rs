@@ -1,5 +1,6 @@
 //! An answer in OpenAI's words: whole here, piece by piece in [`super::stream`].
 
+use crate::metrics::Used;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -49,7 +50,7 @@ pub(super) struct End {
 /// In tokens. What was read from a cache, or written to one, is counted apart.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
@@ -79,8 +80,34 @@ impl End {
 }
 
 impl Usage {
+    /// Figures of another form are none.
+    pub(crate) fn read(usage: &Value) -> Self {
+        let tokens = |name| usage.get(name).and_then(Value::as_u64);
+        Self {
+            input_tokens: tokens("input_tokens"),
+            output_tokens: tokens("output_tokens"),
+            cache_creation_input_tokens: tokens("cache_creation_input_tokens"),
+            cache_read_input_tokens: tokens("cache_read_input_tokens"),
+        }
+    }
+
+    /// All of them as tokens of the prompt and of the answer.
+    pub(crate) fn used(self) -> Used {
+        Used::new(self.prompt(), self.output_tokens.unwrap_or(0))
+    }
+
+    fn prompt(self) -> u64 {
+        let parts = [
+            self.input_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+        ];
+        let parts = parts.into_iter().flatten();
+        parts.fold(0, u64::saturating_add)
+    }
+
     /// The figures grow in a stream, and some servers send them only at its end.
-    pub(super) fn note(&mut self, more: Self) {
+    pub(crate) fn note(&mut self, more: Self) {
         self.input_tokens = self.input_tokens.max(more.input_tokens);
         self.output_tokens = self.output_tokens.max(more.output_tokens);
         let written = &mut self.cache_creation_input_tokens;
@@ -92,8 +119,7 @@ impl Usage {
     pub(super) fn openai(&self) -> Value {
         let read = self.cache_read_input_tokens.unwrap_or(0);
         let written = self.cache_creation_input_tokens.unwrap_or(0);
-        let prompt = [self.input_tokens.unwrap_or(0), read, written];
-        let prompt = prompt.into_iter().fold(0, u64::saturating_add);
+        let prompt = self.prompt();
         let answer = self.output_tokens.unwrap_or(0);
         json!({
             "prompt_tokens": prompt,

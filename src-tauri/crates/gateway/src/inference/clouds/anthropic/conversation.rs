@@ -32,6 +32,9 @@ enum Part {
     ImageUrl { image_url: Image },
 }
 
+/// The field of a part, a tool or a block that ends a part of the prompt to be cached. OpenAI's clients send it as Anthropic's do.
+pub(super) const CACHE: &str = "cache_control";
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Image {
@@ -42,7 +45,8 @@ enum Image {
 /// What a conversation is once it has been read.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    pub(super) system: Vec<String>,
+    /// Texts as blocks.
+    system: Vec<Value>,
     /// The functions that were called in it.
     pub(super) called: Vec<String>,
     turns: Vec<(&'static str, Vec<Value>)>,
@@ -66,6 +70,25 @@ impl Conversation {
         Ok(conversation)
     }
 
+    /// Adds to the system message.
+    pub(super) fn instruct(&mut self, text: &str) {
+        self.system.push(json!({"type": "text", "text": text}));
+    }
+
+    /// Takes the system message: a text, or blocks where parts of it are to be cached.
+    pub(super) fn take_system(&mut self) -> Option<Value> {
+        let system = std::mem::take(&mut self.system);
+        if system.iter().any(|block| block.get(CACHE).is_some()) {
+            return Some(system.into());
+        }
+        let texts: Vec<_> = system
+            .iter()
+            .filter_map(|block| block["text"].as_str())
+            .collect();
+        let text = texts.join("\n\n");
+        (!text.is_empty()).then(|| text.into())
+    }
+
     /// Whether the answer goes on from the result of a tool.
     pub(super) fn is_after_tool(&self) -> bool {
         let last = self.turns.last().and_then(|(_, blocks)| blocks.first());
@@ -83,12 +106,10 @@ impl Conversation {
         let blocks = blocks(message.content)?;
         match message.role.as_str() {
             "system" | "developer" => {
-                for mut block in blocks {
-                    match block["text"].take() {
-                        Value::String(text) => self.system.push(text),
-                        _ => return Err(bad("a system message can contain text only")),
-                    }
+                if blocks.iter().any(|block| !block["text"].is_string()) {
+                    return Err(bad("a system message can contain text only"));
                 }
+                self.system.extend(blocks);
             }
             "assistant" => {
                 self.append_to(ASSISTANT, blocks);
@@ -159,12 +180,19 @@ fn blocks(content: Option<Content>) -> Result<Vec<Value>, Error> {
         Some(Content::Parts(parts)) => parts,
     };
     let mut blocks = Vec::new();
-    for part in parts {
+    for mut part in parts {
+        let cache = part
+            .as_object_mut()
+            .and_then(|part| part.shift_remove(CACHE));
         let part = serde_json::from_value(part).map_err(|error| {
             bad(format!("a message part is not valid: {error}"))
                 .hint("send only text and images to a tier with Anthropic's dialect")
         })?;
-        blocks.extend(block(part)?);
+        let mut block = block(part)?;
+        if let (Some(block), Some(cache)) = (&mut block, cache) {
+            block[CACHE] = cache;
+        }
+        blocks.extend(block);
     }
     Ok(blocks)
 }
@@ -252,7 +280,8 @@ mod tests {
             {"role": "tool", "tool_call_id": "look:2", "content": ""},
         ]))
         .unwrap();
-        assert_eq!(conversation.system, ["Be brief.", "Be kind."]);
+        let system = ["Be brief.", "Be kind."].map(text_block);
+        assert_eq!(conversation.system, system);
         assert_eq!(conversation.called, ["look", "look"]);
         assert!(conversation.is_after_tool());
         let used = |id, input: Value| json!({"type": "tool_use", "id": id, "name": "look", "input": input});
@@ -279,6 +308,25 @@ mod tests {
         assert_eq!(greeted.into_messages(), said);
         let silent = read(json!([{"role": "user", "content": " "}, {"role": "user"}])).unwrap();
         assert_eq!(silent.into_messages().len(), 1);
+    }
+
+    #[test]
+    fn cache_breakpoints_stay_at_their_texts() {
+        let part = |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+        let mut conversation = read(json!([
+            {"role": "system", "content": [text_block("Be brief."), part("Long rules.")]},
+            {"role": "user", "content": [part("Hi")]},
+        ]))
+        .unwrap();
+        let system = conversation.take_system();
+        assert_eq!(
+            system,
+            Some(json!([text_block("Be brief."), part("Long rules.")]))
+        );
+        assert_eq!(
+            conversation.into_messages()[0]["content"],
+            json!([part("Hi")])
+        );
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Chat {
         let thinking = asked.thinking(generation, bounds);
         let form = Form::read(self.response_format, self.json_schema, generation)?;
         if form == Form::Json {
-            conversation.system.push(JSON_ALONE.to_owned());
+            conversation.instruct(JSON_ALONE);
         }
 
         let mut request = Map::new();
@@ -186,8 +186,7 @@ impl Chat {
         }
         put("thinking", thinking.field);
         put("output_config", (!output.is_empty()).then(|| output.into()));
-        let system = conversation.system.join("\n\n");
-        put("system", (!system.is_empty()).then(|| system.into()));
+        put("system", conversation.take_system());
         put("messages", Some(conversation.into_messages().into()));
         tools.put(&mut request);
         Ok(request)

@@ -4,6 +4,7 @@ use super::{
     answer::{self, Block, End, Usage},
     failure,
 };
+use crate::inference::repair::{Repair, parse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -21,6 +22,9 @@ pub(super) struct AnswerWriter {
     calls: usize,
     calling: Option<bool>,
     over: bool,
+    repair: Repair,
+    /// What is wrong with an event.
+    unreadable: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -84,11 +88,22 @@ impl AnswerWriter {
         self.over
     }
 
+    /// What is wrong with an event that could not be read: without its text, the answer would not be complete.
+    pub(super) fn take_unreadable(&mut self) -> Option<String> {
+        self.unreadable.take()
+    }
+
     /// What an event's data is in OpenAI's stream; empty for nothing.
     pub(super) fn event(&mut self, data: &[u8]) -> String {
-        // Anything but an event is ignored.
-        let Ok(event) = serde_json::from_slice(data) else {
-            return String::new();
+        let event = match parse(&mut self.repair, data) {
+            Ok(event) => event,
+            Err(error) => {
+                // Anything but an event is ignored. An event that cannot be read is a gap in the answer.
+                if data.starts_with(b"{") && !error.is_data() {
+                    self.unreadable = Some(error.to_string());
+                }
+                return String::new();
+            }
         };
         match event {
             Event::MessageStart { message } => {

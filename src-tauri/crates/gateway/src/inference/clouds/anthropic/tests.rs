@@ -1,6 +1,7 @@
 //! A inference whose tier is a server of Anthropic's dialect: one that is scripted here, and a inference of ours.
 
 mod failing;
+mod passing;
 mod round;
 
 use super::*;
@@ -34,6 +35,7 @@ const STREAMED: &str = concat!(
 struct Asked {
     path: String,
     headers: HeaderMap,
+    bytes: String,
     body: Value,
 }
 
@@ -63,6 +65,7 @@ fn scripted(
             path: uri.path().to_owned(),
             headers,
             body: serde_json::from_str(&body).unwrap(),
+            bytes: body,
         };
         report.send(asked).unwrap();
         std::future::ready(answer())
@@ -194,11 +197,21 @@ async fn tokens_are_counted_by_the_cloud() {
     let count = || Json(json!({"input_tokens": 14})).into_response();
     let (routes, mut asked) = scripted(count);
     let (bench, _) = bench(routes, "claude-haiku-4-5").await;
-    let request =
-        r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}"#;
-    let reply = json(bench.post(COUNT, request).await).await;
-    assert_eq!(reply, json!({"input_tokens": 14}));
-    let asked = asked.recv().await.unwrap();
-    assert_eq!(asked.path, COUNT);
-    assert!(asked.body.get("max_tokens").is_none());
+    for (path, request) in [
+        (
+            COUNT,
+            json!({"model": "fast", "messages": [{"role": "user", "content": "Hi"}]}),
+        ),
+        (
+            "/v1/responses/input_tokens",
+            json!({"model": "fast", "max_output_tokens": 5, "input": "Hi"}),
+        ),
+    ] {
+        let reply = json(bench.post(path, request.to_string()).await).await;
+        assert_eq!(reply["input_tokens"], 14);
+        let asked = asked.recv().await.unwrap();
+        assert_eq!(asked.path, COUNT);
+        assert!(asked.body.get("max_tokens").is_none());
+        assert_eq!(asked.body["messages"][0]["role"], "user");
+    }
 }

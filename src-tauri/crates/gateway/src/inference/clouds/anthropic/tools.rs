@@ -1,5 +1,6 @@
 //! Tools as Anthropic offers them.
 
+use super::conversation::CACHE;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
 
@@ -96,6 +97,10 @@ fn tool(tool: &Value) -> Result<Value, Error> {
     let mut offered = json!({"name": name, "input_schema": schema});
     if let description @ Value::String(_) = &function["description"] {
         offered["description"] = description.clone();
+    }
+    let cache = tool.get(CACHE).or(function.get(CACHE));
+    if let Some(cache) = cache.filter(|cache| !cache.is_null()) {
+        offered[CACHE] = cache.clone();
     }
     Ok(offered)
 }

@@ -1,12 +1,31 @@
 use super::*;
+use crate::{
+    inference::{
+        caller::Caller,
+        charge::Charge,
+        speed::SpeedMeter,
+        stream_meter::{Reads, StreamMeter},
+    },
+    metrics::Metrics,
+};
+use axum::body::Bytes;
 use serde_json::json;
+use std::time::Instant;
+use tierbar_core::{ModelId, TierId};
+
+/// Reads a stream's events as values.
+fn meter() -> StreamMeter {
+    let answering = SpeedMeter::default().begin(&ModelId("small".to_owned()));
+    let counted = Metrics::default().answer(&TierId::new("fast").unwrap(), Instant::now());
+    let charge = Charge::new(Caller::default(), 0).attempt();
+    StreamMeter::new(answering, counted, charge).reading(Form::Chat, Reads::Values)
+}
 
 fn gathered(events: &[Value]) -> Value {
-    let mut gathering = Gathering::default();
+    let mut gathering = Gathering::new(Form::Chat);
     for event in events {
-        gathering.event(event.to_string().as_bytes()).unwrap();
+        gathering.event(event.as_object().unwrap().clone());
     }
-    gathering.event(b"[DONE]").unwrap();
     gathering.whole()
 }
 
@@ -108,9 +127,11 @@ fn comments_are_skipped_anywhere() {
     ]
     .concat();
     for size in 1..=stream.len() {
-        let mut gathering = Gathering::default();
+        let mut gathering = Gathering::new(Form::Chat);
+        let mut meter = meter();
         for piece in stream.as_bytes().chunks(size) {
-            gathering.read(piece).unwrap();
+            meter.pass(Bytes::copy_from_slice(piece));
+            gathering.read(meter.take_lines()).unwrap();
         }
         let whole = gathering.whole();
         assert_eq!(
@@ -118,19 +139,21 @@ fn comments_are_skipped_anywhere() {
             "one two three four"
         );
     }
-    let mut gathering = Gathering::default();
-    assert!(!gathering.read(b": waiting\n\n").unwrap());
-    assert!(gathering.read(b"data: {}\n\n").unwrap());
+    let mut gathering = Gathering::new(Form::Chat);
+    let mut meter = meter();
+    for (line, more) in [(": waiting\n\n", false), ("data: {}\n\n", true)] {
+        meter.pass(line.into());
+        assert_eq!(gathering.read(meter.take_lines()).unwrap(), more);
+    }
 }
 
 #[test]
 fn an_error_within_a_stream_is_returned() {
-    let mut gathering = Gathering::default();
-    let error = json!({"error": {"message": "gone"}}).to_string();
-    assert_eq!(
-        gathering.event(error.as_bytes()).unwrap_err().message,
-        "gone"
-    );
+    let mut meter = meter();
+    let error = json!({"error": {"message": "gone"}});
+    meter.pass(format!("data: {error}\n\n").into());
+    let read = Gathering::new(Form::Chat).read(meter.take_lines());
+    assert_eq!(read.unwrap_err().message, "gone");
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn ask() -> Value {
 }
 
 #[tokio::test]
-async fn an_anthropic_message_survives_two_translations() {
+async fn an_anthropic_message_is_the_same_through_another_tierbar() {
     let mut round = round(whole).await;
     let [(asked, answer), (asked_directly, direct)] = round.both(MESSAGES, &ask()).await;
     assert_eq!(asked, asked_directly);
@@ -191,7 +191,7 @@ async fn an_anthropic_message_survives_two_translations() {
 }
 
 #[tokio::test]
-async fn an_anthropic_stream_survives_two_translations() {
+async fn an_anthropic_stream_is_the_same_through_another_tierbar() {
     let mut round = round(streamed).await;
     let mut ask = ask();
     ask["stream"] = true.into();

@@ -1,0 +1,155 @@
+//! A request in the dialect of its client, for servers that speak it: they get its bytes as they came.
+
+use super::json_edit::{self, Change};
+use crate::http::body;
+use axum::body::Bytes;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use tierbar_core::{
+    Code, Error,
+    config::Dialect,
+    lease::{Address, Endpoint, Foreign},
+};
+
+/// The form of a request at its server, and of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Form {
+    /// OpenAI's completions and whatever else is not named here. Everything inside the host has it.
+    #[default]
+    Chat,
+    /// Anthropic's messages.
+    Messages,
+    /// OpenAI's responses.
+    Responses,
+}
+
+impl Form {
+    /// Returns the field that limits an answer's tokens.
+    fn limit(self) -> &'static str {
+        match self {
+            Self::Responses => "max_output_tokens",
+            Self::Chat | Self::Messages => "max_tokens",
+        }
+    }
+}
+
+/// A request as its client sent it, where that is not the form that the host uses.
+#[derive(Debug, Clone)]
+pub(crate) struct Original {
+    pub(crate) form: Form,
+    /// The path that takes it at the server.
+    pub(crate) path: &'static str,
+    bytes: Bytes,
+    /// Why a chat cannot say the same: then only a server that speaks the dialect can answer.
+    pub(crate) untranslatable: Option<Error>,
+}
+
+impl Original {
+    /// # Errors
+    /// `BadRequest` for what is no JSON object, or has a field twice: the server might read the other one.
+    pub(crate) fn read(form: Form, path: &'static str, bytes: Bytes) -> Result<Self, Error> {
+        let names: Names = body::parse(&bytes)?;
+        if let Some(twice) = names.twice {
+            let shown: String = twice.chars().take(100).collect();
+            let message = format!("the request is not valid: duplicate field `{shown}`");
+            return Err(Error::new(Code::BadRequest, message));
+        }
+        Ok(Self {
+            form,
+            path,
+            bytes,
+            untranslatable: None,
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Whether this stands anywhere in its text.
+    pub(crate) fn contains(&self, text: &str) -> bool {
+        str::from_utf8(&self.bytes).is_ok_and(|request| request.contains(text))
+    }
+
+    /// Returns the value of a field.
+    pub(crate) fn value(&self, field: &str) -> Option<Value> {
+        json_edit::value(&self.bytes, field)
+    }
+
+    /// Changes fields, and no other byte.
+    pub(crate) fn change(&mut self, changes: &[Change]) {
+        self.bytes = json_edit::edit(&self.bytes, changes).into();
+    }
+
+    /// Limits the answer's tokens, unless the request does.
+    pub(crate) fn limit(&mut self, tokens: &Value) {
+        let field = self.form.limit();
+        if self.value(field).is_none_or(|limit| limit.is_null()) {
+            self.change(&[(field, Some(tokens.clone()))]);
+        }
+    }
+
+    /// Returns what decides where the request goes and what it may cost, as a chat says it.
+    pub(crate) fn outline(&self) -> Map<String, Value> {
+        let fields = [
+            ("model", "model"),
+            ("stream", "stream"),
+            ("keep_alive", "keep_alive"),
+            ("max_tokens", self.form.limit()),
+        ];
+        let fields = fields
+            .into_iter()
+            .filter_map(|(name, field)| Some((name.to_owned(), self.value(field)?)));
+        fields.collect()
+    }
+
+    /// Whether the server speaks its dialect.
+    pub(crate) fn passes_to(&self, endpoint: &Endpoint) -> bool {
+        let Endpoint::Foreign(Foreign {
+            at: Address::Url(_),
+            dialect,
+            ..
+        }) = endpoint
+        else {
+            return false;
+        };
+        match self.form {
+            Form::Chat => false,
+            Form::Messages => *dialect == Dialect::Anthropic,
+            Form::Responses => *dialect == Dialect::OpenAi,
+        }
+    }
+}
+
+/// Finds a name that an object has twice.
+struct Names {
+    twice: Option<String>,
+}
+
+impl<'de> serde::Deserialize<'de> for Names {
+    fn deserialize<D: serde::Deserializer<'de>>(object: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> serde::de::Visitor<'de> for Each {
+            type Value = Names;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a request")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut fields: A,
+            ) -> Result<Names, A::Error> {
+                let (mut names, mut twice) = (BTreeSet::new(), None);
+                while let Some(name) = fields.next_key::<String>()? {
+                    fields.next_value::<serde::de::IgnoredAny>()?;
+                    if let Some(name) = names.replace(name) {
+                        twice.get_or_insert(name);
+                    }
+                }
+                Ok(Names { twice })
+            }
+        }
+        object.deserialize_map(Each)
+    }
+}
