@@ -27,7 +27,7 @@ pub(crate) fn look() -> Result<CommandLine, String> {
     let link = link_to(&program)?;
     let folder = link.parent().unwrap_or(Path::new("/"));
     Ok(CommandLine {
-        installed: found(&link, &program) == Found::Ours,
+        installed: found(&link, &program) == LinkState::Ours,
         in_path: platform::is_in_path(folder),
         path: link,
     })
@@ -48,14 +48,14 @@ pub(crate) fn set(installed: bool) -> Result<CommandLine, String> {
         );
     }
     let changed = match (found(&link, &program), installed) {
-        (Found::Other, _) => {
+        (LinkState::Other, _) => {
             return Err(format!(
                 "{} is something else: rename or delete it, then try again",
                 link.display()
             ));
         }
-        (Found::Nothing, false) => Ok(()),
-        (Found::Ours, true) => Ok(()),
+        (LinkState::Nothing, false) => Ok(()),
+        (LinkState::Ours, true) => Ok(()),
         (_, true) => add(&program, &link),
         (_, false) => fs::remove_file(&link),
     };
@@ -74,13 +74,13 @@ fn link_to(program: &Path) -> Result<PathBuf, String> {
     let links = platform::command_links()?;
     let ours = links
         .iter()
-        .find(|link| found(link, program) == Found::Ours);
+        .find(|link| found(link, program) == LinkState::Ours);
     let link = ours.or(links.first()).cloned();
     link.ok_or_else(|| "there is no folder for commands".to_owned())
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+enum LinkState {
     Nothing,
     /// A link to our program.
     Ours,
@@ -89,23 +89,23 @@ enum Found {
     Other,
 }
 
-fn found(link: &Path, program: &Path) -> Found {
+fn found(link: &Path, program: &Path) -> LinkState {
     match fs::read_link(link) {
         Ok(target) => {
             let target = link
                 .parent()
                 .map_or(target.clone(), |folder| folder.join(&target));
             if target == program || target.canonicalize().is_ok_and(|target| target == program) {
-                Found::Ours
+                LinkState::Ours
             } else if target.file_name() == program.file_name() {
-                Found::Earlier
+                LinkState::Earlier
             } else {
-                Found::Other
+                LinkState::Other
             }
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Found::Nothing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => LinkState::Nothing,
         // It is no link.
-        Err(_) => Found::Other,
+        Err(_) => LinkState::Other,
     }
 }
 
@@ -124,7 +124,7 @@ fn add(program: &Path, link: &Path) -> io::Result<()> {
 fn program() -> Result<PathBuf, String> {
     let app = env::current_exe()
         .and_then(|app| app.canonicalize())
-        .map_err(|error| format!("the app's own place is unknown: {error}"))?;
+        .map_err(|error| format!("the app's own path is unknown: {error}"))?;
     let program = app.with_file_name("tierbar");
     if program.is_file() {
         Ok(program.canonicalize().unwrap_or(program))
@@ -147,19 +147,19 @@ mod tests {
         let root = root.canonicalize().unwrap();
         let (program, link) = (root.join("tierbar"), root.join("bin/tierbar"));
         fs::write(&program, "").unwrap();
-        assert_eq!(found(&link, &program), Found::Nothing);
+        assert_eq!(found(&link, &program), LinkState::Nothing);
         add(&program, &link).unwrap();
-        assert_eq!(found(&link, &program), Found::Ours);
+        assert_eq!(found(&link, &program), LinkState::Ours);
         // Homebrew links relatively.
         fs::remove_file(&link).unwrap();
         symlink("../tierbar", &link).unwrap();
-        assert_eq!(found(&link, &program), Found::Ours);
+        assert_eq!(found(&link, &program), LinkState::Ours);
         for (target, wanted) in [
             (
                 "/Volumes/Tierbar/Tierbar.app/Contents/MacOS/tierbar",
-                Found::Earlier,
+                LinkState::Earlier,
             ),
-            ("/usr/bin/env", Found::Other),
+            ("/usr/bin/env", LinkState::Other),
         ] {
             fs::remove_file(&link).unwrap();
             symlink(target, &link).unwrap();
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(fs::read_link(&link).unwrap(), program);
         fs::remove_file(&link).unwrap();
         fs::write(&link, "another program").unwrap();
-        assert_eq!(found(&link, &program), Found::Other);
+        assert_eq!(found(&link, &program), LinkState::Other);
         assert_eq!(fs::read_dir(root.join("bin")).unwrap().count(), 1);
         fs::remove_dir_all(&root).unwrap();
     }

@@ -137,7 +137,7 @@ pub(crate) async fn open_document(server: State<'_, Server>, passage: u64) -> Re
     let document = running.document_of(passage).await;
     let document = document.map_err(|error| error.message)?;
     if !document.is_file() {
-        return Err(format!("{} is not there any more", document.display()));
+        return Err(format!("{} no longer exists", document.display()));
     }
     blocking(move || {
         platform::open_document(&document, is_program(&document))

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_dropped_last_is_found() {
+    fn only_the_last_dropped_files_are_found() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = folder.join("Cargo.toml");
         let dropped = Dropped::default();

@@ -9,7 +9,7 @@ use tauri::{
 /// The menu and what it shows.
 pub(crate) struct ShownMenu {
     pub(crate) menu: Menu<Wry>,
-    items: Vec<Shown>,
+    items: Vec<ShownItem>,
 }
 
 impl ShownMenu {
@@ -29,7 +29,7 @@ impl ShownMenu {
 }
 
 /// One item, and what it shows.
-struct Shown {
+struct ShownItem {
     item: Item,
     native: Native,
 }
@@ -37,7 +37,7 @@ struct Shown {
 enum Native {
     Plain(MenuItem<Wry>),
     Check(CheckMenuItem<Wry>),
-    Submenu(Submenu<Wry>, Vec<Shown>),
+    Submenu(Submenu<Wry>, Vec<ShownItem>),
     Separator(PredefinedMenuItem<Wry>),
 }
 
@@ -69,7 +69,7 @@ impl Parent for Submenu<Wry> {
 fn show(
     app: &AppHandle,
     parent: &dyn Parent,
-    shown: &mut Vec<Shown>,
+    shown: &mut Vec<ShownItem>,
     wanted: &[Item],
 ) -> tauri::Result<()> {
     for (position, item) in wanted.iter().enumerate() {
@@ -84,12 +84,12 @@ fn show(
                     shown.update(app, item)?;
                 } else {
                     parent.remove_item(shown.as_item())?;
-                    *shown = Shown::new(app, item)?;
+                    *shown = ShownItem::new(app, item)?;
                     parent.insert_item(shown.as_item(), position)?;
                 }
             }
         } else {
-            let new = Shown::new(app, item)?;
+            let new = ShownItem::new(app, item)?;
             parent.insert_item(new.as_item(), position)?;
             shown.insert(position, new);
         }
@@ -100,7 +100,7 @@ fn show(
     Ok(())
 }
 
-impl Shown {
+impl ShownItem {
     fn new(app: &AppHandle, item: &Item) -> tauri::Result<Self> {
         let id = item.key();
         let plain = |text: &str, enabled: bool| {

@@ -28,13 +28,13 @@ const RARELY: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(crate) struct Server {
-    shown: Mutex<Shown>,
+    shown: Mutex<ServerView>,
     /// The user wants another try.
     again: Notify,
 }
 
 #[derive(Default)]
-struct Shown {
+struct ServerView {
     /// `None` while there is no server.
     server: Option<Running>,
     /// `None` while the menu cannot show it.
@@ -47,7 +47,7 @@ struct Shown {
 }
 
 impl Server {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, ServerView> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl Server {
 
     /// Starts a host if none is shown.
     pub(crate) fn retry(&self) {
-        // A click that nobody waits for is not kept.
+        // A click without a waiter is not kept.
         self.again.notify_waiters();
     }
 }
@@ -190,7 +190,7 @@ async fn follow(app: &AppHandle, state: &Server, server: &Running) {
             draw(app, state);
         });
         let pause = match followed.await {
-            // A slow follower is told to begin again.
+            // A slow follower must begin again.
             Ok(()) => {
                 told = None;
                 LOOK_AGAIN

@@ -8,10 +8,10 @@ use tierbar_core::config::Shortcut;
 
 /// What is registered with the system; locked on the main thread only, where macOS wants it.
 #[derive(Default)]
-pub(crate) struct Shortcuts(Mutex<Registered>);
+pub(crate) struct Shortcuts(Mutex<Registration>);
 
 #[derive(Default)]
-struct Registered {
+struct Registration {
     /// Made for the first shortcut: on Linux it looks for keys 20 times a second.
     manager: Option<GlobalHotKeyManager>,
     hotkey: Option<HotKey>,
@@ -56,12 +56,12 @@ pub(crate) fn check(app: &AppHandle, shortcut: Shortcut) -> Result<(), String> {
 }
 
 impl Shortcuts {
-    fn lock(&self) -> MutexGuard<'_, Registered> {
+    fn lock(&self) -> MutexGuard<'_, Registration> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Registered {
+impl Registration {
     fn apply(&mut self, shortcut: Shortcut) -> Result<(), String> {
         if shortcut == self.configured {
             return Ok(());

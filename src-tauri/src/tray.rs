@@ -19,9 +19,9 @@ use tauri::{
 use tierbar_core::{Error, config::MenuBarClick};
 
 /// The tray's current state; locked on the main thread only.
-pub(crate) struct Tray(Mutex<Shown>);
+pub(crate) struct Tray(Mutex<TrayView>);
 
-struct Shown {
+struct TrayView {
     icon: TrayIcon,
     menu: ShownMenu,
     /// The view that is shown.
@@ -44,7 +44,7 @@ pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
         .on_menu_event(|app, event| clicked(app, event.id().as_ref()))
         .on_tray_icon_event(|icon, event| icon_clicked(icon.app_handle(), &event))
         .build(app)?;
-    app.manage(Tray(Mutex::new(Shown {
+    app.manage(Tray(Mutex::new(TrayView {
         icon,
         menu,
         state: view.clone(),
@@ -77,7 +77,7 @@ pub(crate) fn refresh(app: &AppHandle) {
 
 fn update(
     app: &AppHandle,
-    change: impl FnOnce(&AppHandle, &mut Shown) -> tauri::Result<()> + Send + 'static,
+    change: impl FnOnce(&AppHandle, &mut TrayView) -> tauri::Result<()> + Send + 'static,
 ) {
     let shell = app.clone();
     // Fails only after the event loop, and the tray with it, has ended.
@@ -90,12 +90,12 @@ fn update(
 }
 
 impl Tray {
-    fn lock(&self) -> MutexGuard<'_, Shown> {
+    fn lock(&self) -> MutexGuard<'_, TrayView> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Shown {
+impl TrayView {
     fn draw(&mut self, app: &AppHandle) -> tauri::Result<()> {
         let view = self
             .state

@@ -41,7 +41,7 @@ class Malformed(unittest.TestCase):
 
     def test_a_dead_endpoint_is_reported_as_unreachable(self):
         with Host(behind("http://127.0.0.1:9")) as host:
-            outcomes = self.hold(host, corpus.requests("nobody", OF_EACH_BAD * 4), ["unreachable"])
+            outcomes = self.hold(host, corpus.requests("refused", OF_EACH_BAD * 4), ["unreachable"])
             self.assertGreater(outcomes["502"], 0, outcomes)
 
     def test_our_own_engine_refuses_unsupported_requests(self):

@@ -14,7 +14,7 @@ from host import CONFIG, HANG_SECONDS, Host
 
 BUCKET = "tierbar-contexts"
 POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
-# The user, its policy, its key and the bucket; from then on the server knows who asks.
+# The user, its policy, its key and the bucket; from then on the server checks credentials.
 UNCHECKED = "4"
 
 

@@ -139,7 +139,7 @@ def try_client(client, serving, log, cells, **more):
 
 
 def read(output, lines):
-    """Puts each line in the queue, and `None` at the end. Whoever reads closes: another thread would wait for the reading to end."""
+    """Puts each line in the queue, and `None` at the end. The reading thread closes: another one would wait for the read to end."""
     with output:
         for line in output:
             lines.put(line)

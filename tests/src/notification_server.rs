@@ -22,7 +22,7 @@ impl Desktop {
         _hints: HashMap<String, OwnedValue>,
         _expires_ms: i32,
     ) -> u32 {
-        // Nobody waits any more once the test is over.
+        // The receiver is gone once the test is over.
         let _ = self.0.send((title.to_owned(), body.to_owned()));
         1
     }

@@ -106,7 +106,7 @@ impl Data {
             .env("TIERBAR_HOME", self.path())
             .env("HOME", self.path().join("home"))
             .env("TIERBAR_SECRETS", "file")
-            // Nobody listens on the discard port.
+            // The discard port refuses connections.
             .env("HF_ENDPOINT", "http://127.0.0.1:9")
             .envs(self.environment.iter().cloned())
             .env("RUST_LOG", "warn")

@@ -29,7 +29,7 @@ impl Watcher {
         } else {
             (service.to_owned(), "/StatusNotifierItem".to_owned())
         };
-        // Nobody waits any more once the test is over.
+        // The receiver is gone once the test is over.
         let _ = self.0.send(address);
     }
 

@@ -1,7 +1,7 @@
 """Counts the living processes of one program every 10 ms, from outside: `watch.py PROGRAM [GROUP]`, until stdin ends.
 
 Then it prints what it has seen. A process counts from its exec until it is a zombie or gone, so also while its memory is being
-taken back. It is looked for among all processes of the machine, whoever its parent is, and should be in the control
+taken back. It is looked for among all processes of the machine, whatever its parent, and should be in the control
 group at the folder GROUP.
 """
 

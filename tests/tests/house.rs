@@ -151,7 +151,7 @@ fn only_the_store_sees_sqlite() {
     assert_eq!(users_of("rusqlite"), ["tierbar-store"]);
 }
 
-/// Whoever else has an HTTP client has one without TLS, for our own loopback.
+/// Every other HTTP client is one without TLS, for our own loopback.
 #[test]
 fn only_fetch_sends_requests_and_only_the_host_serves_tls() {
     assert_eq!(users_of("rustls"), ["tierbar-fetch", "tierbar-host"]);
@@ -851,5 +851,74 @@ fn no_document_and_no_source_uses_a_banned_word() {
         "{} uses of words that STYLE.md bans; name what acts instead:\n{}",
         found.len(),
         found.join("\n")
+    );
+}
+
+/// The lines of code of a file, without the tests in it.
+fn lines_of_code(text: &str) -> usize {
+    let tests = [
+        "#[cfg(test)]\nmod tests {\n",
+        "#[cfg(test)]\npub(crate) mod tests {\n",
+    ];
+    let end = tests.iter().filter_map(|start| text.find(start)).min();
+    text[..end.unwrap_or(text.len())].lines().count()
+}
+
+/// A file has one subject and at most so many lines of code.
+const MOST_LINES: usize = 500;
+/// Those that are longer: word lists and tables, and what is still to be divided. None grows, and none joins them.
+const LONG_FILES: [(&str, usize); 24] = [
+    ("crates/agent/src/agent.rs", 656),
+    ("crates/cli/src/chat.rs", 882),
+    ("crates/connect/src/clients.rs", 746),
+    ("crates/contexts/src/file.rs", 544),
+    ("crates/engine/src/generate.rs", 558),
+    ("crates/engine/src/llama/context.rs", 636),
+    ("crates/engine/src/llama/model.rs", 533),
+    ("crates/engine/src/llama/sampler.rs", 503),
+    ("crates/engine/src/main.rs", 539),
+    ("crates/engine/src/request/held.rs", 916),
+    ("crates/engine/src/request/options.rs", 557),
+    ("crates/engine/src/serve/answer.rs", 531),
+    ("crates/engine/src/serve.rs", 517),
+    ("crates/fetch/src/objects/bucket.rs", 525),
+    ("crates/gateway/src/admin/vector_stores.rs", 701),
+    ("crates/gateway/src/jobs/turns/run.rs", 597),
+    ("crates/gateway/src/testing.rs", 676),
+    ("crates/host/src/models.rs", 507),
+    ("crates/library/src/lib.rs", 511),
+    ("crates/paging/src/pager.rs", 592),
+    ("crates/routing/src/words.rs", 842),
+    ("crates/supervisor/src/owner/tier.rs", 555),
+    ("crates/supervisor/src/owner.rs", 585),
+    ("crates/supervisor/src/process.rs", 523),
+];
+
+#[test]
+fn files_are_short_and_long_ones_do_not_grow() {
+    let mut long: BTreeMap<&str, usize> = LONG_FILES.into_iter().collect();
+    for (path, text) in sources("src-tauri", &[".rs"]) {
+        if path.contains("/tests/") || path.ends_with("/tests.rs") {
+            continue;
+        }
+        let lines = lines_of_code(&text);
+        let name = path.trim_start_matches("src-tauri/");
+        match long.remove(name) {
+            Some(most) => {
+                assert!(
+                    lines > MOST_LINES,
+                    "{path} is short now: take it off LONG_FILES"
+                );
+                assert!(
+                    lines <= most,
+                    "{path} has {lines} lines and had {most}: divide it"
+                );
+            }
+            None => assert!(lines <= MOST_LINES, "{path} has {lines} lines: divide it"),
+        }
+    }
+    assert!(
+        long.is_empty(),
+        "LONG_FILES names files that are gone: {long:?}"
     );
 }

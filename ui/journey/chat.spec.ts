@@ -26,7 +26,7 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
 
   await expect(answer.getByTestId('answer-ending')).toBeHidden();
   await expect(answer.getByTestId('answer-stats')).toHaveText(
-    /^Fast\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*[\d.]+ m?s to first word/,
+    /^Fast\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*[\d.]+ m?s to first token/,
   );
   // The router says why: one sentence is a matter for the fast tier.
   await expect(answer.getByTestId('answer-stats').getByText('Fast')).toHaveAttribute('title', /\w/);

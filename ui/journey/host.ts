@@ -152,7 +152,7 @@ export class Host {
     return (await response.json()) as Status;
   }
 
-  /** Which tier answers depends on what is loaded: one is, as soon as somebody types. */
+  /** Which tier answers depends on what is loaded: typing a message loads one. */
   async busy(): Promise<TierStatus[]> {
     return (await this.status()).tiers.filter(({ state }) => state === 'busy');
   }

@@ -140,8 +140,8 @@ export const PLAN: SetupPlan = {
     disk_free_bytes: 214e9,
   },
   tiers: [
-    row('fast', 'Gemma 4 E2B', 'Quick answers, classification and routing.', 3_184_496_736, 38),
-    row('primary', 'Gemma 4 E4B', 'Everyday chat, summaries and compression.', 5_126_306_944, 19),
+    row('fast', 'Gemma 4 E2B', 'Quick answers, classification, and routing.', 3_184_496_736, 38),
+    row('primary', 'Gemma 4 E4B', 'Everyday chat, summaries, and compression.', 5_126_306_944, 19),
     row('heavy', 'Qwen3.5 35B-A3B', 'Hard questions; the largest model for 16 GB.', 11_391_613_568, 14),
   ],
   download_bytes: 19_702_417_248,
@@ -153,7 +153,7 @@ export const PLAN: SetupPlan = {
 
 const CATALOG: CatalogModel[] = [
   catalogModel('Gemma 4 E2B', {
-    about: 'Quick answers, classification and routing.',
+    about: 'Quick answers, classification, and routing.',
     tier: 'fast',
     capabilities: { inputs: ['text', 'image', 'audio'], thinking: true, tools: true },
     context_train: 131072,

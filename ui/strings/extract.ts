@@ -30,7 +30,7 @@ export interface Extracted {
   rewrite(from: string): { code?: string; map?: unknown };
 }
 
-/** Finds the texts of a file that somebody reads. */
+/** Finds the texts of a file that the user reads. */
 export async function extract(content: string, filename: string): Promise<Extracted> {
   const compared = comparedIn(content);
   const first = await transform(content, filename, compared);

@@ -2,7 +2,7 @@ import type { Message } from 'wuchale';
 
 type Details = Message['details'];
 
-/** Attributes and properties whose text nobody reads. */
+/** Attributes and properties whose text is not shown. */
 const NO_WORDS_IN =
   /^(class|id|for|name|type|role|href|src|rel|target|dir|lang|value|state|icon|align|figure|testid|tone|accept|step|autocomplete|spellcheck|inputmode|enterkeyhint|controls|describedby|tabindex|style|form|method|d|viewBox|points|transform|data-.*|aria-(controls|describedby|labelledby|live|haspopup|current|autocomplete|activedescendant|owns)|style:.*)$/;
 
@@ -57,7 +57,7 @@ export function comparedIn(source: string): Set<string> {
   return new Set([...found].map(([, , text]) => text ?? ''));
 }
 
-/** Whether somebody reads the text, in which `#` stands for each value. */
+/** Whether the text is shown to the user, in which `#` stands for each value. */
 export function isWords(text: string, details: Details, except: Set<string>): boolean {
   const { scope, element, attribute, call } = details;
   if (!/\p{L}/u.test(text)) return false;

@@ -29,7 +29,7 @@ fn a_shortened_header_is_still_a_model() {
 
 /// What a fuzzer has found once, as files of their own: `seeds` beside this folder.
 #[test]
-fn earlier_findings_stay_mended() {
+fn former_crashes_stay_fixed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/seeds");
     let mut read = 0;
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -3,7 +3,7 @@
 
 #![allow(
     clippy::print_stdout,
-    reason = "whoever started it reads the address there"
+    reason = "the test that starts it reads the address there"
 )]
 
 use clap::Parser;

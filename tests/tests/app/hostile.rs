@@ -79,7 +79,7 @@ async fn hostile_text_runs_nothing_in_the_window() {
         (app.run(shown, Vec::new()).await == ATTACKS.len()).then_some(())
     })
     .await;
-    // Whoever moves over it and clicks on it.
+    // A user who moves over it and clicks on it.
     let touch = "for (const element of document.querySelectorAll('.markdown *, [data-chat-id] *'))
         for (const kind of ['mouseover', 'focus', 'animationstart'])
             element.dispatchEvent(new Event(kind, {bubbles: true}))";

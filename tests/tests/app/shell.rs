@@ -333,7 +333,7 @@ async fn an_answer_streams_into_the_chat_window() {
         "the answer came at once: {seen}"
     );
     let stats = app.texts("answer-stats").await.pop().unwrap();
-    for figure in ["Fast", MODEL, " tok/s", " to first word"] {
+    for figure in ["Fast", MODEL, " tok/s", " to first token"] {
         assert!(stats.contains(figure), "{stats}");
     }
     let memory = app.texts("strip-ram").await.pop().unwrap();

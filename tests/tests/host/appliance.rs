@@ -57,7 +57,7 @@ async fn a_service_is_installed_shown_and_removed() {
     let (code, told, _) = data.run(&["service", "status"]).await;
     assert_eq!(code, Some(0));
     assert!(told.contains("No service is installed"), "{told}");
-    // Nobody has agreed.
+    // Without consent.
     let (code, _, stderr) = data.run(&["service", "install"]).await;
     assert_eq!(code, Some(5), "{stderr}");
     assert!(stderr.contains("--yes") && !unit.exists(), "{stderr}");
@@ -129,7 +129,7 @@ async fn a_service_takes_the_place_of_a_tierbar_that_ends() {
 }
 
 #[tokio::test]
-async fn a_moved_worker_is_told_and_used_once_it_is_back() {
+async fn a_missing_worker_is_reported_until_it_is_back() {
     let data = Data::new(&format!("[tiers.fast]\nmodel = \"{STARTER}\"\n"));
     let worker = data.path().join("tierbar-worker");
     symlink(program("tierbar-worker"), &worker).unwrap();

@@ -63,7 +63,7 @@ async fn a_folder_is_read_and_found_by_meaning_and_read_again() {
     .await;
     assert_eq!(read["sources"][0]["without_vectors"], 0, "{read}");
     assert_eq!(read["indexing"]["embedder"], MINILM);
-    // Nobody made a request yet, and the tokens were computed all the same.
+    // There was no request yet, and the tokens were computed all the same.
     let (_, listed) = host.ask(Method::GET, "/tierbar/v1/requests", None).await;
     assert_eq!(listed["requests"], json!([]));
     let (_, ledger) = host.ask(Method::GET, "/tierbar/v1/ledger", None).await;

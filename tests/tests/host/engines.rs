@@ -80,7 +80,7 @@ fn llama_server() -> Option<PathBuf> {
     };
     let found = named.or_else(built);
     if let Some(path) = &found {
-        assert!(path.is_file(), "{} is not there", path.display());
+        assert!(path.is_file(), "{} does not exist", path.display());
     }
     found
 }

@@ -72,7 +72,7 @@ async fn critical_pressure_unloads_and_the_client_gets_an_error() {
     // A request during the alarm waits, and is answered when it has ended.
     let request = host.chat("fast", json!({"max_tokens": 1}));
     let waits = host.tier_when("fast", |tier| {
-        tier.reason.as_deref() == Some("waiting until memory is no longer short")
+        tier.reason.as_deref() == Some("waiting until memory is no longer low")
     });
     let (answer, _) = tokio::join!(request, waits);
     assert_eq!(answer.status(), 200);

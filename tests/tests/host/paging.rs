@@ -244,7 +244,7 @@ async fn a_tier_may_leave_paging_to_the_system_or_refuse() {
 #[ignore = "slow"]
 async fn a_bench_measures_each_way_to_page() {
     let data = data("auto");
-    // A measurement starts nothing while memory is short, and other tests use some.
+    // A measurement starts nothing while memory is low, and other tests use some.
     let readings = data.path().join("readings.jsonl");
     std::fs::write(&readings, CALM).unwrap();
     let data = data.with("TIERBAR_SCRIPTED_READINGS", readings.to_str().unwrap());

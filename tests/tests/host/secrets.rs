@@ -108,7 +108,7 @@ async fn a_token_in_the_environment_has_precedence() {
 
 #[tokio::test]
 async fn a_diagnosis_shows_no_secret_prompt_or_path() {
-    const PROMPT: &str = "the prompt that nobody may read";
+    const PROMPT: &str = "the prompt that must stay private";
     let tiers = format!("[tiers.fast]\nmodel = \"{STARTER}\"\n[tiers.payroll]\nmodel = \"mine\"\n");
     let data = Data::new(&tiers);
     let mut command = data.tierbar(&["secret", "set", "hugging-face"]);

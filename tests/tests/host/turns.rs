@@ -98,7 +98,7 @@ fn endless() -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_follows_is_stored() {
+async fn an_answer_without_a_listener_is_stored() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let chat = Chat::new(&host).await;

@@ -176,7 +176,7 @@ async fn a_stop_waits_for_leases_and_a_forced_one_does_not() {
         biased;
         _ = &mut drained => panic!("a leased tier was stopped"),
         // The owner handles events in order: this one comes after the stop.
-        error = bench.lease("nobody") => assert_eq!(error.unwrap_err().code, Code::TierUnknown),
+        error = bench.lease("unknown") => assert_eq!(error.unwrap_err().code, Code::TierUnknown),
     }
     assert!(
         get(&*lease, "/").await.unwrap().ends_with("ok"),
@@ -310,7 +310,7 @@ async fn a_slow_stop_is_hastened_by_an_alarm_and_by_force() {
         if alarm {
             bench
                 .handle
-                .set_alarm(Alarm::Unload, "memory is short".to_owned());
+                .set_alarm(Alarm::Unload, "memory is low".to_owned());
         } else {
             bench.stop("fast", true).await.unwrap();
         }

@@ -224,7 +224,7 @@ async fn a_step_down_is_logged_once_per_alarm() {
     }
     // Handled after them.
     assert!(bench.lease("gone").await.is_err());
-    let sentence = "fast answers for heavy for 5 min, because memory ran short while heavy was loaded: memory is about to run out";
+    let sentence = "fast answers for heavy for 5 min, because memory ran low while heavy was loaded: memory is about to run out";
     let stepped = (Kind::StepDown, sentence.to_owned());
     let events = recorder.0.lock().unwrap().clone();
     let events: Vec<_> = events

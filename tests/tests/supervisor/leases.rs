@@ -116,7 +116,7 @@ async fn requests_beyond_the_queue_limit_are_refused() {
         tokio::select! {
             biased;
             answer = &mut *future => { refused = Some(answer); break; }
-            error = bench.lease("nobody") => drop(error.unwrap_err()),
+            error = bench.lease("unknown") => drop(error.unwrap_err()),
         }
     }
     let error = refused.expect("an endless queue").unwrap_err();

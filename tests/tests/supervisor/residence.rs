@@ -44,7 +44,7 @@ fn two() -> Bench {
 
 /// The event has been handled when the owner replies to this.
 async fn dealt_with(bench: &Bench) {
-    bench.lease("nobody").await.unwrap_err();
+    bench.lease("unknown").await.unwrap_err();
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn an_alarm_refuses_then_evicts_idle_then_busy_tiers() {
         format!("fast was unloaded while in use: {SHORT}")
     );
     let status = bench.in_state("fast", TierState::Stopped).await;
-    let waits = "waiting until memory is no longer short";
+    let waits = "waiting until memory is no longer low";
     assert_eq!(status.reason.as_deref(), Some(waits), "it is requested");
     // Waiting requests are served when the alarm has ended.
     bench.handle.set_alarm(Alarm::None, String::new());
@@ -284,7 +284,7 @@ async fn a_smaller_tier_stands_in_after_an_alarm() {
     assert_eq!(bench.now("heavy").steps_down_to, None);
     bench
         .handle
-        .set_alarm(Alarm::Hold, "memory is short".to_owned());
+        .set_alarm(Alarm::Hold, "memory is low".to_owned());
     dealt_with(&bench).await;
     assert_eq!(bench.now("heavy").steps_down_to, Some(id("fast")));
     assert_eq!(bench.now("fast").steps_down_to, None, "it was not loaded");

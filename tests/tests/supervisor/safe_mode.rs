@@ -32,7 +32,7 @@ async fn a_model_whose_load_killed_the_host_loads_only_on_request() {
     let bench = host(dir);
     bench.handle.expect(&id("fast"));
     // The event has been handled when the owner replies to this.
-    bench.lease("nobody").await.unwrap_err();
+    bench.lease("unknown").await.unwrap_err();
     let status = bench.now("fast");
     assert_eq!(status.state, TierState::Stopped);
     let reason = status.reason.unwrap();

@@ -148,7 +148,7 @@ async fn newer_requests_wait_once_the_oldest_has_waited_its_time() {
     tokio::select! {
         biased;
         _ = &mut younger => panic!("the older request was passed by"),
-        error = bench.lease("nobody") => drop(error.unwrap_err()),
+        error = bench.lease("unknown") => drop(error.unwrap_err()),
     }
     drop(held);
     let first = soon(async {
@@ -226,7 +226,7 @@ async fn a_changed_tier_finishes_its_leases_then_restarts() {
     tokio::select! {
         biased;
         _ = &mut next => panic!("the old worker was leased again, or ended under its lease"),
-        error = bench.lease("nobody") => drop(error.unwrap_err()),
+        error = bench.lease("unknown") => drop(error.unwrap_err()),
     }
     drop(lease);
     let next = soon(next).await.unwrap();

@@ -1,8 +1,8 @@
 //! The agent's loop: a pure state machine. The model's step becomes an act, the act is decided about, what it found goes back to the
 //! model as data, until the model answers or a limit is reached.
 //!
-//! There is no I/O here. Whoever runs it does what [`Output`] says and returns what came of it as [`Input`], with the time and a fresh
-//! random text. An input that does not belong to what is open changes nothing.
+//! There is no I/O here. The caller does what [`Output`] says and returns the result as [`Input`], with the time and a fresh random
+//! text. An input that does not belong to what is open changes nothing.
 
 mod prompts;
 #[cfg(test)]
@@ -41,7 +41,7 @@ pub struct Bounds {
     pub read: u64,
     /// Without the time that a question is open.
     pub seconds: u64,
-    /// Refusals after which no more is asked, so that nobody is worn down.
+    /// Refusals after which the agent stops asking, so that it cannot wear the user down.
     pub refusals: u32,
     /// Questions to the person.
     pub questions: u32,
@@ -218,7 +218,7 @@ enum Purpose {
     Answer,
 }
 
-/// When a step happens, and what is drawn for it at random. Whoever knows the one text does not know the other.
+/// When a step happens, and the random texts drawn for it. One text does not reveal the other.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
     /// In seconds.

@@ -380,7 +380,7 @@ fn tool(name: &str, description: &str, properties: Value, required: &[&str]) -> 
 
 /// Arguments are an object; some models write it as JSON in a string once more.
 fn arguments(text: &str) -> Result<Value, String> {
-    let wrong = |error| format!("the arguments are no JSON: {error}");
+    let wrong = |error| format!("the arguments are not valid JSON: {error}");
     let text = if text.trim().is_empty() { "{}" } else { text };
     let mut value: Value = serde_json::from_str(text).map_err(wrong)?;
     if let Value::String(inner) = &value {
@@ -389,7 +389,7 @@ fn arguments(text: &str) -> Result<Value, String> {
     if value.is_object() {
         Ok(value)
     } else {
-        Err("the arguments are no object".to_owned())
+        Err("the arguments are not an object".to_owned())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the agent may do, and who has agreed to it. Pure: acts, grants and the time come in, a decision goes out.
+//! What the agent may do, and with whose consent. Pure: acts, grants and the time come in, a decision goes out.
 //!
 //! An [`Act`] is carried out only as [`Permitted`], which nothing but this module makes: because a general permission or a grant covers the act, or
 //! because a person answered its [`Question`]. A model, page, file or tool produces acts and text, and neither is an answer: an
@@ -57,7 +57,7 @@ impl Permitted {
         &self.act
     }
 
-    /// Whether nobody was asked, because the act only reads. Its command then runs without rights to write.
+    /// Whether the act needed no consent because it only reads. Its command then runs without rights to write.
     #[must_use]
     pub fn reads_only(&self) -> bool {
         self.reads_only

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_to_every_prompt_is_wrong_for_most() {
+    fn no_route_is_right_for_most_prompts() {
         for route in Route::ALL {
             let right = PROMPTS
                 .iter()

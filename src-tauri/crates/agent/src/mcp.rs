@@ -1,7 +1,7 @@
 //! The tools of MCP servers that the user adds: programs in the sandbox of an agent's commands, and addresses.
 //!
-//! All that a server says is data. Its descriptions, results and errors are bounded and never trusted; whoever shows them to a model marks
-//! them. Hints such as `readOnlyHint` count for nothing. A server gets no answers but those of the protocol: nothing of the model, of
+//! All that a server says is data. Its descriptions, results and errors are bounded and never trusted; the agent marks them before a model
+//! sees them. Hints such as `readOnlyHint` count for nothing. A server gets no answers but those of the protocol: nothing of the model, of
 //! files or of the person.
 
 mod lines;

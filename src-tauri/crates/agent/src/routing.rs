@@ -119,35 +119,35 @@ pub fn parse(answer: &str, routes: &[Route]) -> Option<Route> {
         routes.find(|route| route.word() == word)
     }));
     match exact {
-        Named::One(route) => Some(route),
-        Named::Several => None,
-        Named::None => {
+        NamedRoutes::One(route) => Some(route),
+        NamedRoutes::Several => None,
+        NamedRoutes::None => {
             let synonyms = words().filter_map(|word| {
                 let mut routes = routes.iter().copied();
                 routes.find(|route| route.synonyms().contains(&word))
             });
             match only(synonyms) {
-                Named::One(route) => Some(route),
-                Named::Several | Named::None => None,
+                NamedRoutes::One(route) => Some(route),
+                NamedRoutes::Several | NamedRoutes::None => None,
             }
         }
     }
 }
 
-enum Named {
+enum NamedRoutes {
     None,
     One(Route),
     Several,
 }
 
-fn only(mut routes: impl Iterator<Item = Route>) -> Named {
+fn only(mut routes: impl Iterator<Item = Route>) -> NamedRoutes {
     let Some(first) = routes.next() else {
-        return Named::None;
+        return NamedRoutes::None;
     };
     if routes.all(|route| route == first) {
-        Named::One(first)
+        NamedRoutes::One(first)
     } else {
-        Named::Several
+        NamedRoutes::Several
     }
 }
 

@@ -12,7 +12,8 @@ use tierbar_core::{ModelId, TierId};
 pub struct AgentOptions {
     /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
     pub folder: Option<String>,
-    /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
+    /// The web search engine: `duckduckgo`, `brave` (with the secret `brave-search`), or a SearXNG server's address. Omit to disable
+    /// web search.
     pub search: Option<String>,
     /// Whether pages of the web can be opened.
     pub pages: bool,
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_a_part() {
+    fn a_tool_result_becomes_a_message_part() {
         let part = result_part("a", "found", false);
         assert!(matches!(part, Part::ToolResult { .. }), "{part:?}");
     }

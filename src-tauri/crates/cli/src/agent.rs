@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Measure whether a tier's model acts better by tool calls or by text; nothing is carried out
+    /// Measure whether a tier's model works better with tool calls or text commands; no step is run
     Measure {
         /// Tier to measure [default: the loaded one, or the first with a model]
         tier: Option<String>,
@@ -35,12 +35,12 @@ enum Command {
     },
     /// List what agents may do without asking again
     Grants,
-    /// Have agents ask again before they do something
+    /// Revoke a permission, so that agents ask again
     Revoke {
-        /// ID of what was allowed
+        /// Permission ID
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// Revoke all that was allowed
+        /// Revoke all permissions
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
@@ -99,7 +99,7 @@ async fn overview(client: &Client, as_json: bool) -> Result<(), Error> {
         let acts = match last {
             Some(report) => report.sentence(),
             None if tier.engine != EngineKind::Embedded => {
-                "Not run by Tierbar's engine, so it cannot be measured. It acts by tool calls."
+                "Not run by Tierbar's engine, so it cannot be measured. It uses tool calls."
                     .to_owned()
             }
             None => format!("Not measured: run `tierbar agent measure {}`.", tier.id),
@@ -127,10 +127,10 @@ fn report(report: &AgentReport) -> String {
     let model = &report.model;
     let way = |name: &str, score: AgentScore| {
         let (right, of, seconds) = (score.right, report.prompts, score.seconds);
-        format!("{name:<13} {right:>2} of {of} right in {seconds:.1} s\n")
+        format!("{name:<14} {right:>2} of {of} correct in {seconds:.1} s\n")
     };
-    let calls = way("By tool calls", report.calls);
-    let text = way("By text", report.text);
+    let calls = way("Tool calls", report.calls);
+    let text = way("Text commands", report.text);
     format!("{model}\n{calls}{text}{}\n", report.sentence())
 }
 
@@ -141,7 +141,7 @@ fn list(mut answer: Value, as_json: bool) -> Result<(), Error> {
     }
     let grants: Vec<AgentGrant> = read(answer["grants"].take())?;
     if grants.is_empty() {
-        output::line("Agents ask each time: nothing is allowed for longer.");
+        output::line("Agents ask each time. There are no permissions.");
     }
     for grant in &grants {
         output::line(&text(grant, &TimeZone::system()));
@@ -225,7 +225,7 @@ mod tests {
         let text = report(&measured);
         assert!(
             text.starts_with(
-                "small\nBy tool calls  4 of 12 right in 3.0 s\nBy text       10 of 12 right in 3.0 s\nActs by text: "
+                "small\nTool calls      4 of 12 correct in 3.0 s\nText commands  10 of 12 correct in 3.0 s\nUses text commands ("
             ),
             "{text}"
         );

@@ -144,7 +144,7 @@ fn paging_text(report: &BenchReport) -> String {
         return skipped;
     }
     format!(
-        "{}\n{skipped}Choose one with `paging` of the tier; \"auto\" chooses by itself.\n",
+        "{}\n{skipped}Choose one with the tier's `paging`; \"auto\" lets Tierbar choose.\n",
         table(&rows, &[1, 2, 3, 4, 5])
     )
 }

@@ -8,7 +8,7 @@ use crate::{
     client::{self, Client, admin},
     costs, grades, output,
 };
-use agent::{AgentArgs, Answered};
+use agent::{AgentArgs, ConsentReply};
 use commands::{COMMANDS, Completion, Input};
 use futures_util::StreamExt;
 use reqwest::{Method, Response};
@@ -49,11 +49,11 @@ pub(crate) struct Args {
     /// Continue the chat with this ID, and join its running answer
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     resume: Option<String>,
-    /// What happens, from now on, to a chat that its tier's context does not hold: an error, or an answer without its oldest messages
-    /// or with a summary of them [default: refuse, or what was chosen for the chat before]
+    /// What to do when the chat no longer fits the context: refuse to answer, or drop or summarize the oldest messages [default: the
+    /// chat's last choice, or refuse]
     #[arg(long, value_name = "CHOICE", value_parser = ["refuse", "drop", "summarize"], conflicts_with_all = ["once", "list"])]
     when_full: Option<String>,
-    /// Text, image or sound that goes with the first question; may be repeated
+    /// Text, image or sound file to send with the first question; may be repeated
     #[arg(long, value_name = "PATH", conflicts_with = "list")]
     file: Vec<PathBuf>,
     /// List saved chats with their IDs
@@ -139,9 +139,9 @@ async fn ask_once(
     let content = files::content(prompt, &files::read_all(files)?);
     let messages = json!([{"role": "user", "content": content}]);
     let body = json!({"model": model, "messages": messages, "stream": true});
-    let mut shown = Shown {
+    let mut shown = AnswerPrinter {
         gathers: as_json,
-        ..Shown::default()
+        ..AnswerPrinter::default()
     };
     let answered = tokio::select! {
         streamed = stream(client, &body, &mut shown) => streamed,
@@ -155,7 +155,7 @@ async fn ask_once(
         shown.end_line();
         return answered.map(drop);
     }
-    let Streamed {
+    let OnceAnswer {
         tier,
         model,
         reasoning,
@@ -173,8 +173,8 @@ async fn ask_once(
     Ok(())
 }
 
-/// What is told of an answer beside its text.
-struct Streamed {
+/// The facts of an answer beside its text.
+struct OnceAnswer {
     tier: String,
     model: String,
     reasoning: String,
@@ -182,10 +182,14 @@ struct Streamed {
     rate: Option<f64>,
 }
 
-async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<Streamed, Error> {
+async fn stream(
+    client: &Client,
+    body: &Value,
+    shown: &mut AnswerPrinter,
+) -> Result<OnceAnswer, Error> {
     let path = "/v1/chat/completions";
     let response = client.send(Method::POST, path, Some(body)).await?;
-    let mut streamed = Streamed {
+    let mut streamed = OnceAnswer {
         tier: header(&response, "x-tierbar-tier"),
         model: header(&response, "x-tierbar-model"),
         reasoning: String::new(),
@@ -396,7 +400,7 @@ impl Conversation<'_> {
             "agent" => return self.act_in(&argument).await,
             "file" => {
                 self.files.push(files::read(&files::typed(&argument))?);
-                output::error_line("The file goes with the next question.");
+                output::error_line("The file will be sent with the next question.");
             }
             "instructions" => return self.instruct(argument).await,
             "retry" => {
@@ -433,7 +437,7 @@ impl Conversation<'_> {
                     error.hint("type its path, such as ~/project, or . for the current one")
                 );
             }
-            output::error_line("From now on, the model only answers.");
+            output::error_line("The model can no longer act in a folder.");
             return Ok(());
         }
         let agent = agent::in_folder(self.agent.as_ref(), files::typed(folder))?;
@@ -591,9 +595,9 @@ impl Conversation<'_> {
         printed: usize,
         interrupts: &mut Signal,
     ) -> Result<(), Error> {
-        let mut shown = Shown {
+        let mut shown = AnswerPrinter {
             printed,
-            ..Shown::default()
+            ..AnswerPrinter::default()
         };
         let mut following = Box::pin(self.follow(chat, turn, &mut shown));
         let ended = tokio::select! {
@@ -628,9 +632,9 @@ impl Conversation<'_> {
         question: &ConsentQuestion,
     ) -> Result<(), Error> {
         let allow = match agent::ask(question).await? {
-            Answered::Scope(scope) => Some(scope),
-            Answered::No => None,
-            Answered::Stop => {
+            ConsentReply::Scope(scope) => Some(scope),
+            ConsentReply::No => None,
+            ConsentReply::Stop => {
                 let path = admin(&["chats", chat, "turns", turn], &[]);
                 self.client.delete(&path).await?;
                 return Ok(());
@@ -652,7 +656,7 @@ impl Conversation<'_> {
         }
     }
 
-    async fn follow(&self, chat: &str, turn: &str, shown: &mut Shown) -> Result<(), Error> {
+    async fn follow(&self, chat: &str, turn: &str, shown: &mut AnswerPrinter) -> Result<(), Error> {
         let path = admin(&["chats", chat, "turns", turn, "events"], &[]);
         let response = self.client.send(Method::GET, &path, None).await?;
         let mut events = SseByteStream::new(response.bytes_stream());
@@ -724,9 +728,9 @@ impl Conversation<'_> {
     }
 }
 
-/// What has been printed of an answer.
+/// Prints an answer as it comes, and keeps how far it got.
 #[derive(Default)]
-struct Shown {
+struct AnswerPrinter {
     ends_within_a_line: bool,
     /// The bytes at the beginning that were printed before.
     printed: usize,
@@ -737,7 +741,7 @@ struct Shown {
     gathered: String,
 }
 
-impl Shown {
+impl AnswerPrinter {
     fn add(&mut self, text: &str) {
         if self.gathers {
             self.gathered.push_str(text);
@@ -784,23 +788,23 @@ fn show_speed(tier: &str, rate: f64, wait: &str, experts: Option<ExpertReads>) {
     output::error_line(&format!("\n[{tier} · {rate:.1} tok/s{wait}{experts}]"));
 }
 
-/// What the first word of an answer waited for, as the chat window has it.
+/// The time to the first token and its parts, as in the chat window.
 fn describe_wait(answer: &AnswerFacts) -> String {
     let Some(first) = answer.time_to_first_token_ms else {
         return String::new();
     };
     let times = answer.times.unwrap_or_default();
     let seconds = |ms: f64| format!("{:.1} s", ms / 1000.0);
-    let parts = [(times.load_ms, "loading"), (times.prefill_ms, "reading")];
+    let parts = [(times.load_ms, "load"), (times.prefill_ms, "prompt")];
     let parts = parts.into_iter().filter_map(|(ms, what)| {
         let ms = ms.filter(|ms| *ms >= 50.0)?;
-        Some(format!("{} {what}", seconds(ms)))
+        Some(format!("{what} {}", seconds(ms)))
     });
     let parts: Vec<_> = parts.collect();
     let first = seconds(first);
     match parts.as_slice() {
-        [] => format!(" · {first} to first word"),
-        parts => format!(" · {first} to first word ({})", parts.join(", ")),
+        [] => format!(" · {first} to first token"),
+        parts => format!(" · {first} to first token ({})", parts.join(", ")),
     }
 }
 

@@ -32,7 +32,7 @@ enum Command {
     List,
     /// List the chats whose title or messages have these words
     Search {
-        /// Words, the last of which may be the beginning of one
+        /// Words; the last may be incomplete
         #[arg(required = true)]
         words: Vec<String>,
     },
@@ -40,7 +40,7 @@ enum Command {
     Show {
         /// Chat ID
         id: String,
-        /// Print the reasoning of answers too
+        /// Print the reasoning too
         #[arg(long)]
         reasoning: bool,
     },
@@ -50,17 +50,17 @@ enum Command {
         /// Chat ID
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// Save each chat in a file of its own
+        /// Save every chat, each in its own file
         #[arg(long, conflicts_with = "id")]
         all: bool,
-        /// Form of the file: markdown has the shown branch, json all of them, and can be imported
+        /// File format: markdown has the current branch; json has all branches and can be imported
         #[arg(long, value_name = "FORMAT", value_parser = ["markdown", "json"], default_value = "markdown")]
         format: String,
         /// Folder for the file
         #[arg(long, short, value_name = "DIR", default_value = ".")]
         output: PathBuf,
     },
-    /// Import the chats of files from Tierbar, ChatGPT, Open WebUI or LM Studio
+    /// Import chats exported from Tierbar, ChatGPT, Open WebUI or LM Studio
     Import {
         /// Files
         #[arg(required = true, value_name = "FILE")]
@@ -115,7 +115,7 @@ async fn list(client: &Client, words: Option<String>, json: bool) -> Result<(), 
     let chats: Vec<ChatSummary> = read(listed)?;
     if chats.is_empty() {
         output::line(match words {
-            Some(_) => "No chat has these words.",
+            Some(_) => "No chats match.",
             None => "There are no saved chats. Start one with: tierbar chat",
         });
     }
@@ -276,7 +276,7 @@ fn brought(imported: &ChatImport) -> String {
     );
     if *known > 0 {
         let were = plural(*known, "was", "were");
-        text.push_str(&format!("; {known} {were} here already"));
+        text.push_str(&format!("; {known} {were} already here"));
     }
     text
 }
@@ -368,7 +368,7 @@ mod tests {
         };
         assert_eq!(
             brought(&imported),
-            "1 chat with 2 messages; 3 were here already"
+            "1 chat with 2 messages; 3 were already here"
         );
     }
 }

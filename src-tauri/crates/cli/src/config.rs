@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_not_here_is_told() {
+    fn a_missing_model_is_noted() {
         let mut config = sample();
         assert_eq!(named_model("tiers.fast.model", &config), Some("m"));
         assert_eq!(named_model("policy.home", &config), None);

@@ -7,7 +7,7 @@ use tierbar_core::{Code, Error};
 /// Asks for a yes before something is changed; `hint` says how to do without the question.
 ///
 /// # Errors
-/// `Forbidden` after a no, or if nobody can be asked; `Cancelled` after Ctrl-C.
+/// `Forbidden` after a no, or without a terminal to ask on; `Cancelled` after Ctrl-C.
 pub(crate) async fn confirm(question: &str, hint: &str, as_json: bool) -> Result<(), Error> {
     let why = if as_json {
         "--json asks no questions"

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Write the settings into the app's configuration file
     #[arg(long, requires = "client", conflicts_with_all = ["undo", "env"])]
     write: bool,
-    /// Take out of the file what --write put in
+    /// Undo --write
     #[arg(long, requires = "client", conflicts_with = "env")]
     undo: bool,
     /// Print only the lines for a shell, as in: eval "$(tierbar connect claude-code --env)"
@@ -157,7 +157,7 @@ fn list(as_json: bool) -> Result<(), Error> {
         .map(|client| client.id)
         .collect();
     text += &format!(
-        "To write them into its file, after a look at the change: tierbar connect NAME --write\n  ({})\n",
+        "To preview and write them: tierbar connect NAME --write\n  ({})\n",
         written.join(", ")
     );
     output::write(&text);

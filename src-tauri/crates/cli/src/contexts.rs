@@ -40,7 +40,7 @@ enum Command {
         /// Save it in about a third of the size; answers may differ slightly
         #[arg(long)]
         compact: bool,
-        /// Save it as it is in memory, whatever `contexts.form` is
+        /// Save it exactly as it is in memory, regardless of `contexts.form`
         #[arg(long, conflicts_with = "compact")]
         exact: bool,
     },
@@ -81,11 +81,11 @@ enum Command {
 
 #[derive(Debug, Deserialize)]
 struct List {
-    data: Vec<Saved>,
+    data: Vec<SavedContext>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Saved {
+struct SavedContext {
     name: String,
     model: String,
     tokens: u64,
@@ -175,7 +175,7 @@ async fn call(client: &Client, verb: &str, body: &Value, as_json: bool) -> Resul
         output::json(&answer);
         return Ok(());
     }
-    let saved: Saved = read(answer)?;
+    let saved: SavedContext = read(answer)?;
     output::line(&line(&saved, &TimeZone::system()));
     if body["form"] == json!(ContextForm::Compact) && saved.form == ContextForm::Exact {
         output::error_line(
@@ -220,7 +220,7 @@ async fn remove(client: &Client, name: &str, store: bool, as_json: bool) -> Resu
     Ok(())
 }
 
-fn line(saved: &Saved, zone: &TimeZone) -> String {
+fn line(saved: &SavedContext, zone: &TimeZone) -> String {
     let created = Timestamp::from_second(saved.created).unwrap_or(Timestamp::UNIX_EPOCH);
     let created = created
         .to_zoned(zone.clone())

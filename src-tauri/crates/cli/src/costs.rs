@@ -29,11 +29,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Show what requests took, by day, tier and client
+    /// Show the tokens and costs of requests by day, tier and client
     Requests,
     /// Show the tokens that tasks used and saved
     Tasks,
-    /// Calculate after how many months a machine has paid for itself
+    /// Calculate when a machine pays for itself
     BreakEven(break_even::Args),
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Add files and folders; those of folders are read again when they change
+    /// Add files and folders; files that change are read again
     Add {
         /// Files and folders: PDF, Word, PowerPoint, Markdown, HTML, text, code, mail
         #[arg(required = true, value_name = "PATH")]
@@ -41,7 +41,7 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         collection: Option<String>,
     },
-    /// List what was added, and how far reading is
+    /// List files and folders, with the progress of reading
     List {
         /// List the files of the source with this ID, and why some cannot be read
         #[arg(long, value_name = "ID")]
@@ -70,7 +70,7 @@ enum Command {
         /// ID of one document to answer from, as listed with `--files`
         #[arg(long, value_name = "ID")]
         file: Option<u64>,
-        /// Have the model read that document as a whole, in parts if it does not fit
+        /// Answer from the whole document, in parts if it does not fit the context
         #[arg(long, requires = "file")]
         whole: bool,
         /// Tier or model that answers [default: a tier of this machine]
@@ -82,17 +82,17 @@ enum Command {
         /// Source ID, as listed by `tierbar documents`
         id: u64,
     },
-    /// Have a model write down the text of pages that are pictures
+    /// Have a model transcribe scanned pages
     Pictures {
         /// Source ID, as listed by `tierbar documents`
         id: u64,
-        /// Leave such pages out again; what has been read stays
+        /// Stop transcribing; existing transcripts stay
         #[arg(long)]
         off: bool,
     },
-    /// Stop reading documents for now
+    /// Pause the reading of documents
     Pause,
-    /// Go on reading documents
+    /// Resume the reading of documents
     Resume,
 }
 
@@ -208,7 +208,7 @@ fn line(source: &DocumentSource) -> String {
     }
     parts.push(count(source.passages, "passage"));
     if source.is_missing {
-        parts.push("not there now".to_owned());
+        parts.push("missing".to_owned());
     }
     let parts = parts.join(" · ");
     format!(
@@ -288,7 +288,7 @@ async fn find(client: &Client, search: &Value, as_json: bool) -> Result<(), Erro
     }
     let found: FoundPassages = read(found)?;
     if found.passages.is_empty() {
-        output::line("No passage has anything to do with that.");
+        output::line("No passages match.");
     }
     for (passage, number) in found.passages.iter().zip(1..) {
         output::line(&heading(number, passage));
@@ -392,7 +392,10 @@ fn failure(event: &Value) -> Error {
 }
 
 fn broken_off(why: &str) -> Error {
-    Error::new(Code::ShuttingDown, format!("the answer broke off: {why}"))
+    Error::new(
+        Code::ShuttingDown,
+        format!("the answer was interrupted: {why}"),
+    )
 }
 
 async fn remove(client: &Client, id: u64, as_json: bool) -> Result<(), Error> {
@@ -411,8 +414,8 @@ async fn pictures(client: &Client, id: u64, read: bool, as_json: bool) -> Result
     let path = admin(&["documents", &id.to_string()], &[]);
     let status = client.patch(&path, &json!({"read_pictures": read})).await?;
     let sentence = match read {
-        true => "A model writes down the text of pages that are pictures. That takes a while.",
-        false => "Pages that are pictures are left out.",
+        true => "A model transcribes scanned pages. This takes a while.",
+        false => "Scanned pages are skipped.",
     };
     output::done(as_json, &status, sentence);
     note_own(client, read);
@@ -458,7 +461,7 @@ mod tests {
         (source.waiting, source.failed, source.is_missing) = (2, 1, true);
         assert_eq!(
             line(&source),
-            "3   Papers  /d  1 document · 2 to read · 1 cannot be read · 40 passages · not there now"
+            "3   Papers  /d  1 document · 2 to read · 1 cannot be read · 40 passages · missing"
         );
     }
 

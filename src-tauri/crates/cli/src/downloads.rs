@@ -164,13 +164,13 @@ impl Updates {
     /// Returns all downloads once one has changed; the first call returns at once.
     pub(crate) async fn next(&mut self) -> Result<Vec<DownloadStatus>, Error> {
         #[derive(Deserialize)]
-        struct Changed {
+        struct DownloadList {
             downloads: Option<Vec<DownloadStatus>>,
         }
         while let Some(event) = self.events.next().await {
             let event = event.map_err(|error| disconnected(&error.to_string()))?;
             let Some(data) = event.data else { continue };
-            let changed: Changed =
+            let changed: DownloadList =
                 serde_json::from_str(&data).map_err(|error| disconnected(&error.to_string()))?;
             if let Some(downloads) = changed.downloads {
                 return Ok(downloads);

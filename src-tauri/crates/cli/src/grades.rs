@@ -34,9 +34,9 @@ enum Command {
         #[arg(long, value_name = "FORM", value_parser = ["all", "pairs", "labels"], default_value = "all")]
         form: String,
     },
-    /// Have auto learn from none of the grades so far; they are kept
+    /// Reset what auto has learned; grades are kept
     Reset {
-        /// Do not ask
+        /// Reset without confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -87,7 +87,7 @@ async fn export(client: &Client, form: &str) -> Result<(), Error> {
 
 async fn reset(client: &Client, yes: bool, as_json: bool) -> Result<(), Error> {
     if !yes {
-        let question = "Have auto learn from none of the grades so far? They are kept.";
+        let question = "Reset what auto has learned? Grades are kept.";
         confirm(question, "add --yes", as_json).await?;
     }
     client
@@ -162,7 +162,7 @@ fn learned(level: &LearnedLevel, enough: u64) -> String {
     if grades < enough {
         return format!("{word} questions: {grades} of {enough} grades to learn from.");
     }
-    format!("{word} questions: {grades} grades, which do not call for another tier.")
+    format!("{word} questions: {grades} grades, which change nothing.")
 }
 
 #[cfg(test)]

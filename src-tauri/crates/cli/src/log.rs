@@ -254,12 +254,12 @@ mod tests {
         let mut entry = Entry {
             id: 1,
             at_ms: 1_784_548_865_000,
-            what: LogEvent::new(Kind::Alarm, "memory is short: 900 MiB of 16.0 GiB"),
+            what: LogEvent::new(Kind::Alarm, "memory is low: 900 MiB of 16.0 GiB"),
         };
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         assert_eq!(
             line(&entry, &zone),
-            "2026-07-20 14:01:05  alarm     memory is short: 900 MiB of 16.0 GiB"
+            "2026-07-20 14:01:05  alarm     memory is low: 900 MiB of 16.0 GiB"
         );
         entry.what.sentence = "the log:\n\u{1b}[2J".to_owned();
         entry.at_ms = u64::MAX;

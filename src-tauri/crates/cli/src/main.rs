@@ -111,11 +111,11 @@ enum Command {
     Chat(chat::Args),
     /// List, search, export, import and delete saved chats
     Chats(chats::Args),
-    /// Show and measure how models act as agents; list and revoke what agents may do without asking again
+    /// Measure models as agents; list and revoke agents' permissions
     Agent(agent::Args),
     /// Add, search and ask your documents
     Documents(documents::Args),
-    /// Show the rates of graded answers, or export them
+    /// Show how answers were graded, or export them
     Grades(grades::Args),
     /// Classify a message by type, urgency and the model it needs
     Triage(task::Triage),
@@ -130,11 +130,11 @@ enum Command {
     /// List, save, load, upload and download saved contexts
     #[command(alias = "context")]
     Contexts(contexts::Args),
-    /// Show what requests took in tokens, energy and money, and when a machine pays for itself
+    /// Show the tokens, energy and cost of requests, and when a machine pays for itself
     Costs(costs::Args),
     /// List, add, remove and run scheduled tasks
     Schedule(schedule::Args),
-    /// List, add, remove and try out MCP servers, whose tools agents may use
+    /// List, add, remove and test MCP servers for agents
     McpServers(mcp_servers::Args),
     /// Measure the speed of a tier
     Bench(bench::Args),
@@ -142,9 +142,9 @@ enum Command {
     Tune(tune::Args),
     /// Read and change settings
     Config(config::Args),
-    /// Find what keeps Tierbar from working, and what to do about it
+    /// Find problems and how to fix them
     Doctor(doctor::Args),
-    /// Print figures for a report: no prompts, keys, paths or names of yours
+    /// Print figures for a problem report, without prompts, keys, paths or names
     Diagnose(diagnose::Args),
     /// Print a completion script for a shell
     Completions(shell::Completions),

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 enum Command {
     /// List the MCP servers
     List,
-    /// Try out an MCP server, and add it or change one
+    /// Test an MCP server, then add or change it
     Add(Add),
     /// Remove an MCP server
     #[command(visible_alias = "remove")]
@@ -39,12 +39,12 @@ enum Command {
 
 #[derive(Debug, clap::Args)]
 struct Add {
-    /// Name of the server, which its tools begin with
+    /// Name of the server, and the prefix of its tools
     name: String,
     /// Address of the server, with https://, or http:// on this machine
     #[arg(long, value_name = "URL", required_unless_present = "command", conflicts_with_all = ["command", "folder", "read", "network", "variables", "key_variable"])]
     url: Option<String>,
-    /// Folder that the program may read and write [default: one of its own, deleted afterwards]
+    /// Folder that the program may read and write [default: a temporary folder]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<String>,
     /// Folder that the program may read, such as the one that it is installed in
@@ -65,13 +65,13 @@ struct Add {
     /// Save it even if it cannot be started or reached
     #[arg(long)]
     anyway: bool,
-    /// Program that serves tools, with its arguments, behind --
+    /// Program that serves tools, with its arguments, after --
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Tested {
+struct ServerTest {
     tools: Vec<Tool>,
     problem: Option<String>,
 }
@@ -133,7 +133,7 @@ async fn add(client: &Client, add: Add, as_json: bool) -> Result<(), Error> {
         enabled: true,
     };
     if !as_json {
-        output::error_line(&format!("Trying out {name}…"));
+        output::error_line(&format!("Testing {name}…"));
     }
     let path = admin(&["mcp-servers", &name], &[]);
     let body = json!({"server": server, "anyway": anyway});
@@ -187,13 +187,13 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
         output::json(&answer);
         return Ok(());
     }
-    let Tested { tools, problem } = read(answer)?;
+    let ServerTest { tools, problem } = read(answer)?;
     match tools.len() {
         // It does not answer, or lacks a tool that is to be offered.
         0 if problem.is_some() => {}
-        0 => output::line(&format!("{name} answers, and has no tools.")),
-        1 => output::line(&format!("{name} answers, and has 1 tool:")),
-        count => output::line(&format!("{name} answers, and has {count} tools:")),
+        0 => output::line(&format!("{name} responds, but has no tools.")),
+        1 => output::line(&format!("{name} responds, and has 1 tool:")),
+        count => output::line(&format!("{name} responds, and has {count} tools:")),
     }
     for tool in &tools {
         let first = tool.description.lines().next().unwrap_or_default();
@@ -205,7 +205,7 @@ fn show(name: &str, answer: Value, as_json: bool) -> Result<(), Error> {
         output::line(&format!("  {}{off}  {first}", tool.name));
     }
     if let Some(problem) = problem {
-        output::error_line(&format!("Agents are offered none of its tools: {problem}"));
+        output::error_line(&format!("Agents cannot use its tools: {problem}"));
     }
     Ok(())
 }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_told_in_a_line() {
+    fn a_server_is_described_in_one_line() {
         let server = McpServerConfig {
             command: vec!["npx".to_owned(), "-y".to_owned(), "notes".to_owned()],
             folder: "~/Notes".to_owned(),

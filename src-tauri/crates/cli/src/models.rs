@@ -40,7 +40,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Use a model in a tier; as `tierbar tier use`
+    /// Use a model in a tier, like `tierbar tier use`
     Use(use_in::Args),
     /// Move a model to the Trash
     Rm(remove::Args),
@@ -52,9 +52,9 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the models to choose from, or one of them in detail
+    /// Show the recommended models, or one in detail
     Show(show::Args),
-    /// Update the files of the models to choose from, from Hugging Face
+    /// Update the files of the recommended models from Hugging Face
     Refresh(refresh::Args),
     /// Search Hugging Face for models
     Search {

@@ -20,12 +20,12 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Let the pages of an origin call the API
+    /// Allow the pages of an origin to call the API
     Allow {
         /// Scheme, host and port, such as http://localhost:3000
         origin: String,
     },
-    /// Refuse the pages of an origin again
+    /// Stop allowing an origin
     Revoke {
         /// Scheme, host and port, such as http://localhost:3000
         origin: String,

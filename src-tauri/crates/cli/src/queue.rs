@@ -34,7 +34,7 @@ enum Command {
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         limit: u32,
     },
-    /// Print a request and its answer as JSON, over several lines
+    /// Print a request and its answer as indented JSON
     Show {
         /// Job ID
         id: String,
@@ -96,9 +96,7 @@ async fn list(
         jobs,
     } = read(listed)?;
     if counts.is_empty() {
-        output::error_line(
-            "The queue is empty. Requests that ask for it wait there: see docs/queue.md.",
-        );
+        output::error_line("The queue is empty. To queue requests, see docs/queue.md.");
         return Ok(());
     }
     let counted = counts

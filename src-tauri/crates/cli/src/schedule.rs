@@ -60,7 +60,7 @@ struct Add {
     /// Tier or model [default: the task's own]
     #[arg(long, value_name = "TIER")]
     model: Option<String>,
-    /// Most words of the result [default: the task's own]
+    /// Maximum length of the result, in words [default: the task's own]
     #[arg(long, value_name = "COUNT")]
     words: Option<u32>,
 }

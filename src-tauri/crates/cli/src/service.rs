@@ -338,10 +338,13 @@ fn call(command: &[String]) -> Result<String, Error> {
         return Ok(String::new());
     };
     let shown = command.join(" ");
-    let done = Process::new(program).args(arguments).output().map_err(|error| {
-        let failed = Error::new(Code::NotFound, format!("`{shown}` cannot be run: {error}"));
-        failed.hint("without a service manager, run `tierbar serve` from what starts programs on this computer")
-    })?;
+    let done = Process::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|error| {
+            let failed = Error::new(Code::NotFound, format!("`{shown}` cannot be run: {error}"));
+            failed.hint("without a service manager, run `tierbar serve` from your startup scripts")
+        })?;
     if done.status.success() {
         return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
     }
@@ -353,10 +356,15 @@ fn call(command: &[String]) -> Result<String, Error> {
         .unwrap_or("it gives no reason");
     let failed = Error::new(Code::Internal, format!("`{shown}` failed: {said}"));
     Err(match said {
-        _ if said.contains("not been booted with systemd") || said.contains("Failed to connect to bus") => failed.hint(
-            "systemd does not run here: run `tierbar serve` from what starts programs on this computer",
-        ),
-        _ if said.contains("ermission") || said.contains("authentication") => failed.hint("run it with sudo"),
+        _ if said.contains("not been booted with systemd")
+            || said.contains("Failed to connect to bus") =>
+        {
+            failed
+                .hint("systemd is not running here: run `tierbar serve` from your startup scripts")
+        }
+        _ if said.contains("ermission") || said.contains("authentication") => {
+            failed.hint("run it with sudo")
+        }
         _ => failed,
     })
 }

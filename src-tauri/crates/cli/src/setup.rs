@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Print the plan, and the answers after a set-up, as JSON
     #[arg(long)]
     json: bool,
-    /// Set up these tiers alone [default: fast, primary and heavy]
+    /// Set up only these tiers [default: fast, primary and heavy]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     tiers: Vec<String>,
     /// Put a tier's model into another folder, such as heavy=/Volumes/Models
@@ -117,7 +117,7 @@ async fn set_up(client: &mut Client, home: Option<&PathBuf>, args: &Args) -> Res
     }
     let is_done = plan.tiers.iter().all(|tier| tier.in_use);
     if !args.yes && !is_done {
-        let hint = "add --yes to download, or --dry-run to see the plan alone";
+        let hint = "add --yes to download, or --dry-run to see only the plan";
         confirm("\nSet up these models?", hint, args.json).await?;
     }
     // All are queued first, in order of use: with a running host, they go on if this command is interrupted.

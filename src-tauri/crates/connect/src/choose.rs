@@ -100,10 +100,10 @@ fn reason(client: &Client, tier: &ClientTier, is_named: bool) -> String {
     }
     let has = match (tier.tools, tier.context_tokens) {
         (Some(true), Some(context)) => {
-            format!("{id} takes tools and has a context of {context} tokens")
+            format!("{id} supports tools and has a context of {context} tokens")
         }
         (_, Some(context)) => format!("{id} has a context of {context} tokens"),
-        (Some(true), None) => format!("{id} takes tools"),
+        (Some(true), None) => format!("{id} supports tools"),
         (_, None) => format!("{id} has a model"),
     };
     let needs = match (client.needs.tools, client.needs.context) {
@@ -120,13 +120,13 @@ fn warnings(client: &Client, tier: &ClientTier) -> Vec<String> {
     let mut warnings = Vec::new();
     if needs.tools && tier.tools == Some(false) {
         warnings.push(format!(
-            "the chat template of {id}'s model has no place for tools, so Tierbar tells the model of them in words, which works less well: \
-             for {name}, better choose a model with tools in Settings > Models"
+            "{id}'s model does not support tools; Tierbar describes them in the prompt, which works less well: \
+             for {name}, choose a model with tools in Settings > Models"
         ));
     }
     if needs.tools && tier.tools.is_none() {
         warnings.push(format!(
-            "whether {id} takes tools is not known, and {name} needs them: try it first"
+            "{name} needs tools, and it is not known whether {id} supports them: try it first"
         ));
     }
     match tier.context_tokens {

@@ -87,8 +87,8 @@ Base URL:   {v1}
 API key:    {key}",
         }],
         notes: &[
-            "Obsidian's pages have the origin app://obsidian.md, which Tierbar lets use its models, so Enable CORS can stay off.",
-            "The names of these fields differ between its versions.",
+            "Leave Enable CORS off: Tierbar allows the origin of Obsidian's pages, app://obsidian.md.",
+            "The names of these fields vary between versions.",
         ],
     },
     Client {
@@ -110,7 +110,7 @@ Settings > Smart Connections > chat model: Ollama
 Host:  {base}
 Model: {model}",
         }],
-        notes: &["The names of these fields differ between its versions."],
+        notes: &["The names of these fields vary between versions."],
     },
     Client {
         id: "raycast",
@@ -206,9 +206,9 @@ CLAUDE_CODE_MAX_OUTPUT_TOKENS={answer}",
             },
         ],
         notes: &[
-            "Use either of the two. The file holds for each session; the environment for this shell.",
+            "Use either one. The file applies to every session, the environment only to this shell.",
             "Its small requests go to the same tier, since a 16 GB Mac holds one model at a time.",
-            "With the tier's context, it summarizes a long conversation in time; change both numbers with it.",
+            "The token limits match the tier's context. Change them with it, so that Claude Code summarizes long conversations in time.",
             "Its first prompt has some 20,000 tokens; `claude --tools Bash,Read,Edit,Write` needs about 3,400.",
             "To give it Tierbar's tools, such as the search of your documents: `claude mcp add --scope user tierbar -- {command}`",
         ],
@@ -355,7 +355,7 @@ model: openai/{model}",
             },
         ],
         notes: &[
-            "Use either of the two.",
+            "Use either one.",
             "Its warning about the context of an unknown model is harmless (`--no-show-model-warnings`).",
         ],
     },

@@ -64,13 +64,14 @@ impl AgentReport {
     #[must_use]
     pub fn sentence(&self) -> String {
         let (calls, text, of) = (self.calls.right, self.text.right, self.prompts);
-        let scores = format!(
-            "the first step was right for {calls} of {of} prompts by tool calls and {text} of {of} by text"
-        );
         match self.way {
-            Some(AgentWay::Text) => format!("Acts by text: {scores}."),
-            Some(_) => format!("Acts by tool calls: {scores}."),
-            None => format!("This model is too small to act: {scores}."),
+            Some(AgentWay::Text) => {
+                format!("Uses text commands ({text} of {of} correct; tool calls: {calls}).")
+            }
+            Some(_) => format!("Uses tool calls ({calls} of {of} correct; text commands: {text})."),
+            None => format!(
+                "Too small to act as an agent (tool calls: {calls} of {of} correct; text commands: {text})."
+            ),
         }
     }
 }
@@ -166,12 +167,16 @@ mod tests {
     fn the_sentence_says_what_follows() {
         assert_eq!(
             report(4, 9).sentence(),
-            "Acts by text: the first step was right for 4 of 12 prompts by tool calls and 9 of 12 by text."
+            "Uses text commands (9 of 12 correct; tool calls: 4)."
         );
-        assert!(report(9, 4).sentence().starts_with("Acts by tool calls: "));
+        assert!(
+            report(9, 4)
+                .sentence()
+                .starts_with("Uses tool calls (9 of 12")
+        );
         let too_small = report(2, 3).sentence();
         assert!(
-            too_small.starts_with("This model is too small to act: "),
+            too_small.starts_with("Too small to act as an agent ("),
             "{too_small}"
         );
     }

@@ -74,7 +74,7 @@ pub struct Capabilities {
     pub tools: bool,
 }
 
-/// A speed that somebody published for a model.
+/// A speed published for a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedSpeed {
@@ -141,7 +141,7 @@ pub struct OfferedFile {
     /// Lower-case hex. `null`: not known yet; the download is compared with the hub's, which is kept from then on.
     #[schema(required = true)]
     pub sha256: Option<String>,
-    /// How much worse than 16 bits it answers; `null`: nobody published that of the quant.
+    /// How much worse than 16 bits it answers; `null` if no measurement of the quant is published.
     #[serde(default)]
     #[schema(required = true)]
     pub loss: Option<QuantLoss>,

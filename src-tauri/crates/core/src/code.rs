@@ -339,7 +339,7 @@ mod tests {
             assert_eq!(param(&error), named, "{message}");
             assert_eq!(Error::from_openai_body(&error.openai_body()), Some(error));
         }
-        let elsewhere = Error::new(Code::ModelUnknown, "`x` is no model");
+        let elsewhere = Error::new(Code::ModelUnknown, "`x` is not a model");
         assert_eq!(param(&elsewhere), Value::Null);
         let named = elsewhere.param("model");
         assert_eq!(param(&named), "model");

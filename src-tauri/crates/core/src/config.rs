@@ -83,7 +83,7 @@ pub struct Config {
     pub chains: BTreeMap<TierId, ChainConfig>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub schedules: BTreeMap<String, ScheduleConfig>,
-    /// MCP servers, by the names that their tools begin with.
+    /// MCP servers by name; the name is the prefix of their tools.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mcp: BTreeMap<String, McpServerConfig>,
 }
@@ -196,10 +196,10 @@ pub struct PolicyConfig {
     /// Load models only on request while another app is full screen.
     #[schema(required = true)]
     pub defer_to_full_screen: bool,
-    /// After memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
+    /// After memory runs low, requests for the loaded tier go to the next smaller tier for a while.
     #[schema(required = true)]
     pub step_down: bool,
-    /// Save conversations to disk when their tier unloads, so that they go on without another prefill.
+    /// Save conversations to disk when their tier unloads, so that they continue without another prefill.
     #[schema(required = true)]
     pub keep_conversations: bool,
     /// The most disk space for saved conversations, in MiB; the oldest are deleted first.
@@ -328,7 +328,7 @@ pub struct TierConfig {
     /// it uses for its model.
     #[schema(required = true)]
     pub model: String,
-    /// What answers. The keys from `kv_cache` to `draft_model` apply to `"embedded"` alone.
+    /// What runs the tier. The keys from `kv_cache` to `draft_model` apply only to `"embedded"`.
     #[schema(required = true)]
     pub engine: Engine,
     /// What the tier is used for. It decides the context and the KV cache where they are `"auto"`.
@@ -342,7 +342,7 @@ pub struct TierConfig {
     /// What to do with a model that exceeds the memory budget.
     #[schema(required = true)]
     pub paging: Paging,
-    /// Whether answers of a mixture with an expert cache may differ from the model's own, so that they read less.
+    /// Let answers of a mixture with an expert cache differ from the model's own, to read less from disk.
     #[schema(required = true)]
     pub approximate: Approximation,
     /// Experts that a token uses, if fewer than the model's. Answers differ from the model's own.
@@ -352,7 +352,7 @@ pub struct TierConfig {
     #[schema(required = true)]
     pub threads: u16,
     /// Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
-    /// cancelled request runs on to the end of its batch.
+    /// canceled request runs to the end of its batch.
     #[schema(required = true)]
     pub batch: u32,
     /// The most layers on the GPU, counted from the last; without it, as many as fit.
@@ -364,10 +364,10 @@ pub struct TierConfig {
     /// A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
     #[schema(required = true)]
     pub draft_model: String,
-    /// Think before answering where a request does not say, if the model can.
+    /// Think before answering unless a request says otherwise, if the model can.
     #[schema(required = true)]
     pub thinking: bool,
-    /// How tokens are chosen where a request does not say; what is left out is the model's own.
+    /// The sampling unless a request says otherwise; omitted values are the model's own.
     #[schema(required = true)]
     #[serde(skip_serializing_if = "Sampling::is_empty")]
     pub sampling: Sampling,

@@ -23,7 +23,7 @@ pub enum Kind {
     Failure,
     /// A worker crashed.
     Crash,
-    /// Memory is short, or shorter than before.
+    /// Memory is low, or shorter than before.
     Alarm,
     /// Memory is no longer short.
     Calm,

@@ -79,7 +79,7 @@ const LONGEST_WAIT: f64 = 10.0 * 365.0 * 86_400.0;
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "of more than 2^53 nobody counts single ones"
+    reason = "above 2^53, single units do not matter"
 )]
 fn real(count: u64) -> f64 {
     count as f64

@@ -222,9 +222,9 @@ fn words(reading: &Reading, sign: Sign) -> String {
         figures.push(format!("swap grew by {} in a minute", gib(growth)));
     }
     let what = match sign {
-        Sign::Calm => "memory was short a moment ago",
+        Sign::Calm => "memory was low a moment ago",
         Sign::Tight => "memory is tight",
-        Sign::Swapping => "memory is short and swap is growing",
+        Sign::Swapping => "memory is low and swap is growing",
         Sign::Critical => "memory is about to run out",
     };
     if figures.is_empty() {

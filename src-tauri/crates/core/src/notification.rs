@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn nothing_is_notified_that_the_user_does_not_want() {
         let (mut notifier, none) = (Notifier::default(), NotificationsConfig::default());
-        let event = LogEvent::new(Kind::Alarm, "memory is short");
+        let event = LogEvent::new(Kind::Alarm, "memory is low");
         assert_eq!(notifier.event(&event, none), None);
         notifier.downloads(&download(DownloadState::Downloading), none);
         let done = notifier.downloads(&download(DownloadState::Done), none);

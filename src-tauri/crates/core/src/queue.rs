@@ -342,9 +342,13 @@ mod tests {
     #[test]
     fn an_expired_request_has_its_last_error() {
         assert_eq!(expired(None).code, Code::WorkerTimeout);
-        let last = Error::new(Code::Unreachable, "nobody listens").hint("start it");
+        let last = Error::new(Code::Unreachable, "connection refused").hint("start it");
         let error = expired(Some(&last));
         assert_eq!((error.code, error.hint), (last.code, last.hint));
-        assert!(error.message.ends_with("the last attempt: nobody listens"));
+        assert!(
+            error
+                .message
+                .ends_with("the last attempt: connection refused")
+        );
     }
 }

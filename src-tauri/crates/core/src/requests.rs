@@ -1,4 +1,4 @@
-//! The last requests: who asked which tier, how long it took, and how many tokens. Never a word of a prompt or an answer.
+//! The last requests: client, tier, time and tokens. Never a word of a prompt or an answer.
 
 use crate::{ModelId, TierId, config::Dollars};
 use serde::{Deserialize, Serialize};

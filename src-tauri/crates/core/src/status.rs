@@ -204,7 +204,7 @@ pub struct TierStatus {
     #[serde(default)]
     #[schema(required = true)]
     pub unloads_at_ms: Option<u64>,
-    /// After memory ran short with this tier loaded, the smaller tier that answers its requests for a while.
+    /// After memory ran low with this tier loaded, the smaller tier that answers its requests for a while.
     #[serde(default)]
     #[schema(required = true)]
     pub steps_down_to: Option<TierId>,

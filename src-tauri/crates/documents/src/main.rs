@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     let mut output = std::io::BufWriter::new(std::io::stdout().lock());
     let mut written = true;
     let mut write = |line: &Line| {
-        // Whoever reads this may have gone; the rest is for nobody then.
+        // If the reader is gone, the rest is dropped.
         written = written
             && serde_json::to_writer(&mut output, line).is_ok()
             && output.write_all(b"\n").is_ok();

@@ -30,7 +30,7 @@ pub fn read_by(model: &str, pages: &[u32], of: u32) -> Option<String> {
     }
 }
 
-/// Ascending pages as `2, 5–7`, as far as somebody reads them.
+/// Ascending pages as `2, 5–7`, up to a readable length.
 fn ranges(pages: &[u32]) -> String {
     const MOST: usize = 8;
     let mut ranges: Vec<(u32, u32)> = Vec::new();

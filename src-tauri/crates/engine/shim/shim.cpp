@@ -27,7 +27,7 @@ const std::vector<std::pair<std::string, ggml_tensor *>> & llama_internal_get_te
 
 namespace {
 
-// As a warning, llama.cpp logs what a model has said and it could not read. That is for nobody but the client.
+// llama.cpp warns with the text of answers that it cannot parse. Answers must not reach the log.
 [[maybe_unused]] const bool quiet = (common_log_set_verbosity_thold(LOG_LEVEL_ERROR), true);
 
 char * copy(const std::string & text) {

@@ -314,7 +314,7 @@ fn load(args: &Args, account: &ModelAccount, weights: Weights) -> Result<Model, 
             announce(&Handshake::Loading(percent));
         })
     };
-    // What is larger than memory would push itself out of it.
+    // Prefaulting a model larger than RAM evicts its own pages.
     let mut model = if args.mapped {
         platform::map_lazily(map)
     } else {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a paused engine checks whether anybody still waits.
+/// How often a paused engine checks whether a client still waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]

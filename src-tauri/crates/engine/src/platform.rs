@@ -47,7 +47,7 @@ pub(crate) fn return_memory() {
 /// Gives the whole pages of a range back to the system. What they contain then is unknown, until it is written again.
 ///
 /// # Safety
-/// The range must be writable memory of this process that is no file's, and nobody may need what it contains.
+/// The range must be writable memory of this process that maps no file, and its contents must no longer be needed.
 #[expect(unsafe_code, reason = "libc")]
 pub(crate) unsafe fn release(range: *mut [u8]) {
     let page = rustix::param::page_size();

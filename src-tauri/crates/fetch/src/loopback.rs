@@ -10,8 +10,8 @@ pub fn loopback() -> reqwest::ClientBuilder {
     client().no_proxy()
 }
 
-/// For clients with rules of their own. To be used in place of reqwest's own builder, which panics where nobody has named the
-/// process's TLS library yet.
+/// For clients with rules of their own. To be used in place of reqwest's own builder, which panics before the process's TLS
+/// library is set.
 pub fn client() -> reqwest::ClientBuilder {
     // Fails only if there is one already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -156,7 +156,7 @@ impl Web {
         }
     }
 
-    /// As [`Web::get`], of a server that is not inside this machine or network, whoever names it.
+    /// As [`Web::get`], but never of a server inside this machine or network.
     ///
     /// # Errors
     /// As [`Web::get`]; [`Code::Unreachable`] for an address inside.

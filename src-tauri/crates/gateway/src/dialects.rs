@@ -12,8 +12,8 @@ use crate::http::error::ErrorForm;
 /// Each dialect's form of errors, but for OpenAI's, which is every other path's.
 pub(crate) const ERROR_FORMS: &[ErrorForm] = &[anthropic::ERRORS, ollama::ERRORS];
 
-/// A system message within the conversation. Many templates take one only at the beginning, and that one has to stay the same, so that
-/// it is not read again. So this one stands beside the user's text, marked as Claude Code marks what the user did not write.
+/// Returns a later system message as text for the user's turn. Many templates accept a system message only at the beginning, and that
+/// one stays stable for prefix caching. The tag is the one with which Claude Code marks text that the user did not write.
 fn reminder(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }

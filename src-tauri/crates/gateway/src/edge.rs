@@ -29,7 +29,7 @@ use token::Token;
 /// Distinguishes our keys from placeholders that clients send where none is needed.
 pub(crate) const KEY_PREFIX: &str = "tb-";
 
-/// The state that decides who may call.
+/// The state that decides which senders may call.
 #[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) services: Arc<dyn Services>,

@@ -61,7 +61,7 @@ async fn message(State(mcp): State<Arc<Mcp>>, request: Request<Body>) -> Respons
     answer.map(Body::new)
 }
 
-/// Headers that are about the message and not about who sends it.
+/// Headers that are about the message and not about its sender.
 const OF_THE_MESSAGE: [&str; 8] = [
     "accept",
     "connection",
@@ -73,7 +73,7 @@ const OF_THE_MESSAGE: [&str; 8] = [
     "upgrade",
 ];
 
-/// The headers of a tool's request: those of the message that say who sends it, and from which page. It is answered now or not at all.
+/// The headers of a tool's request: those of the message that identify its sender and page. It is answered now or not at all.
 fn call_headers(headers: &HeaderMap) -> HeaderMap {
     let mut kept = on_behalf(headers, &OF_THE_MESSAGE, "mcp-");
     let now = HeaderValue::from_static("never");

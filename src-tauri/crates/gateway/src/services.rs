@@ -35,7 +35,7 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// The status as it is at this moment.
     fn status(&self) -> Arc<Status>;
 
-    /// The status as it changes. While a receiver lives, somebody is watching.
+    /// The status as it changes. A living receiver counts as a watcher.
     fn watch(&self) -> watch::Receiver<Arc<Status>>;
 
     /// The readings of the last minutes, up to now: at most as many points as seconds in ten minutes, or a few more.
@@ -47,7 +47,7 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// Which experts of the loaded models are in memory, and what the disks do.
     fn paging(&self) -> BoxFuture<'_, PagingStatus>;
 
-    /// Refuses requests and unloads what nobody uses, for so long or until [`Self::resume`]. The status since then.
+    /// Refuses requests and unloads idle tiers for this long, or until [`Self::resume`]. Returns the new status.
     fn pause(&self, length: Option<Duration>) -> Arc<Status>;
 
     fn resume(&self) -> Arc<Status>;

@@ -133,7 +133,7 @@ const OF_THE_CONNECTION: [&str; 7] = [
     "x-tierbar-queue",
 ];
 
-/// The headers of each turn: the connection's, which say who asks, for what tier, and from which page.
+/// The headers of each turn: the connection's, which identify the client, the tier and the page.
 fn turn_headers(headers: &HeaderMap) -> HeaderMap {
     on_behalf(headers, &OF_THE_CONNECTION, "sec-websocket-")
 }

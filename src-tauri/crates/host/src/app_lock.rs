@@ -1,4 +1,4 @@
-//! One menu-bar app per data folder, whoever is its host: a lock, and a socket on which a later start asks for a window.
+//! One menu-bar app per data folder, even if the app is not its host: a lock, and a socket on which a later start asks for a window.
 
 use crate::{
     folder::{self, Folder},
@@ -170,7 +170,7 @@ mod tests {
         let mut asked = Vec::new();
         let hearing = first.hear(|request| asked.push(request.to_owned()));
         let asking = async {
-            // One that says nothing keeps nobody waiting for ever.
+            // A silent connection must not block the others.
             let _silent = UnixStream::connect(home.path().join("run").join(SOCKET)).await;
             while ask_app(Some(home.path()), "settings").await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;

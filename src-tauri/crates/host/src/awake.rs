@@ -1,4 +1,4 @@
-//! Keeps the machine awake while it works for somebody: it must not fall asleep in the middle of an answer or a download.
+//! Keeps the machine awake while it works for a client: it must not fall asleep in the middle of an answer or a download.
 
 use crate::{memory_guard::GuardRunner, platform::Awake};
 use std::sync::Arc;

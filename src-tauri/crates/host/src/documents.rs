@@ -33,7 +33,7 @@ const LONGEST_NAME: usize = 80;
 #[derive(Debug, Default)]
 struct Bell {
     rung: Notify,
-    /// It rang since somebody looked last.
+    /// It rang since the last look.
     is_rung: AtomicBool,
 }
 
@@ -52,7 +52,7 @@ impl Bell {
     }
 }
 
-/// What the indexer does, for whoever asks.
+/// What the indexer is doing, for the status.
 #[derive(Debug, Default)]
 struct State {
     paused: bool,

@@ -238,7 +238,7 @@ fn spared(parts: &HostParts, limit: Pressure) -> Result<(), Error> {
     if parts.board.now().ram.pressure < limit {
         return Ok(());
     }
-    let message = "the measurement stopped because memory is short";
+    let message = "the measurement stopped because memory is low";
     Err(Error::new(Code::Overloaded, message).hint("close other programs and try again"))
 }
 

@@ -145,11 +145,11 @@ impl GuardRunner {
         if orders.alarm.0 != state.sent.alarm.0 {
             let (alarm, why) = orders.alarm.clone();
             match alarm {
-                Alarm::None => tracing::info!("memory is no longer short"),
+                Alarm::None => tracing::info!("memory is no longer low"),
                 alarm => tracing::warn!(?alarm, "{why}"),
             }
             self.journal.record(match alarm {
-                Alarm::None => LogEvent::new(Kind::Calm, "memory is no longer short"),
+                Alarm::None => LogEvent::new(Kind::Calm, "memory is no longer low"),
                 _ => LogEvent::new(Kind::Alarm, why.clone()),
             });
             self.supervisor.set_alarm(alarm, why);

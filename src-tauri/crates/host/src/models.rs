@@ -50,7 +50,7 @@ struct Current {
     known: Arc<Mutex<Vec<(TierConfig, TierConfig)>>>,
 }
 
-/// More tiers than anybody has.
+/// More tiers than any real configuration has.
 const MOST_KNOWN: usize = 64;
 
 /// What a measurement tries in place of a tier's configuration.

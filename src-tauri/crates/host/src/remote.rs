@@ -80,7 +80,7 @@ impl Running {
         let found = passages.find(|found| found["id"] == passage);
         let path = found.and_then(|found| found["path"].as_str());
         path.map(PathBuf::from).ok_or_else(|| {
-            let message = format!("the passage {passage} is not there any more");
+            let message = format!("the passage {passage} no longer exists");
             Error::new(Code::NotFound, message)
         })
     }

@@ -143,7 +143,7 @@ impl<A: Api> ServerHandler for Server<A> {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        // A call that nobody waits for any more ends its request, and with that the model's work.
+        // A call without a waiting client ends its request, and with that the model's work.
         tokio::select! {
             result = tool.call(&*self.api, arguments) => Ok(result.into()),
             () = context.ct.cancelled() => {

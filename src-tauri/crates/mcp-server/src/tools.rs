@@ -439,7 +439,7 @@ async fn triage<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
 
 async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error> {
     #[derive(Deserialize)]
-    struct Listed {
+    struct ModelList {
         data: Vec<Entry>,
     }
     #[derive(Deserialize)]
@@ -448,7 +448,7 @@ async fn models<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
         tierbar: Map<String, Value>,
     }
     let Nothing {} = read_arguments(arguments)?;
-    let Listed { data } = read_answer(api.send("/v1/models", None).await?)?;
+    let ModelList { data } = read_answer(api.send("/v1/models", None).await?)?;
     let mut text = String::new();
     let mut models = Vec::new();
     for Entry { id, tierbar } in data {

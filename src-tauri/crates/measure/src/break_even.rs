@@ -10,26 +10,26 @@ const MILLION: f64 = 1e6;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BreakEvenInputs {
-    /// What the machine costs, or costs more than one that you would have anyway.
+    /// The machine's price, or its extra cost over one that you would have anyway.
     pub machine_price: f64,
-    /// What it draws while it is on and idle.
+    /// Its power draw while on and idle.
     pub idle_watts: f64,
-    /// What it draws while it answers.
+    /// Its power draw while answering.
     pub busy_watts: f64,
-    /// Hours a day that it is on because of this.
+    /// Hours a day that it is on for this.
     pub hours_on: f64,
-    /// Hours a day, of these, that it answers.
+    /// Hours of these that it spends answering.
     pub hours_busy: f64,
     pub kwh_price: f64,
-    /// Tokens of prompts a day.
+    /// Prompt tokens a day.
     pub prompt_tokens: f64,
-    /// Tokens of answers a day.
+    /// Answer tokens a day.
     pub answer_tokens: f64,
-    /// The cloud's price of a million tokens of prompts.
+    /// The cloud's price of a million prompt tokens.
     pub cloud_input_price: f64,
-    /// The cloud's price of a million tokens of answers.
+    /// The cloud's price of a million answer tokens.
     pub cloud_output_price: f64,
-    /// The share of the tokens that local models can do, from 0 to 1. The rest goes to the cloud either way.
+    /// The share of the tokens that local models can handle, from 0 to 1. The rest goes to the cloud either way.
     pub local_share: f64,
 }
 
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_that_of_paper() {
+    fn the_result_matches_hand_calculation() {
         // 1.25 + 2.50 dollars a day; 35 W for 4 h and 5 W for 20 h are 0.24 kWh a day.
         let sum = INPUTS.sum().unwrap();
         assert!(near(sum.cloud, 3.75 * 30.4375), "{sum:?}");

@@ -224,7 +224,7 @@ fn model_figures(model: &LibraryModel) -> Option<ModelFigures> {
     })
 }
 
-/// An architecture by its name: anybody can write another into a file.
+/// Returns the architecture if it is a known one. A file can name any, and others could reveal private work.
 fn known_architecture(name: &str) -> String {
     let known = ARCHITECTURES.binary_search(&name);
     known.map_or("unknown", |_| name).to_owned()

@@ -23,11 +23,11 @@ pub struct Announcer {
     mappings: Vec<Mapped>,
     /// Whether the system tells what is in memory. Linux only tells owners of the file, and says of all pages that they are.
     tells: bool,
-    seen: Mutex<Seen>,
+    seen: Mutex<Observations>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct Observations {
     stats: Stats,
     read_bytes: u64,
     token: u64,

@@ -52,7 +52,7 @@ struct Entry {
 
 /// The experts that one use needs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct CacheUpdate {
     /// To be read.
     pub(crate) missing: Vec<Unit>,
     /// To be freed before.
@@ -130,12 +130,12 @@ impl Cache {
     /// from now on, until [`Self::loaded`] or [`Self::failed`].
     ///
     /// Units in use are never evicted: if they need more than the budget, they exceed it until the next use.
-    pub(crate) fn take(&mut self, units: &[Unit], token: u64) -> Taken {
+    pub(crate) fn take(&mut self, units: &[Unit], token: u64) -> CacheUpdate {
         for unit in std::mem::take(&mut self.in_use) {
             self.entries[unit as usize].in_use = false;
             self.offer(unit);
         }
-        let mut taken = Taken::default();
+        let mut taken = CacheUpdate::default();
         for &unit in units {
             self.uses += 1;
             let (policy, uses) = (self.policy, self.uses);
@@ -175,12 +175,12 @@ impl Cache {
         &mut self,
         units: std::ops::Range<Unit>,
         is_busy: impl Fn(Unit) -> bool,
-    ) -> Taken {
+    ) -> CacheUpdate {
         for unit in units.clone() {
             let rank = self.entries[unit as usize].rank;
             self.order.remove(&(rank, unit));
         }
-        let mut taken = Taken::default();
+        let mut taken = CacheUpdate::default();
         for unit in units.clone() {
             if !self.is_absent(unit) || is_busy(unit) {
                 continue;

@@ -77,13 +77,13 @@ pub(crate) struct Slice {
     /// The last byte of it, exclusive.
     pub(crate) end: u64,
     /// The slices that share its first and its last page.
-    pub(crate) before: Option<Shared>,
-    pub(crate) after: Option<Shared>,
+    pub(crate) before: Option<SharedPage>,
+    pub(crate) after: Option<SharedPage>,
 }
 
 /// A page that belongs to two slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shared {
+pub(crate) struct SharedPage {
     pub(crate) page: u64,
     /// The other slice's expert.
     pub(crate) unit: Unit,
@@ -156,7 +156,7 @@ impl Layout {
             let next_to = |other: Option<&Part>, page: u64, of: fn(&Pages) -> u64| {
                 other
                     .filter(|other| other.file == part.file && of(&other.pages) == page)
-                    .map(|other| Shared {
+                    .map(|other| SharedPage {
                         page,
                         unit: other.unit,
                     })

@@ -2,12 +2,12 @@
 //!
 //! A token uses few of a layer's experts, and the router names them before they are read. [`Pager`] keeps a fixed number of
 //! bytes of experts in memory, and reads the ones that are missing in whole matrices, many at a time. They lie at the
-//! addresses at which the model's file was mapped: whoever computes with them notices nothing, and no result changes.
+//! addresses at which the model's file was mapped: computation needs no change, and no result changes.
 //! [`Announcer`] leaves memory to the system, and tells it what is read next.
 //!
 //! [`layout`] says which pages of the files belong to which expert, and [`cache`] which experts stay; both are pure.
 //! [`platform`] lays memory over a mapping, moves pages within it and reads past the page cache. This crate knows nothing
-//! of llama.cpp: whoever uses it names the tensors and the experts.
+//! of llama.cpp: the caller names the tensors and the experts.
 //!
 //! `make bench-paging` measures it beside the kernel's own paging.
 

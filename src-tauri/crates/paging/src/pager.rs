@@ -1,7 +1,7 @@
 //! The owner of a model's experts in memory: takes the router's choices, has what is missing read, and waits for it.
 
 use crate::{
-    cache::{Cache, Policy, Stats, Taken},
+    cache::{Cache, CacheUpdate, Policy, Stats},
     layout::{Layout, Slice, Unit},
     picture::Picture,
     places::Pages,
@@ -275,7 +275,7 @@ impl Pager {
         let bytes = budget_bytes.max(self.least_bytes);
         let mut board = inner.board.lock();
         let evicted = board.cache.resize(bytes / inner.layout.page());
-        let taken = Taken {
+        let taken = CacheUpdate {
             missing: Vec::new(),
             evicted,
         };
@@ -349,7 +349,7 @@ impl Inner {
     }
 
     /// Frees what goes, and queues the reads of what comes.
-    fn queue(&self, board: &mut Board, taken: &Taken, urgent: bool) {
+    fn queue(&self, board: &mut Board, taken: &CacheUpdate, urgent: bool) {
         let mut free: HashMap<u64, Vec<(Unit, Run)>> = HashMap::new();
         for &unit in &taken.evicted {
             for slice in self.layout.slices(unit) {

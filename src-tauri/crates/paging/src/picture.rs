@@ -2,7 +2,7 @@
 
 use crate::layout::{Layout, Unit};
 
-/// The digit of an expert of which nobody knows how often it is used.
+/// The digit of an expert whose frequency of use is unknown.
 pub(crate) const UNKNOWN: u8 = 5;
 
 /// The experts of a model, layer by layer.

@@ -58,8 +58,8 @@ impl Area {
     /// The system's, if it has no such memory.
     ///
     /// # Safety
-    /// These pages must be mapped, nobody else may map, unmap or write them while the value lives, and whoever reads them
-    /// must bear that they change: they are all zero at first.
+    /// These pages must be mapped. While the value lives, no other code may map, unmap or write them, and readers must
+    /// expect that they change: they are all zero at first.
     pub unsafe fn lay_over(file: usize, bytes: Range<u64>, base: usize) -> io::Result<Self> {
         let length = usize::try_from(bytes.end - bytes.start).map_err(io::Error::other)?;
         // SAFETY: as the caller says; a fixed private mapping without a file.
@@ -125,7 +125,7 @@ impl Area {
             return false;
         };
         let apart = source + length <= place || place + room <= source;
-        // SAFETY: both are within such memory and apart; their contents belong to nobody any more.
+        // SAFETY: both are within such memory and apart; their contents are no longer needed.
         let moved = length == room && apart && unsafe { system::move_pages(source, place, length) };
         if !moved {
             self.drop_pages(from);
@@ -138,7 +138,7 @@ impl Area {
         if let Some((address, length)) = self.address(run)
             && length > 0
         {
-            // SAFETY: within this memory; its contents belong to nobody any more.
+            // SAFETY: within this memory; its contents are no longer needed.
             unsafe { system::drop_pages(address, length) };
         }
     }
@@ -180,7 +180,7 @@ impl Mapped {
     }
 
     /// Has the system read what is missing and no more: where a disk's read-ahead is large, each fault would bring experts that
-    /// nobody has chosen.
+    /// were not chosen.
     pub(crate) fn read_exactly(&self) {
         if let Some((address, length)) = self.address(&(0..self.bytes)) {
             // SAFETY: advice about mapped memory; nothing of it changes.

@@ -48,7 +48,7 @@ impl Jobs {
         self.urgent.pop_front().or_else(|| self.ahead.pop_front())
     }
 
-    /// Puts the reads of these units before all that nobody waits for.
+    /// Puts the reads of these units before all that no thread waits for.
     pub(crate) fn hurry(&mut self, is_needed: impl Fn(Unit) -> bool) {
         let waiting = std::mem::take(&mut self.ahead);
         for job in waiting {

@@ -1,4 +1,4 @@
-//! Names that mean something in another of the APIs, and that change the answer there: whoever sends one here means that.
+//! Field names of another API that change the answer there. A client that sends one here expects the same effect.
 
 use super::{Effect, Field, NOTHING, OLLAMA_OPTIONS, Table, refused};
 use serde_json::Value;

@@ -51,7 +51,7 @@ pub struct Field {
 /// Which values a field takes, where a wrong one would not be noticed.
 #[derive(Debug, Clone, Copy)]
 pub enum Values {
-    /// Whoever reads it checks it.
+    /// Checked where it is parsed.
     Any,
     Numbers {
         least: f64,
@@ -188,7 +188,7 @@ impl Field {
 }
 
 impl Values {
-    /// Returns what to send in the place of this value, in words; `None` if it is one of them, or of a type that whoever reads it refuses.
+    /// Returns the allowed values in words; `None` if this is one of them, or of a type that parsing refuses.
     fn allowed(self, value: &Value) -> Option<String> {
         let fits = match (self, value) {
             (Self::Numbers { least, most }, Value::Number(number)) => {

@@ -171,7 +171,7 @@ pub fn choose(
         return Some(choice(target, why));
     }
     let why = match (may_load, need.sure) {
-        (false, _) => "memory is short".to_owned(),
+        (false, _) => "memory is low".to_owned(),
         (_, false) => "the estimate is too uncertain to load a model".to_owned(),
         _ => format!(
             "{} would take about {:.0} s to load",

@@ -54,12 +54,12 @@ fn grade(text: &Text) -> (Level, &'static str) {
     let looks = text.starts_with_any(LOOKS) && text.has_short_instruction();
     let asks = text.starts_with_any(CLOSED_QUESTIONS);
     if looks || asks && (words <= SHORT_INSTRUCTION || text.has_instruction_above()) {
-        return (Level::Simple, "a guess: it seems to need one look");
+        return (Level::Simple, "a guess: it seems quick to answer");
     }
     if words <= FEW_WORDS {
         return (Level::Simple, "a guess: it is short");
     }
-    (Level::Medium, "a guess: it is neither short nor many-sided")
+    (Level::Medium, "a guess: it is neither short nor complex")
 }
 
 /// Counts what makes dependent steps likely.

@@ -118,7 +118,7 @@ mod tests {
             vec![group(Level::Medium, "fast", ENOUGH - 1, 0)],
             // Half of them good may as well be 70 %.
             vec![group(Level::Simple, "fast", 10, 10)],
-            // A tier with a name of its own is nobody's.
+            // A tier with a name of its own serves no level.
             vec![group(Level::Simple, "own", 0, 500)],
         ] {
             let learned = Learned::of(&groups);

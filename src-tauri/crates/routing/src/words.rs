@@ -836,7 +836,7 @@ pub(super) const CONCEPTS: &[&str] = &[
     "o que é",
 ];
 
-/// Words of somebody who tells something, and does not paste a text.
+/// Words of a user's own message, as opposed to a pasted text.
 pub(super) const OWN_WORDS: &[&str] = &[
     "i ", "i'm", "my ", "we ", "our ", "ich ", "mein", "wir ", "je ", "mon ", "ma ",
 ];

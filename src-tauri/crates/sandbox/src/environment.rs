@@ -34,7 +34,7 @@ pub fn kept_environment(
     for name in ["HOME", "TMPDIR"] {
         kept.push((name.into(), home.into()));
     }
-    // Nobody can answer a pager or a question.
+    // A pager or a question would wait forever.
     for (name, value) in [("PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0"), ("CI", "1")] {
         kept.push((name.into(), value.into()));
     }

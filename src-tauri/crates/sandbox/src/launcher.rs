@@ -162,14 +162,14 @@ fn launch(speaks: &mut bool) -> io::Result<Report> {
         .tempdir()?;
     // Symbolic links in its path would lead out of what the command may read.
     let path = home.path().canonicalize()?;
-    let finished = Launched::start(request, path)?.run();
+    let finished = RunningCommand::start(request, path)?.run();
     // What a command has left may be in the way; the system clears it later.
     let _ = home.close();
     Ok(Report::Finished(finished))
 }
 
 /// A running command.
-struct Launched {
+struct RunningCommand {
     request: Request,
     /// The command, which leads its session and its process group.
     command: Pid,
@@ -185,7 +185,7 @@ struct Launched {
     seen: BTreeSet<platform::Process>,
 }
 
-impl Launched {
+impl RunningCommand {
     fn start(request: Request, home: PathBuf) -> io::Result<Self> {
         let kept = request.policy.limits.kept_output_bytes;
         let places = request.policy.write.iter().chain([&home]);
@@ -396,7 +396,7 @@ fn pass_to(mut command: &UnixStream, events: &Sender<Event>) {
     let _ = events.send(Event::InputEnded);
 }
 
-/// Reads to the end, or until a piece cannot be passed on: then nobody listens any more.
+/// Reads to the end, or until a piece cannot be passed on because the receiver is gone.
 fn each_piece(reader: &mut impl Read, mut take: impl FnMut(&[u8]) -> io::Result<()>) {
     let mut buffer = vec![0; 64 * 1024];
     loop {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_kept_still_counts() {
+    fn omitted_output_is_counted() {
         let output = collected(0, &[b"abc"]);
         assert_eq!(output.text, "\n[… 3 bytes left out …]\n");
     }

@@ -10,7 +10,7 @@ use std::{fmt::Write, path::Path};
 pub struct Places<'a> {
     /// Folders with programs and libraries.
     pub programs: &'a [&'a str],
-    /// Folders in those whose files are somebody's data.
+    /// Folders in those that hold user data.
     pub data: &'a [&'a str],
     /// Single files and folders to read.
     pub read: &'a [&'a str],
@@ -46,7 +46,7 @@ pub fn profile(policy: &Policy, home: &Path, places: &Places<'_>) -> Result<Prof
     let mut parameter = |name: &str, path: &Path| {
         let path = path
             .to_str()
-            .ok_or_else(|| format!("{} has a name that is no text", path.display()))?;
+            .ok_or_else(|| format!("{} has a name that is not valid UTF-8", path.display()))?;
         let name = format!("{name}_{}", parameters.len());
         parameters.push(format!("{name}={path}"));
         Ok::<_, String>(format!("(subpath (param \"{name}\"))"))

@@ -23,7 +23,7 @@ use tierbar_core::{Code, Error};
 
 /// No token that is known is longer than a few hundred bytes.
 const MAX_BYTES: usize = 4096;
-/// In characters. Whoever has an uploaded file can try passphrases at leisure.
+/// In characters. A stolen upload allows unlimited guesses.
 const SHORTEST_PASSPHRASE: usize = 12;
 
 /// With `file`, secrets are kept in the file on every system: for a Mac without a login session, and for tests.

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, params};
 use std::borrow::Cow;
 
-/// Ends a word in the index, and is seen by nobody.
+/// Ends a word in the index; it is never shown.
 const BETWEEN: char = '\u{200B}';
 
 /// Whether the character belongs to a script without spaces between words, or to one whose words end in particles, as Korean's do.

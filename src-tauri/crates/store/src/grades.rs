@@ -9,11 +9,11 @@ use crate::{
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tierbar_chat::{ChatMessage, Role, branch};
+use tierbar_chat::{ChatMessage, Role, branch, training::GradedAnswer};
 use tierbar_core::{Code, Error};
 use tierbar_routing::{
     Level, Traits,
-    grade::{Grade, GradeCounts, GradeGroup, GradeVerdict, GradedAnswer},
+    grade::{Grade, GradeCounts, GradeGroup, GradeVerdict},
     judge,
 };
 
@@ -202,7 +202,7 @@ fn groups(connection: &Connection) -> rusqlite::Result<Vec<GradeGroup>> {
 }
 
 /// Where a graded answer stands, and what was stored with its grade.
-struct Found {
+struct GradedMessage {
     chat: String,
     message: u64,
     grade: Grade,
@@ -213,14 +213,14 @@ struct Found {
 }
 
 fn answers(connection: &Connection) -> rusqlite::Result<Vec<GradedAnswer>> {
-    let found: Vec<Found> = connection
+    let found: Vec<GradedMessage> = connection
         .prepare_cached(
             "SELECT chat_id, message, verdict, reason, quant, level, grades.settings, graded_at
              FROM grades JOIN messages ON messages.id = grades.message JOIN chats ON chats.id = messages.chat_id
              WHERE chats.deleted_at IS NULL ORDER BY graded_at DESC, message DESC LIMIT ?1",
         )?
         .query_map([MOST_EXPORTED], |row| {
-            Ok(Found {
+            Ok(GradedMessage {
                 chat: row.get(0)?,
                 message: row.get(1)?,
                 grade: grade(row, 2)?,
@@ -255,7 +255,7 @@ fn answers(connection: &Connection) -> rusqlite::Result<Vec<GradedAnswer>> {
 }
 
 /// The answer with its conversation; `None` if it has no text to learn from.
-fn exported(all: &[ChatMessage], found: Found) -> rusqlite::Result<Option<GradedAnswer>> {
+fn exported(all: &[ChatMessage], found: GradedMessage) -> rusqlite::Result<Option<GradedAnswer>> {
     let path = branch(all, found.message);
     let Some((answer, before)) = path.split_last() else {
         return Ok(None);

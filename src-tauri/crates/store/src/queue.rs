@@ -88,11 +88,12 @@ pub struct Claim {
     pub request: JobRequest,
 }
 
-/// Whose turn it is.
+/// The next job to run, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
     Of(Box<Claim>),
-    Nobody,
+    /// No job is due.
+    Empty,
     /// There is no room for another answer.
     Full,
 }
@@ -193,7 +194,7 @@ impl Store {
         self.call(move |database| {
             database.write(|change| {
                 let Some(seq) = rows::whose_turn(change, now_ms)? else {
-                    return Ok(Turn::Nobody);
+                    return Ok(Turn::Empty);
                 };
                 if !room::for_answer(change, room)? {
                     return Ok(Turn::Full);
@@ -302,7 +303,7 @@ impl Store {
 pub(crate) fn no_job(id: &str) -> Error {
     let shown: String = id.chars().take(64).collect();
     let message = format!("there is no queued request \"{shown}\"");
-    Error::new(Code::NotFound, message).hint("answers are kept for a while only")
+    Error::new(Code::NotFound, message).hint("answers are kept only for a while")
 }
 
 /// SQLite's integers have a sign; no time and no size reaches it.

@@ -2,7 +2,7 @@ CREATE TABLE jobs (
     -- The order in which they came.
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
-    -- Whose it is: the name of an API key; empty: of anybody on this machine.
+    -- The owner: the name of an API key; empty: any client on this machine.
     owner TEXT NOT NULL,
     idempotency_key TEXT,
     fingerprint TEXT NOT NULL,
@@ -24,7 +24,7 @@ CREATE TABLE jobs (
     answer_headers TEXT,
     answer BLOB,
     error TEXT,
-    -- Whether its end has reached anybody.
+    -- Whether a client has received its end.
     told INTEGER NOT NULL,
     webhook TEXT,
     webhook_state TEXT,

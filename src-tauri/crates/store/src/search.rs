@@ -111,7 +111,7 @@ mod tests {
     use super::{query, title_patterns};
 
     #[test]
-    fn any_text_is_words() {
+    fn any_text_becomes_a_search_query() {
         for (words, expected) in [
             ("paris", Some("\"paris\" *")),
             ("  the  Capital\n", Some("\"the\" \"Capital\" *")),

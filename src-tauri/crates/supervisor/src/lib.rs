@@ -153,7 +153,7 @@ pub struct Rules {
     pub patience: Duration,
     /// The tier to load again when another was unloaded because it was idle.
     pub home: Option<TierId>,
-    /// Whether a tier that was loaded when memory ran short steps down.
+    /// Whether a tier that was loaded when memory ran low steps down.
     pub step_down: bool,
     /// The most MiB of saved conversations; `None` keeps none.
     pub conversations_mib: Option<u32>,

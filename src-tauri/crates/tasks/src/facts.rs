@@ -8,7 +8,7 @@ mod numbers;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The most facts to compare: nobody reads a longer list, and a table of figures cannot be shortened to a few words.
+/// The most facts to compare: a longer list is not useful, and a table of figures cannot be shortened to a few words.
 const MOST: usize = 500;
 
 /// How much of a source is compared, in bytes: more than a model's context, and little once it is split into words.

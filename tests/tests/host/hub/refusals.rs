@@ -12,9 +12,9 @@ async fn refused(stand: &Stand, reference: &str) -> Error {
 async fn a_missing_repository_is_unknown_with_or_without_a_token() {
     for token in [None, Some(TOKEN)] {
         let stand = Stand::with(Options::default(), token).await;
-        let error = refused(&stand, "nobody/nothing").await;
+        let error = refused(&stand, "unknown/nothing").await;
         assert_eq!(error.code, Code::RepositoryUnknown);
-        assert!(error.message.contains("nobody/nothing"), "{error}");
+        assert!(error.message.contains("unknown/nothing"), "{error}");
         assert!(error.hint.unwrap().contains("HF_TOKEN"));
         let error = refused(&stand, &format!("{PUBLIC}/missing.gguf")).await;
         assert_eq!(error.code, Code::RepositoryUnknown);

@@ -62,7 +62,7 @@ async fn a_readme_comes_without_its_metadata() {
     let found = stand.client().readme(&repository(PUBLIC)).await.unwrap();
     assert_eq!(found.text, "# Models for tests");
     assert_eq!(found.url, format!("{}/{PUBLIC}", stand.hub.url()));
-    let missing = stand.client().readme(&repository("nobody/nothing")).await;
+    let missing = stand.client().readme(&repository("unknown/nothing")).await;
     assert_eq!(
         missing.unwrap_err().code,
         tierbar_core::Code::RepositoryUnknown

@@ -56,8 +56,8 @@ async fn an_api_key_is_managed_from_the_command_line() {
         ),
         (vec!["key", "add", "b", "--at-once", "0"], "0 is not in 1.."),
         (
-            vec!["key", "revoke", "nobody"],
-            "there is no active key named \"nobody\"",
+            vec!["key", "revoke", "unknown"],
+            "there is no active key named \"unknown\"",
         ),
     ] {
         let (code, _, stderr) = data.run(&arguments).await;

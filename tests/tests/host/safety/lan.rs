@@ -98,7 +98,7 @@ async fn another_machine_gets_nothing_without_a_key() {
     let token = format!("authorization: Bearer {}", token.trim());
     let at = |path: &str| format!("https://{HERE}:11435{path}");
     let (get, post) = (Method::GET, Method::POST);
-    // The page, and that somebody is there: nothing of the owner's.
+    // The page, and that Tierbar runs: nothing of the owner's.
     for path in ["/", "/health", "/openapi.json"] {
         let answer = lan.elsewhere(&get, &at(path), &[]).await;
         assert!(answer.starts_with("200"), "{path}: {answer}");
@@ -153,7 +153,7 @@ async fn another_machine_gets_nothing_without_a_key() {
 
 #[cfg_attr(target_vendor = "apple", ignore = "it has no namespaces")]
 #[tokio::test]
-async fn ollamas_port_has_the_same_door() {
+async fn ollamas_port_checks_credentials_too() {
     let Some(lan) = Lan::new().await else {
         eprintln!("skipped: this machine allows no network namespaces");
         return;

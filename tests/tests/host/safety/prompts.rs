@@ -43,7 +43,7 @@ async fn ask_all(serving: &Serving) {
     let mut streamed = chat(&secret);
     streamed["stream"] = true.into();
     let mut unknown = chat(&secret);
-    unknown["model"] = "nobody".into();
+    unknown["model"] = "unknown".into();
     let mut wrong = chat(&secret);
     wrong["stream"] = secret.clone().into();
     let bodies = [

@@ -11,7 +11,7 @@ use tokio::{
     process::Command,
 };
 
-/// Anybody but who runs the tests.
+/// A user other than the one who runs the tests.
 const OTHER: u32 = 65534;
 
 fn give(path: &Path) {

@@ -5,7 +5,7 @@ import type { ToolUse } from './tools';
 /** What an agent may use beside its folder. */
 export interface AgentReach {
   documents: boolean;
-  /** Who searches the web; empty for nobody. */
+  /** The web search engine; empty for none. */
   web: '' | 'duckduckgo' | 'brave' | 'searxng';
   /** That of the SearXNG. */
   address: string;

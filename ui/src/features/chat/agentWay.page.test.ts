@@ -53,20 +53,20 @@ describe('the way of a model', () => {
   it('is measured on request, and shown', async () => {
     network.eventStreams[0]?.event('snapshot', STATUS);
     const way = await screen.findByTestId('agent-way');
-    expect(way.textContent).toContain('It isn’t known yet whether');
+    expect(way.textContent).toContain('Not measured yet: whether');
     await fireEvent.click(screen.getByTestId('agent-measure'));
     await until(() => streams.length === 1);
     streams[0]?.event('progress', { done: 5, of: 24, doing: 'by tool calls' });
     await until(() => way.textContent?.includes('5 of 24') === true);
     streams[0]?.event('report', REPORT);
-    await until(() => way.textContent?.includes('Acts by text: 10 of 12 first steps were right') === true);
+    await until(() => way.textContent?.includes('Uses text commands (10 of 12 correct') === true);
     expect(screen.getByTestId('agent-measure').textContent).toBe('Measure Again');
     // Canceling closes the stream, which ends the measurement, and keeps what was known.
     await fireEvent.click(screen.getByTestId('agent-measure'));
     await until(() => streams.length === 2);
     await fireEvent.click(await screen.findByTestId('agent-measure-cancel'));
     await until(() => streams[1]?.closed === true);
-    await until(() => way.textContent?.includes('Acts by text') === true);
+    await until(() => way.textContent?.includes('Uses text commands') === true);
     expect(screen.queryByTestId('agent-measure-error')).toBeNull();
     await fireEvent.click(await screen.findByTestId('agent-measure'));
     expect((await screen.findByTestId('agent-measure-error')).textContent).toContain('being measured');
@@ -76,13 +76,13 @@ describe('the way of a model', () => {
     last = { ...REPORT, way: null, calls: { right: 2, seconds: 1 }, text: { right: 3, seconds: 1 } };
     network.eventStreams[0]?.event('snapshot', STATUS);
     const way = await screen.findByTestId('agent-way');
-    expect(way.textContent).toContain('This model is too small to act: 2 of 12 first steps');
+    expect(way.textContent).toContain('Too small to act as an agent (tool calls: 2 of 12');
   });
 });
 
 it('says how a model acts', () => {
   const calls: AgentReport = { ...REPORT, way: 'calls', calls: { right: 11, seconds: 1 } };
-  expect(describeActing(calls)).toBe('Acts by tool calls: 11 of 12 first steps were right, and 10 by text.');
+  expect(describeActing(calls)).toBe('Uses tool calls (11 of 12 correct; text commands: 10).');
 });
 
 it('measures the tier of the chat, and for Auto one that is loaded', () => {

@@ -271,7 +271,7 @@ export class Chats {
       const chat = await api.post('/tierbar/v1/chats/{id}/fork', { path: { id }, body: { message } });
       this.#upsert(chat);
       await this.open(chat.id);
-      this.note({ text: 'This is a new chat with the messages up to there.' });
+      this.note({ text: 'This new chat has the messages up to that point.' });
       if (chat.title === '') return;
       const body = { title: `${chat.title} (branch)` };
       this.#upsert(await api.patch('/tierbar/v1/chats/{id}', { path: { id: chat.id }, body }));

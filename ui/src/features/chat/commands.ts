@@ -9,9 +9,9 @@ export interface Command {
 }
 
 export const COMMANDS: Command[] = [
-  { name: 'new', help: 'Begin a new chat' },
+  { name: 'new', help: 'Start a new chat' },
   { name: 'model', argument: 'NAME', needs: true, help: 'Choose the tier or chain that answers' },
-  { name: 'instructions', argument: 'TEXT', help: 'Set what each answer keeps in mind' },
+  { name: 'instructions', argument: 'TEXT', help: 'Set instructions for each answer' },
   { name: 'agent', argument: 'FOLDER', help: 'Let the model act in a folder, and ask first' },
   { name: 'retry', help: 'Answer the last message again' },
   { name: 'continue', help: 'Continue the last answer' },
@@ -20,8 +20,8 @@ export const COMMANDS: Command[] = [
   { name: 'good', argument: 'WHY', help: 'Grade the last answer as good' },
   { name: 'bad', argument: 'WHY', help: 'Grade the last answer as bad' },
   { name: 'ungrade', help: 'Remove the grade of the last answer' },
-  { name: 'improve', help: 'Show the rates of graded answers' },
-  { name: 'cost', help: 'Show what requests took' },
+  { name: 'improve', help: 'Show how answers were graded' },
+  { name: 'cost', help: 'Show the costs of requests' },
   { name: 'help', help: 'Show the commands' },
 ];
 

@@ -2,7 +2,7 @@ import { kept } from '../../lib/kept';
 
 /**
  * What is typed and not sent, by chat. The browser keeps it, so that a reload, a closed window or a crash loses no word. More
- * than these are of chats that nobody goes back to.
+ * than these belong to abandoned chats.
  */
 const drafts = kept<[chat: string, text: string]>('localStorage', 'tierbar-drafts', 30);
 
@@ -22,5 +22,5 @@ export function keepDraft(chat: string | null, text: string): void {
   else if (others.length < before.length) drafts.write(others);
 }
 
-/** For whoever uses this browser next. */
+/** Protects them from the browser's next user. */
 export const forgetDrafts = drafts.forget;

@@ -18,17 +18,17 @@ const tokens = (answer_tokens: number) => ({ answer_tokens, prompt_tokens: 10, c
 
 describe('the facts of an answer', () => {
   it('say what answered, how fast, and where its time went', () => {
-    const wait = '1.7 s to first word (0.6 s loading, 0.4 s reading)';
+    const wait = '1.7 s to first token (load 0.6 s, prompt 0.4 s)';
     expect(texts({})).toEqual(['Fast', 'smol', '41.2 tok/s', wait, '4.2 s generating']);
     const NONE = { load_ms: null, prefill_ms: null, decode_ms: null, thinking_ms: null };
     for (const [times, end] of [
-      [{ ...NONE, load_ms: 598 }, ' (0.6 s loading)'],
-      [{ ...NONE, prefill_ms: 402 }, ' (0.4 s reading)'],
+      [{ ...NONE, load_ms: 598 }, ' (load 0.6 s)'],
+      [{ ...NONE, prefill_ms: 402 }, ' (prompt 0.4 s)'],
       [{ ...NONE, load_ms: 3, prefill_ms: 20 }, ''],
       [null, ''],
     ] as const)
-      expect(texts({ times }).at(-1)).toBe(`1.7 s to first word${end}`);
-    expect(texts({ times: null, firstTokenMs: 42 }).at(-1)).toBe('42 ms to first word');
+      expect(texts({ times }).at(-1)).toBe(`1.7 s to first token${end}`);
+    expect(texts({ times: null, firstTokenMs: 42 }).at(-1)).toBe('42 ms to first token');
     expect(texts({ model: 'fast', firstTokenMs: null })).toEqual(['Fast', '41.2 tok/s', '4.2 s generating']);
   });
 

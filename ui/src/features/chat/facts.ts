@@ -43,23 +43,22 @@ export function factsOf(source: AnswerSource): Fact[] {
   if (model && model !== tier) facts.push({ text: model });
   const rate = measuredRate(source);
   if (rate !== null) facts.push({ text: speed(rate) });
-  if (firstTokenMs !== null) facts.push({ text: firstWord(firstTokenMs, source.times) });
+  if (firstTokenMs !== null) facts.push({ text: describeFirstToken(firstTokenMs, source.times) });
   const decode = source.times?.decode_ms ?? 0;
   if (decode >= SHORTEST) facts.push({ text: `${wait(decode)} generating` });
   if (experts) facts.push(...describeReads(experts).map((text) => ({ text })));
   return facts;
 }
 
-/** What the first word waited for, as far as it is worth a mention. */
-function firstWord(ms: number, times: AnswerTimes | null): string {
+/** The time to the first token, with its loading and prefill where they matter. */
+function describeFirstToken(ms: number, times: AnswerTimes | null): string {
   const { load_ms: load = null, prefill_ms: prefill = null } = times ?? {};
   const loading = load !== null && load >= SHORTEST;
   const reading = prefill !== null && prefill >= SHORTEST;
-  if (loading && reading)
-    return `${wait(ms)} to first word (${wait(load)} loading, ${wait(prefill)} reading)`;
-  if (loading) return `${wait(ms)} to first word (${wait(load)} loading)`;
-  if (reading) return `${wait(ms)} to first word (${wait(prefill)} reading)`;
-  return `${wait(ms)} to first word`;
+  if (loading && reading) return `${wait(ms)} to first token (load ${wait(load)}, prompt ${wait(prefill)})`;
+  if (loading) return `${wait(ms)} to first token (load ${wait(load)})`;
+  if (reading) return `${wait(ms)} to first token (prompt ${wait(prefill)})`;
+  return `${wait(ms)} to first token`;
 }
 
 /** Tokens per second, where they mean something: not over less than two tokens or a quarter of a second. */

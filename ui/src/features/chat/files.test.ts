@@ -43,7 +43,7 @@ describe('a file', () => {
     expect(await why(readFile(file('a.pdf', '')))).toContain('a.pdf has no text.');
     expect(await why(readFile(file('a.mp4', 'video/mp4')))).toContain('a.mp4 can’t be sent.');
     const binary = file('a.bin', '', new Uint8Array([0xff, 0xfe, 0]));
-    expect(await why(readFile(binary))).toBe('a.bin is not a text, image or sound that Tierbar can read.');
+    expect(await why(readFile(binary))).toBe('a.bin isn’t text, an image, or sound that Tierbar can read.');
   });
 
   it('of 2 GB is refused without reading it', async () => {
@@ -78,22 +78,22 @@ describe('files', () => {
 
   it('go only to a tier that takes them', () => {
     expect(whyNotSent([one('image')], 'fast', STATUS.tiers)).toBe(
-      'Fast takes no images. Add Images and Sound to a model in Models.',
+      'Fast doesn’t accept images. Add Images and Sound to a model in Models.',
     );
     const tiers = [fast, seeing].filter((tier) => tier !== undefined);
     expect(whyNotSent([one('image')], 'fast', tiers)).toBe(
-      'Fast takes no images. Choose Everyday, which takes them.',
+      'Fast doesn’t accept images. Choose Everyday, which accepts them.',
     );
     expect(whyNotSent([one('image')], 'primary', tiers)).toBeNull();
     expect(whyNotSent([one('image')], 'auto', tiers)).toBeNull();
-    expect(whyNotSent([one('audio')], 'auto', tiers)).toContain('No tier takes sound.');
+    expect(whyNotSent([one('audio')], 'auto', tiers)).toContain('No tier accepts sound.');
     expect(whyNotSent([one('audio')], 'nightly', tiers)).toBeNull();
   });
 
   it('fill at most half of the context', () => {
     expect(whyNotSent([one('file', 2048)], 'fast', STATUS.tiers)).toBeNull();
     expect(whyNotSent([one('file', 2000), one('file', 100)], 'fast', STATUS.tiers)).toBe(
-      'The files have about 2,100 tokens. They can fill half of the context, which has 4,096.',
+      'The files have about 2,100 tokens. They can fill at most half of the context of 4,096 tokens.',
     );
     expect(whyNotSent([one('file', 4096)], 'auto', STATUS.tiers)).toBeNull();
     expect(whyNotSent(Array(21).fill(one('file', 1)), 'auto', STATUS.tiers)).toContain('20 files');

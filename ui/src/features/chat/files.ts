@@ -80,7 +80,7 @@ export async function readFile(file: File): Promise<QuestionFile> {
     );
   check(file, MOST_BYTES.file, 'A text file');
   const text = decoded(await file.arrayBuffer());
-  if (text === null) throw new Error(`${name} is not a text, image or sound that Tierbar can read.`);
+  if (text === null) throw new Error(`${name} isn’t text, an image, or sound that Tierbar can read.`);
   return textFile(name, text);
 }
 
@@ -172,8 +172,8 @@ export function whyNotSent(files: QuestionFile[], model: string, tiers: TierStat
 
 function notTaken(files: QuestionFile[], able: TierStatus[], all: TierStatus[]): string | null {
   const kinds: [QuestionFile['kind'], Modality, of: (tier: string) => string, ofAll: string][] = [
-    ['image', 'image', (tier) => `${tier} takes no images.`, 'No tier takes images.'],
-    ['audio', 'audio', (tier) => `${tier} takes no sound.`, 'No tier takes sound.'],
+    ['image', 'image', (tier) => `${tier} doesn’t accept images.`, 'No tier accepts images.'],
+    ['audio', 'audio', (tier) => `${tier} doesn’t accept sound.`, 'No tier accepts sound.'],
   ];
   for (const [kind, modality, of, ofAll] of kinds) {
     if (!files.some((file) => file.kind === kind)) continue;
@@ -183,7 +183,7 @@ function notTaken(files: QuestionFile[], able: TierStatus[], all: TierStatus[]):
     const other = all.find(takes);
     const [only] = able;
     const what = able.length === 1 && only ? of(displayName(only.id)) : ofAll;
-    const hint = other ? `Choose ${displayName(other.id)}, which takes them.` : ADD_IN_MODELS;
+    const hint = other ? `Choose ${displayName(other.id)}, which accepts them.` : ADD_IN_MODELS;
     return `${what} ${hint}`;
   }
   return null;
@@ -193,5 +193,5 @@ function tooLong(files: QuestionFile[], able: TierStatus[]): string | null {
   const tokens = files.reduce((sum, file) => sum + (file.tokens ?? 0), 0);
   const context = Math.max(0, ...able.map(({ context_tokens }) => context_tokens));
   if (context === 0 || tokens <= context * CONTEXT_SHARE) return null;
-  return `The files have about ${count(tokens)} tokens. They can fill half of the context, which has ${count(context)}.`;
+  return `The files have about ${count(tokens)} tokens. They can fill at most half of the context of ${count(context)} tokens.`;
 }

@@ -8,7 +8,7 @@ export interface KeptAgent {
 
 /**
  * The folders that models may act in, by chat. The browser keeps them, so that a chat goes on as it was after a reload. More
- * than these are of chats that nobody goes back to.
+ * than these belong to abandoned chats.
  */
 const agents = kept<[chat: string, agent: KeptAgent]>('localStorage', 'tierbar-agents', 30);
 
@@ -26,5 +26,5 @@ export function keepAgent(chat: string, agent: KeptAgent | null): void {
   else if (others.length < before.length) agents.write(others);
 }
 
-/** For whoever uses this browser next. */
+/** Protects them from the browser's next user. */
 export const forgetAgents = agents.forget;

@@ -217,7 +217,7 @@ describe('the list of chats', () => {
     await fireEvent.keyDown(field, { key: 'Enter' });
     await until(() => chats.current.id === 'c1');
     await fireEvent.input(field, { target: { value: 'nothing' } });
-    await screen.findByText('No chat has these words.');
+    await screen.findByText('No chats match.');
     await fireEvent.keyDown(field, { key: 'Escape' });
     await until(() => screen.getAllByTestId('chat-item').length === 2);
     await fireEvent.keyDown(field, { key: 'ArrowDown' });
@@ -237,7 +237,7 @@ describe('the list of chats', () => {
     const report = await screen.findByTestId('import-report');
     expect(report.textContent).toContain('Imported 1 Chat');
     expect(report.textContent).toContain('It has 2 messages.');
-    expect(report.textContent).toContain('3 chats were here already.');
+    expect(report.textContent).toContain('3 chats were already here.');
     expect(report.textContent).toContain('1 image: the file has none');
     await fireEvent.click(screen.getByText('Done'));
     expect(screen.queryByTestId('import-report')).toBeNull();

@@ -4,7 +4,7 @@ type Renderer = (tex: string, display: boolean) => string;
 
 const FORMULA = 'Formula';
 
-/** A longer formula stays source: it is not one that anybody reads, and the renderer recurses. */
+/** A longer formula stays source: it would not be readable, and the renderer recurses. */
 const LONGEST = 5000;
 
 let renderer: Renderer | null = null;

@@ -146,7 +146,7 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('answer-stats').textContent).toMatch(
-      /Fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first word/,
+      /Fast\s*smol\s*41\.2 tok\/s\s*\d+ ms to first token/,
     );
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
@@ -552,7 +552,7 @@ describe('the chat page', () => {
     const picture = new File(['x'], 'cat.png', { type: 'image/png' });
     await fireEvent.drop(window, { dataTransfer: { types: ['Files'], files: [picture] } });
     await screen.findByText('cat.png');
-    expect(screen.getByTestId('file-trouble').textContent).toContain('No tier takes images.');
+    expect(screen.getByTestId('file-trouble').textContent).toContain('No tier accepts images.');
     expect(screen.getByTestId<HTMLButtonElement>('send').disabled).toBe(true);
     await fireEvent.click(screen.getByTestId('trouble-models'));
     expect(platform.openSettings).toHaveBeenLastCalledWith('models');

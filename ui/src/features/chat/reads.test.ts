@@ -19,7 +19,7 @@ describe('what an answer has read', () => {
     expect(describeReads({ ...READS, layers: true })[0]).toBe('94 % of layers in memory');
   });
 
-  it('is told as a whole, or without the wait, where no more is known', () => {
+  it('is described in full, or without the wait if that is unknown', () => {
     expect(describeReads({ ...READS, tokens: 0 })[1]).toBe('32 MB read from disk');
     expect(describeReads({ ...READS, wait_ms: null })[1]).toBe('3 MB read per token');
   });

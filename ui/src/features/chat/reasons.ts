@@ -4,7 +4,7 @@ type Reason = [chat: string, question: number, reason: string];
 
 /**
  * Why questions have no answer. The host keeps answers only; the browser keeps this for as long as the window is open, so that a
- * reload does not leave a question alone. More than these are of questions that nobody goes back to.
+ * reload does not leave a question alone. More than these belong to abandoned questions.
  */
 const reasons = kept<Reason>('sessionStorage', 'tierbar-reasons', 50);
 

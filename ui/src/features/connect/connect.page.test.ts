@@ -15,7 +15,7 @@ const CLAUDE: ClientSettings = {
   found: true,
   model: 'heavy',
   reason:
-    'heavy takes tools and has a context of 12288 tokens; Claude Code needs tools and at least 32768 tokens',
+    'heavy supports tools and has a context of 12288 tokens; Claude Code needs tools and at least 32768 tokens',
   warnings: ['Claude Code needs a context of at least 32768 tokens, and heavy has 12288'],
   settings: [
     {
@@ -117,7 +117,7 @@ it('shows the settings of an app that is found first, to copy', async () => {
     expect.arrayContaining(['a', 'b']),
   );
   expect(settings.textContent).toContain(
-    'Use heavy as its model. It takes tools and has a context of 12,288 tokens. Claude Code needs tools and a context of at least 32,768 tokens.',
+    'Use heavy as its model. It supports tools and has a context of 12,288 tokens. Claude Code needs tools and a context of at least 32,768 tokens.',
   );
   expect(screen.getByTestId('connect-warning').textContent).toContain('and Deep has 12,288.');
   expect(within(settings).getByText('export ANTHROPIC_MODEL=heavy')).toBeTruthy();

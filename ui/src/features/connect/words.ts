@@ -28,9 +28,9 @@ export function reasonFor(client: ClientSettings, tier: ClientTier | undefined):
 function has(tier: ClientTier | undefined): string {
   if (!tier) return '';
   const { tools, context_tokens } = tier;
-  if (context_tokens === null) return tools ? 'It takes tools.' : '';
+  if (context_tokens === null) return tools ? 'It supports tools.' : '';
   return tools
-    ? `It takes tools and has a context of ${count(context_tokens)} tokens.`
+    ? `It supports tools and has a context of ${count(context_tokens)} tokens.`
     : `It has a context of ${count(context_tokens)} tokens.`;
 }
 
@@ -52,10 +52,12 @@ export function warningsFor(client: ClientSettings, tier: ClientTier | undefined
   const warnings: string[] = [];
   if (tools && tier.tools === false)
     warnings.push(
-      `The chat template of ${name}’s model has no place for tools, so Tierbar tells the model of them in words, which works less well. For ${app}, choose a model with tools in Models.`,
+      `${name}’s model doesn’t support tools; Tierbar describes them in the prompt, which works less well. For ${app}, choose a model with tools in Models.`,
     );
   if (tools && tier.tools === null)
-    warnings.push(`Whether ${name} takes tools is not known, and ${app} needs them. Try it first.`);
+    warnings.push(
+      `${app} needs tools, and Tierbar doesn’t know whether ${name} supports them. Try it first.`,
+    );
   if (held === null && context > 0)
     warnings.push(
       `${app} needs a context of at least ${count(context)} tokens. Compare it with ${name}’s in Tiers.`,

@@ -36,7 +36,7 @@ it('says what tasks have kept from a cloud and what that took here', async () =>
   };
   await open();
   expect((await screen.findByTestId('costs')).textContent).toBe(
-    'On 2 days, tasks answered 4 texts here. That kept about 3,590 tokens from a cloud.' +
+    'On 2 days, tasks answered 4 texts here. About 3,590 tokens didn’t go to a cloud.' +
       'This computer read 5,000 tokens and generated 742 for it.',
   );
   const rows = [...document.querySelectorAll('dl.numeric div')].map((row) => row.textContent);

@@ -7,18 +7,18 @@ export const PRICES: { key: Price; label: string; help: string }[] = [
   {
     key: 'cloud_input_price',
     label: 'Cloud, tokens in',
-    help: 'US dollars for a million tokens of prompts, at the cloud that you compare with.',
+    help: 'US dollars per million prompt tokens, at the cloud provider you compare with.',
   },
   {
     key: 'cloud_output_price',
     label: 'Cloud, tokens out',
-    help: 'US dollars for a million tokens of answers.',
+    help: 'US dollars per million answer tokens.',
   },
-  { key: 'kwh_price', label: 'Electricity', help: 'US dollars for a kilowatt-hour.' },
+  { key: 'kwh_price', label: 'Electricity', help: 'US dollars per kilowatt-hour.' },
   {
     key: 'busy_watts',
     label: 'Power while answering',
-    help: 'Watts that this computer draws. Used where it does not measure its energy.',
+    help: 'Watts that this computer draws. Used when it doesn’t measure its energy.',
   },
 ];
 

@@ -16,7 +16,7 @@ export function describeCosts({ days, total }: Costs): string[] {
   const active = plural(days.length, ['On one day', 'On # days']);
   const saved =
     total.saved_tokens > 0
-      ? `That kept about ${tokens(total.saved_tokens)} from a cloud.`
+      ? `About ${tokens(total.saved_tokens)} didn’t go to a cloud.`
       : 'None of that would have gone to a cloud.';
   const here = `This computer read ${tokens(total.prompt_tokens)} and generated ${count(total.completion_tokens)} for it.`;
   return [`${active}, tasks answered ${texts(total.answers)} here. ${saved}`, here];

@@ -128,7 +128,7 @@ async function open() {
     },
     openDocument: (passage) => {
       opened.push(passage);
-      return Promise.reject('it is not there any more');
+      return Promise.reject('it no longer exists');
     },
   });
 }
@@ -154,7 +154,7 @@ it('answers a question with citations that open the passage', async () => {
   expect(screen.getByTestId('documents-citation').textContent).toContain('Methods, page 3');
   await fireEvent.click(screen.getByTestId('passage-open'));
   expect(opened).toEqual([PASSAGE.id]);
-  expect((await screen.findByTestId('passage-unopened')).textContent).toBe('It is not there any more.');
+  expect((await screen.findByTestId('passage-unopened')).textContent).toBe('It no longer exists.');
 });
 
 it('shows what was found if the answer cites nothing', async () => {
@@ -218,7 +218,7 @@ it('shows what is read, what cannot be, and pauses', async () => {
   await screen.findByText('This PDF holds pictures of pages, no text.');
   expect(screen.getByTestId('notices').textContent).toContain('scan.pdf');
   await screen.findByText(/^3 of 10 pages are pictures/);
-  const pictures = screen.getByRole('switch', { name: 'Read pages that are pictures' });
+  const pictures = screen.getByRole('switch', { name: 'Read scanned pages' });
   sees = false;
   await fireEvent.click(pictures);
   await screen.findByText(/^No tier of this machine has a model that reads images/);

@@ -33,7 +33,7 @@ export function learned({ level, own_tier, smaller_tier, routed_as }: LearnedLev
     return `${questions} go to ${displayName(TIER[routed_as])}, because of your grades.`;
   const grades = Math.max(total(own_tier), total(smaller_tier));
   if (grades < enough) return `${questions}: ${grades} of the ${enough} grades that Auto learns from.`;
-  return `${questions} go to ${displayName(TIER[level])}. Your grades don’t call for another tier.`;
+  return `${questions} go to ${displayName(TIER[level])}. Your grades don’t change this.`;
 }
 
 /** Whether a reset changes anything. */

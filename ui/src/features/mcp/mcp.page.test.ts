@@ -99,7 +99,7 @@ describe('MCP servers', () => {
     await type('mcp-key_variable', 'API_KEY');
     await fireEvent.click(screen.getByTestId('mcp-save'));
     const row = await screen.findByTestId('mcp-server');
-    await until(() => row.textContent?.includes('It answers, and has 1 tool.'));
+    await until(() => row.textContent?.includes('Connected. It has 1 tool.'));
     expect(row.textContent).toContain('Can read and change files in ~/Notes, without the network.');
     expect(within(row).getByTestId('mcp-tools').textContent).toContain('Searches the notes');
     const server = {

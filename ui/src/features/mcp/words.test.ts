@@ -24,8 +24,8 @@ describe('an MCP server', () => {
     expect(splitCommand(describePlace(PROGRAM))).toEqual(PROGRAM.command);
   });
 
-  it('is told with what its program may use', () => {
-    expect(describeAccess(PROGRAM)).toBe('Can use neither the network nor files of yours.');
+  it('is described with what its program may use', () => {
+    expect(describeAccess(PROGRAM)).toBe('Can use neither the network nor your files.');
     expect(describeAccess({ ...PROGRAM, folder: '~/Notes', network: true })).toBe(
       'Can use the network, and read and change files in ~/Notes.',
     );

@@ -34,7 +34,7 @@ export function describeAccess({ url, folder, network }: McpServerConfig): strin
   if (folder === '')
     return network
       ? 'Can use the network, but none of your files.'
-      : 'Can use neither the network nor files of yours.';
+      : 'Can use neither the network nor your files.';
   return network
     ? `Can use the network, and read and change files in ${folder}.`
     : `Can read and change files in ${folder}, without the network.`;

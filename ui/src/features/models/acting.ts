@@ -4,10 +4,10 @@ import { AUTO, loadedTiers } from '../tiers/tiers';
 /** Says how a model acts, by what was measured. */
 export function describeActing({ way, calls, text, prompts }: AgentReport): string {
   if (way === null)
-    return `This model is too small to act: ${calls.right} of ${prompts} first steps were right by tool calls, and ${text.right} by text.`;
+    return `Too small to act as an agent (tool calls: ${calls.right} of ${prompts} correct; text commands: ${text.right}).`;
   return way === 'text'
-    ? `Acts by text: ${text.right} of ${prompts} first steps were right, and ${calls.right} by tool calls.`
-    : `Acts by tool calls: ${calls.right} of ${prompts} first steps were right, and ${text.right} by text.`;
+    ? `Uses text commands (${text.right} of ${prompts} correct; tool calls: ${calls.right}).`
+    : `Uses tool calls (${calls.right} of ${prompts} correct; text commands: ${text.right}).`;
 }
 
 /** Returns the tier whose model can be measured for a chat that requests `model`: of several, one that is loaded. */

@@ -45,7 +45,7 @@ export function purposeOf(model: LibraryModel, entry?: CatalogModel): string {
   if (!account) return '';
   if (account.kind === 'embedding') return 'Embeddings for search in documents.';
   if (account.kind === 'reranking') return 'Sorts search results by how well they match.';
-  if (!account.chat_template) return 'Continues a text. The file has no chat template.';
+  if (!account.chat_template) return 'Only continues text. The file has no chat template.';
   const media = input_modalities.filter((modality) => modality !== 'text');
   const chat = media.length > 0 ? `Chat about text, ${listModalities(media)}` : 'Chat';
   const { thinking, tools } = account;

@@ -120,7 +120,7 @@ describe('images and sound', () => {
     await open();
     const row = await waitFor(() => local('gemma'));
     expect(within(row).getByTestId('projector-error').textContent).toBe(
-      `Takes text only: ${projector_error}.`,
+      `Accepts only text: ${projector_error}.`,
     );
     const button = within(row).getByTestId('add-media');
     expect(button.textContent?.trim()).toBe('Add Images and Sound (1 GB)');
@@ -561,7 +561,7 @@ describe('available models', () => {
     models = [localModel('smol', { agent: [report] })];
     const page = await openPage('smol');
     expect(within(page).getByTestId('model-acting').textContent).toBe(
-      'As an agentActs by tool calls: 11 of 12 first steps were right, and 9 by text.',
+      'As an agentUses tool calls (11 of 12 correct; text commands: 9).',
     );
   });
 
@@ -586,7 +586,7 @@ describe('available models', () => {
     ];
     const page = await openPage('known');
     expect(within(page).getByTestId('model-facts').textContent).toMatch(
-      /Takes.*Text and images.*Thinks before it answers, calls tools.*256K tokens.*Apache-2\.0.*o\/Known-GGUF/s,
+      /Input.*Text and images.*Thinks before it answers, calls tools.*256K tokens.*Apache-2\.0.*o\/Known-GGUF/s,
     );
     const figures = within(screen.getByTestId('published'));
     expect(
@@ -681,7 +681,7 @@ describe('the disk', () => {
     expect((await screen.findByTestId('disk-use')).textContent).not.toContain('Disk of');
   });
 
-  it('is told of before a download', async () => {
+  it('is shown before a download', async () => {
     disks = [disk('/data/models', 12 * GB, [])];
     catalog = [
       catalogModel('Big', {
@@ -830,7 +830,7 @@ describe('a model’s page', () => {
         ? Response.json({ repository: 'o/Known-GGUF', url: 'https://huggingface.co/o/Known-GGUF', text })
         : null;
     const page = within(await openPage('known'));
-    expect(page.getByTestId('model-facts').textContent).toMatch(/Made by.*Example Labs.*More than 140/s);
+    expect(page.getByTestId('model-facts').textContent).toMatch(/Developer.*Example Labs.*More than 140/s);
     expect(network.sent('GET', asked)).toHaveLength(0);
     const button = page.getByTestId('readme-show');
     expect(button.textContent?.trim()).toBe('Show the Maker’s Description');
@@ -859,7 +859,7 @@ describe('a model’s page', () => {
     models = [localModel('base', { account: account({ chat_template: false }) })];
     const page = await openPage('base');
     expect(page.textContent).toContain('Not a chat model');
-    expect(page.textContent).toContain('Continues a text. The file has no chat template.');
+    expect(page.textContent).toContain('Only continues text. The file has no chat template.');
   });
 
   it('of an unknown model leads to the others', async () => {

@@ -44,7 +44,7 @@ function sentenceOf(caution: Caution): string {
     case 'no_draft_model':
       return `It answers without its draft model: there is no room for the ${memory(caution.needed_bytes)} that it needs.`;
     case 'no_projector':
-      return `It takes text only here: there is no room for its projector of ${memory(caution.needed_bytes)}, which images and sound need.`;
+      return `It accepts only text here: there is no room for its projector of ${memory(caution.needed_bytes)}, which images and sound need.`;
   }
 }
 

@@ -4,7 +4,7 @@ import type { Status, TierStatus } from '../../platform/openapi';
 const SEEN = 1 / 64;
 const SEEN_BYTES = 2 ** 26;
 
-/** Whether a status differs from the one before only in readings, and so little that nobody waits for it. */
+/** Whether a status differs from the one before only in readings, and too little to be worth a redraw. */
 export function isMinorChange(before: Status, after: Status): boolean {
   const rest = (Object.keys(after) as (keyof Status)[]).filter((key) => !READINGS.includes(key));
   return (

@@ -82,7 +82,7 @@ describe('a chain', () => {
     network.chains = [{ ...chain({ gate: 'open' }), triage: true }, chain({ gate: 'open' }, 'plain')];
     await open();
     await until(() => screen.queryByTestId('chain-nightly'));
-    expect(text('chain-nightly')).toContain('Triage: greetings and messages that only inform go to');
+    expect(text('chain-nightly')).toContain('Triage: greetings and messages that need no reply go to');
     expect(text('chain-plain')).not.toContain('Triage');
   });
 
@@ -138,7 +138,7 @@ describe('the queue', () => {
     network.jobs = [
       queued('a', { state: 'done' }),
       queued('b', { state: 'failed', reason: 'there is no model "x"', status: 404, ended_ms: Date.now() }),
-      queued('c', { attempts: 2, reason: 'nobody listens at api.example.com' }),
+      queued('c', { attempts: 2, reason: 'connection refused by api.example.com' }),
       queued('d', { state: 'running', attempts: 1, path: '/v1/embeddings' }),
       queued('e', { state: 'cancelled' }),
     ];
@@ -148,7 +148,7 @@ describe('the queue', () => {
     expect(rows()).toEqual(['running', 'waiting', 'failed']);
     const [running, waiting, failed] = screen.getAllByTestId('queued') as HTMLElement[];
     expect(running?.textContent).toMatch(/Running\s*\/v1\/embeddings.*attempt 1 of 300/);
-    expect(waiting?.textContent).toContain('Last attempt: nobody listens at api.example.com.');
+    expect(waiting?.textContent).toContain('Last attempt: connection refused by api.example.com.');
     expect(failed?.textContent).toContain('There is no model "x".');
     // The card follows without a click.
     network.jobs = [queued('a', { state: 'done' })];

@@ -77,7 +77,7 @@ it('turns them on one by one, and says that the browser refuses them', async () 
   expect(screen.getByTestId('notifications-denied').textContent).toContain('does not show notifications');
 });
 
-it('says nothing of a browser that refuses what nobody wants', async () => {
+it('shows no note on a refusal while notifications are off', async () => {
   permission = 'denied';
   await open();
   await screen.findByTestId('settings-notify-downloads');

@@ -60,7 +60,7 @@ describe('the popover', () => {
     await open(STATUS.tiers.map((tier) => ({ ...tier, model: null, state: 'stopped' })));
     const field = screen.getByTestId<HTMLInputElement>('popover-question');
     expect(field.disabled).toBe(true);
-    expect(field.placeholder).toBe('There is no model yet to answer.');
+    expect(field.placeholder).toBe('No model is ready to answer yet.');
     await fireEvent.keyDown(window, { key: 'Escape' });
     expect(closePopover).toHaveBeenCalledOnce();
   });

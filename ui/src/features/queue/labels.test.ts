@@ -42,7 +42,7 @@ describe('a queued request', () => {
 
   it('shows why its last attempt failed', () => {
     expect(describeObstacle(job())).toBeNull();
-    expect(describeObstacle(job({ reason: 'nobody listens' }))).toBe('Last attempt: nobody listens.');
+    expect(describeObstacle(job({ reason: 'connection refused' }))).toBe('Last attempt: connection refused.');
     expect(describeObstacle(job({ state: 'failed', reason: 'the model is unknown' }))).toBe(
       'The model is unknown.',
     );

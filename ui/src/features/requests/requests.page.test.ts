@@ -47,7 +47,7 @@ const rows = () =>
     [...row.children].slice(1).map((cell) => cell.textContent?.replace(/\s+/g, ' ').trim()),
   );
 
-it('shows who asked which tier, the tokens, the times and the end', async () => {
+it('shows the client, the tier, the tokens, the times and the end', async () => {
   network.recent = [
     request(3, { path: '/v1/messages', client: 'phone' }),
     request(2, {

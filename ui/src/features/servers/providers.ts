@@ -1,4 +1,4 @@
-/** Servers that people often add, so that nobody must look up an address. */
+/** Servers that people often add, with their addresses. */
 import type { Dialect } from '../../platform/openapi';
 
 export interface Provider {

@@ -439,7 +439,7 @@ describe('tier settings', () => {
   it('offer the models found and mark the unusable ones', async () => {
     await open('#tiers');
     const select = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-model');
-    expect(document.getElementById('settings-tier-fast-model-help')?.textContent).toBe('Takes text.');
+    expect(document.getElementById('settings-tier-fast-model-help')?.textContent).toBe('Accepts text.');
     expect(select.value).toBe('smol');
     const options = [...select.options].map(({ text, disabled }) => [text, disabled]);
     expect(options).toEqual([

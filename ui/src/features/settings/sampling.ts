@@ -9,7 +9,7 @@ export interface SamplingValue {
   min?: number;
   max: number;
   step: string;
-  /** What llama.cpp uses where nobody says. */
+  /** llama.cpp's default. */
   engine: number;
 }
 

@@ -25,7 +25,7 @@ export function firstModel(plan: SetupPlan | null): TierPlan | undefined {
 export function lackedModel(model: string, tiers: TierStatus[]): string | null {
   const chats = tiers.filter(({ kind }) => kind === 'chat');
   const has = (tier: TierStatus) => tier.engine !== 'embedded' || tier.model !== null;
-  if (!chats.some(has)) return 'There is no model yet to answer.';
+  if (!chats.some(has)) return 'No model is ready to answer yet.';
   const chosen = chats.find(({ id }) => id === model);
   return chosen && !has(chosen) ? `${chosen.id} has no model yet.` : null;
 }

@@ -225,7 +225,7 @@ describe('the set-up', () => {
     ];
     await until(() => screen.queryByTestId('setup-stop') === null);
     const [fast, primary] = screen.getAllByTestId('setup-answer');
-    expect(fast?.textContent).toMatch(/With text\.\s*25\.0 tok\/s, 3\.2 s with loading/);
+    expect(fast?.textContent).toMatch(/With text\.\s*25\.0 tok\/s, 3\.2 s including loading/);
     expect(primary?.textContent).toContain('It does not fit; quit other programs.');
     await fireEvent.click(screen.getByTestId('setup-done'));
     await until(() => screen.queryByText('Your Tiers Are Ready') === null);

@@ -214,7 +214,7 @@ describe('the first model', () => {
     await fireEvent.keyDown(composer, { key: 'Enter' });
     expect(network.sent('POST', '/tierbar/v1/chats')).toEqual([]);
     const reason = screen.getByTestId('lacks-model');
-    expect(reason.textContent).toContain('There is no model yet to answer.');
+    expect(reason.textContent).toContain('No model is ready to answer yet.');
     expect(composer.getAttribute('aria-describedby')).toBe(reason.id);
     await fireEvent.click(screen.getByText('Choose a Model…'));
     await fireEvent.click(screen.getByTestId('open-setup'));

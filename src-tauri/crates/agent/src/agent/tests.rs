@@ -180,7 +180,7 @@ fn a_test_is_mended_with_consent() {
 }
 
 #[test]
-fn a_small_model_says_it_in_words() {
+fn a_text_command_is_chosen_by_a_grammar() {
     let mut turn = Turn::text(true);
     let ask = asked(turn.step(Input::Begin));
     assert_eq!(
@@ -362,7 +362,7 @@ fn limits_end_a_turn_with_an_answer() {
 }
 
 #[test]
-fn the_same_again_and_again_is_not_done() {
+fn a_repeated_act_is_refused() {
     let general = General {
         reading: true,
         ..General::default()
@@ -497,7 +497,7 @@ fn without_tools_the_model_answers() {
     assert!(ask.is_answer && ask.grammar.is_none());
 }
 
-/// Whether an act changes nothing and tells nobody anything, so that it may be done unasked.
+/// Whether an act changes nothing and reveals nothing, so that it needs no consent.
 fn is_harmless(act: &Act) -> bool {
     match act {
         Act::Command { line, network, .. } => !network && read_only(line).is_some(),

@@ -93,12 +93,13 @@ impl WebAddress {
     ///
     /// # Errors
     /// What is wrong, for the model: no http or https address, one with a password, or one inside this machine or network. A name may
-    /// still lead inside; whoever connects checks that.
+    /// still lead inside; the connection checks that.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let url = Url::parse(text).map_err(|error| format!("{text} is no address: {error}"))?;
+        let url =
+            Url::parse(text).map_err(|error| format!("{text} is not a valid address: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("{}: is no scheme of the web", url.scheme()));
+            return Err(format!("{} is not a web scheme", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err("the address has a name or a password in it".to_owned());
@@ -173,7 +174,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 impl Act {
-    /// Why this is not possible whoever agrees.
+    /// Why this is not possible even with consent.
     pub(super) fn never(&self) -> Option<String> {
         match self {
             Self::Command { line, .. } if line.trim().is_empty() => {
@@ -191,7 +192,7 @@ impl Act {
         }
     }
 
-    /// Whether it is certain that nothing is changed and nobody else sees anything.
+    /// Whether it is certain that the act changes nothing and reveals nothing.
     #[must_use]
     pub fn only_reads(&self) -> bool {
         match self {
@@ -201,7 +202,7 @@ impl Act {
         }
     }
 
-    /// What a person is asked, or why nobody can be.
+    /// The question for the user, or why there can be none.
     pub(super) fn question(&self, id: String) -> Result<Question, String> {
         let (title, what, diff, folder) = match self {
             Self::Command {

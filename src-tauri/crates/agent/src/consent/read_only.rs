@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_do_more_is_not() {
+    fn other_commands_are_not_read_only() {
         for line in [
             "",
             " ",

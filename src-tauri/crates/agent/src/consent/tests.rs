@@ -75,7 +75,7 @@ fn asks(act: Act, general: General, grants: &Grants, now: u64) -> bool {
 /// Answers an act's question.
 fn answered(act: Act, scope: Scope, grants: &mut Grants, now: u64) -> Permitted {
     let Decision::Ask(pending) = decided(act, NOTHING, grants, now) else {
-        panic!("nobody was asked");
+        panic!("no consent was requested");
     };
     let answer = Answer {
         id: "id".into(),
@@ -145,7 +145,7 @@ fn a_grant_of_documents_is_for_these_collections() {
 }
 
 #[test]
-fn once_is_once() {
+fn a_single_consent_covers_one_act() {
     let mut grants = grants();
     let permitted = answered(command("make"), Scope::Once, &mut grants, 0);
     assert_eq!(permitted.act(), &command("make"));
@@ -186,7 +186,7 @@ fn a_folders_grant_has_bounds() {
 }
 
 #[test]
-fn always_is_exactly_this_command() {
+fn a_lasting_grant_matches_the_exact_command() {
     let mut grants = grants();
     answered(command("make test"), Scope::Exact, &mut grants, 0);
     assert!(!asks(command("make test"), NOTHING, &grants, u64::MAX));

@@ -52,7 +52,7 @@ pub struct Program {
 
 /// A program that was started.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct StartedProgram {
     pub(crate) stdin: ChildStdin,
     pub(crate) stdout: Lines<ChildStdout>,
     pub(crate) end: Ending,
@@ -67,7 +67,7 @@ pub(crate) struct Ending {
 }
 
 impl Program {
-    pub(crate) async fn start(self) -> Result<Started, Failure> {
+    pub(crate) async fn start(self) -> Result<StartedProgram, Failure> {
         let not_run = |error: std::io::Error| Failure::NotRun(error.to_string());
         let (own, folder) = match self.folder {
             Some(folder) => (None, folder),
@@ -123,7 +123,7 @@ impl Program {
             sender.send_replace(Some(String::from_utf8_lossy(&bytes).into_owned()));
         });
         let too_long = Arc::new(AtomicBool::new(false));
-        Ok(Started {
+        Ok(StartedProgram {
             stdin,
             stdout: Lines::new(stdout, Arc::clone(&too_long)),
             end: Ending { too_long, report },
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_told_with_the_last_words() {
+    fn an_exit_is_reported_with_the_last_output() {
         assert_eq!(ended(&End::Exited { code: 0 }, " \n"), "");
         assert_eq!(
             ended(&End::Exited { code: 127 }, "x cannot be run: not found\n"),

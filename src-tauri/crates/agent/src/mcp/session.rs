@@ -1,9 +1,9 @@
-//! A connection with one server, for as long as somebody needs its tools.
+//! A connection with one server, kept while its tools are in use.
 
 use crate::mcp::{
     Failure,
     lines::MESSAGE_BYTES,
-    program::{Ending, Program, Started},
+    program::{Ending, Program, StartedProgram},
     tools::{MOST_LISTED, Tool, text_of},
 };
 use reqwest::redirect::Policy;
@@ -60,7 +60,7 @@ impl Session {
     pub async fn open(place: Place) -> Result<Self, Failure> {
         match place {
             Place::Program(program) => {
-                let Started { stdin, stdout, end } = program.start().await?;
+                let StartedProgram { stdin, stdout, end } = program.start().await?;
                 Self::serve(serve_client(client(), (stdout, stdin)), Some(end)).await
             }
             Place::Address { url, key } => {

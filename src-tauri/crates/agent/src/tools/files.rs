@@ -57,7 +57,7 @@ impl Folder {
         let path = path.canonicalize().map_err(failed)?;
         let root = File::open(&path).map_err(failed)?;
         if !root.metadata().map_err(failed)?.is_dir() {
-            return Err(Failure(format!("{} is no folder", path.display())));
+            return Err(Failure(format!("{} is not a folder", path.display())));
         }
         Ok(Self {
             path,
@@ -246,7 +246,7 @@ impl Folder {
         let file = openat(&parent, &name, flags, Mode::empty()).map_err(failed)?;
         let stat = fstat(&file).map_err(failed)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Failure(format!("{} is no file", path.display())));
+            return Err(Failure(format!("{} is not a file", path.display())));
         }
         let mut bytes = Vec::new();
         let mut file = File::from(file).take(FILE_BYTES + 1);
@@ -261,7 +261,7 @@ impl Folder {
         }
         let text = String::from_utf8(bytes).ok();
         text.filter(|text| !text.contains('\0'))
-            .ok_or_else(|| Failure(format!("{} is no text in UTF-8", path.display())))
+            .ok_or_else(|| Failure(format!("{} is not UTF-8 text", path.display())))
     }
 
     /// `None` if there is no such file.
@@ -319,7 +319,7 @@ fn step(folder: &OwnedFd, part: Component<'_>, path: &Path) -> Result<OwnedFd, F
 }
 
 fn missing(path: &Path) -> Failure {
-    Failure(format!("{} is not there", path.display()))
+    Failure(format!("{} does not exist", path.display()))
 }
 
 fn failure(path: &Path, error: Errno) -> Failure {
@@ -347,7 +347,10 @@ fn change(path: PathBuf, before: Option<String>, after: String) -> Result<Change
         )));
     }
     if before.as_ref() == Some(&after) {
-        return Err(Failure(format!("{} is like that already", path.display())));
+        return Err(Failure(format!(
+            "{} already has this content",
+            path.display()
+        )));
     }
     let diff = diff(&path, before.as_deref(), &after);
     Ok(Change {
@@ -468,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out() {
+    fn no_path_leaves_the_folder() {
         let place = place();
         for path in [
             "../outside/token",

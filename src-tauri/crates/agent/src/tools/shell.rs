@@ -18,7 +18,7 @@ pub struct Terms {
     pub own_ports: Vec<u16>,
 }
 
-/// Returns what the sandbox is asked for. A command that nobody was asked about gets no rights to write, and no shell.
+/// Returns the request to the sandbox. A command that ran without consent gets no rights to write, and no shell.
 ///
 /// # Errors
 /// [`Failure`] for an act that is no command.
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_nobody_saw_cannot_write() {
+    fn a_command_without_consent_cannot_write() {
         let terms = Terms {
             protected: vec!["/data".into()],
             own_ports: vec![443],
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn another_act_is_no_command() {
+    fn only_a_command_becomes_a_sandbox_request() {
         let search = Act::Search {
             words: "x".into(),
             provider: "p".into(),

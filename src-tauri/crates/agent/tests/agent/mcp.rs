@@ -96,7 +96,7 @@ async fn a_program_serves_from_its_sandbox() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_not_there_is_told() {
+async fn a_missing_program_is_reported() {
     let Some(home) = Home::new() else { return };
     let opened = Session::open(home.program("no-such-program")).await;
     let Err(Failure::Ended(told)) = opened.map(drop) else {

@@ -138,7 +138,7 @@ fn nothing_happens_if_everything_is_refused() {
     script.push(("run_command", json!({ "command": "touch made" })));
     script.push(("write_file", json!({ "path": "made", "content": "x" })));
     let (_, asked, read) = run(&place, &script, None);
-    // After the third refusal nobody is asked any more.
+    // After the third refusal the agent stops asking.
     assert_eq!(asked.len(), 3);
     assert!(
         !read.contains("passed") && !read.contains("exit code"),

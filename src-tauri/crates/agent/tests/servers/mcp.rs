@@ -47,7 +47,7 @@ impl ServerHandler for Server {
                 .map(|_| "connected".to_owned())
                 .map_err(|error| error.to_string()),
             _ => {
-                // There is nobody to tell if that fails.
+                // A failure cannot be reported anywhere.
                 let _ = std::io::stderr().write_all(b"it is over\n");
                 std::process::exit(7)
             }

@@ -204,7 +204,7 @@ fn a_chatgpt_conversation_keeps_its_branches() {
 }
 
 #[test]
-fn a_call_without_an_answer_is_one() {
+fn a_tool_call_without_a_result_is_imported() {
     let node = |role: &str, recipient: &str, parent: Value| {
         let message =
             json!({"author": {"role": role}, "recipient": recipient, "content": {"parts": ["x"]}});

@@ -19,14 +19,13 @@ pub(super) struct AgentArgs {
     /// Let the model act in this folder: it asks before it runs a command or changes a file [default folder: the current one]
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".", conflicts_with_all = ["once", "list"])]
     agent: Option<PathBuf>,
-    /// Let the agent search the web and open pages: "duckduckgo", "brave" with its key, or the address of a SearXNG
+    /// Let the agent search the web and open pages: "duckduckgo", "brave" with its key, or a SearXNG server's address
     #[arg(long, value_name = "PROVIDER", requires = "agent")]
     web: Option<String>,
     /// Let the agent search your documents, or those of the named collections
     #[arg(long, value_name = "COLLECTION", num_args = 0.., requires = "agent")]
     documents: Option<Vec<String>>,
-    /// How the model says what it wants: by tool calls, or by single words for models that cannot call tools [default: auto, as
-    /// measured, or else by its chat template]
+    /// How the model acts: by tool calls or by text commands [default: auto, as measured, or else by its chat template]
     #[arg(long, value_name = "WAY", value_parser = ["auto", "calls", "text"], requires = "agent")]
     agent_way: Option<String>,
     /// MCP servers whose tools the agent may use, such as notes,issues [default: all that are enabled]
@@ -94,10 +93,10 @@ fn real(folder: &Path) -> Result<String, Error> {
         .canonicalize()
         .map_err(|error| wrong(error.to_string()))?;
     if !real.is_dir() {
-        return Err(wrong("it is no folder".to_owned()));
+        return Err(wrong("it is not a folder".to_owned()));
     }
     let text = real.to_str().map(str::to_owned);
-    text.ok_or_else(|| wrong("its name is no text".to_owned()))
+    text.ok_or_else(|| wrong("its name is not valid UTF-8".to_owned()))
 }
 
 /// Prints a step as it begins.
@@ -123,21 +122,21 @@ pub(super) fn show_result(text: &str, failed: bool) {
     }
 }
 
-/// What a person has answered.
+/// The user's reply to a consent question.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answered {
+pub(super) enum ConsentReply {
     Scope(ConsentScope),
     No,
     /// Ctrl-C: the turn is to stop.
     Stop,
 }
 
-/// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. Without a terminal, nobody can
-/// allow anything.
+/// Shows a question and reads its answer, which is a whole word: nothing is allowed by Enter alone. Without a terminal, every act is
+/// refused.
 ///
 /// # Errors
 /// `Internal` if the terminal cannot be read.
-pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
+pub(super) async fn ask(question: &ConsentQuestion) -> Result<ConsentReply, Error> {
     output::error_line(&format!("\n{}", question.title));
     for line in question.what.lines() {
         output::error_line(&format!("    {line}"));
@@ -150,7 +149,7 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
     }
     if !std::io::stdin().is_terminal() {
         output::error_line("There is no terminal to ask on, so this is refused.");
-        return Ok(Answered::No);
+        return Ok(ConsentReply::No);
     }
     let words = question.scopes.iter();
     let words = words.map(|scope| format!("{}{}", word(*scope), reach(*scope, question.act)));
@@ -159,7 +158,7 @@ pub(super) async fn ask(question: &ConsentQuestion) -> Result<Answered, Error> {
     loop {
         let line = read(prompt.clone()).await?;
         let Some(line) = line else {
-            return Ok(Answered::Stop);
+            return Ok(ConsentReply::Stop);
         };
         if let Some(answered) = answer(&line, &question.scopes) {
             return Ok(answered);
@@ -182,10 +181,10 @@ fn reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
     match (scope, act) {
         (ConsentScope::Once, _) => "",
         (ConsentScope::Folder, ConsentAct::Command) => {
-            " (all commands here, in this chat; they can change hidden files such as .envrc and Git hooks, too)"
+            " (all commands here, in this chat; they can also change hidden files, such as .envrc and Git hooks)"
         }
         (ConsentScope::Folder, ConsentAct::Write) => {
-            " (all changes here but of hidden files, in this chat)"
+            " (all changes here except to hidden files, in this chat)"
         }
         (ConsentScope::Folder, _) => " (all of this kind here, in this chat)",
         (ConsentScope::Chat, _) => {
@@ -196,13 +195,13 @@ fn reach(scope: ConsentScope, act: ConsentAct) -> &'static str {
 }
 
 /// Reads an answer; `None` for anything but the words.
-fn answer(line: &str, scopes: &[ConsentScope]) -> Option<Answered> {
+fn answer(line: &str, scopes: &[ConsentScope]) -> Option<ConsentReply> {
     let line = line.trim().to_lowercase();
     if line == "no" || line == "n" {
-        return Some(Answered::No);
+        return Some(ConsentReply::No);
     }
     let scope = scopes.iter().find(|scope| word(**scope) == line);
-    scope.map(|scope| Answered::Scope(*scope))
+    scope.map(|scope| ConsentReply::Scope(*scope))
 }
 
 /// Reads a line; `None` after Ctrl-C or Ctrl-D.
@@ -234,9 +233,12 @@ mod tests {
             ConsentScope::Exact,
         ];
         let read = |line| answer(line, &scopes);
-        assert_eq!(read("once"), Some(Answered::Scope(ConsentScope::Once)));
-        assert_eq!(read(" Always "), Some(Answered::Scope(ConsentScope::Exact)));
-        assert_eq!(read("no"), Some(Answered::No));
+        assert_eq!(read("once"), Some(ConsentReply::Scope(ConsentScope::Once)));
+        assert_eq!(
+            read(" Always "),
+            Some(ConsentReply::Scope(ConsentScope::Exact))
+        );
+        assert_eq!(read("no"), Some(ConsentReply::No));
         for line in [
             "",
             " ",

@@ -7,22 +7,22 @@ use rustyline::{
 
 /// Each command, what follows it, and what it does.
 pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
-    ("new", "", "Begin a new chat"),
+    ("new", "", "Start a new chat"),
     ("model", "NAME", "Choose the tier or chain that answers"),
     (
         "instructions",
         "[TEXT]",
-        "Set what each answer keeps in mind (\"\" for nothing), or show it",
+        "Set instructions for each answer (\"\" removes them), or show them",
     ),
     (
         "agent",
         "[FOLDER]",
-        "Let the model act in a folder, and ask first; without one, only answer",
+        "Let the model act in a folder, and ask first; without FOLDER, turn this off",
     ),
     (
         "file",
         "PATH",
-        "Send a text, an image or a sound with the next question",
+        "Send a text, image or sound file with the next question",
     ),
     ("retry", "", "Answer the last message again"),
     ("continue", "", "Continue the last answer"),
@@ -34,14 +34,10 @@ pub(super) const COMMANDS: [(&str, &str, &str); 15] = [
     ("good", "[WHY]", "Grade the last answer as good"),
     ("bad", "[WHY]", "Grade the last answer as bad"),
     ("ungrade", "", "Remove the grade of the last answer"),
-    ("improve", "", "Show the rates of graded answers"),
-    ("cost", "", "Show what requests took in the last 30 days"),
+    ("improve", "", "Show how answers were graded"),
+    ("cost", "", "Show the costs of requests in the last 30 days"),
     ("help", "", "Show the commands"),
-    (
-        "quit",
-        "",
-        "End this command, as Ctrl-D does; the chat is kept",
-    ),
+    ("quit", "", "Quit, as Ctrl-D does; the chat is kept"),
 ];
 
 /// What a line asks for.

@@ -27,15 +27,15 @@ pub(super) enum Change {
 }
 
 #[derive(Debug)]
-pub(super) struct Edited {
+pub(super) struct EditResult {
     pub(super) text: String,
     pub(super) changes: Vec<Change>,
 }
 
 #[derive(Debug)]
-pub(super) struct Reverted {
+pub(super) struct Reversal {
     pub(super) text: String,
-    /// What was changed by somebody else meanwhile, and so was left.
+    /// What another program has changed meanwhile, and so was left.
     pub(super) left: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Reverted {
 ///
 /// # Errors
 /// Why that cannot be done safely.
-pub(super) fn apply(form: Form, text: &str, fragment: &str) -> Result<Edited, String> {
+pub(super) fn apply(form: Form, text: &str, fragment: &str) -> Result<EditResult, String> {
     match form {
         Form::Json => apply_values::<json::Document>(text, fragment),
         Form::Toml => apply_values::<toml::Document>(text, fragment),
@@ -55,7 +55,7 @@ pub(super) fn apply(form: Form, text: &str, fragment: &str) -> Result<Edited, St
 ///
 /// # Errors
 /// Why that cannot be done safely.
-pub(super) fn revert(form: Form, text: &str, changes: &[Change]) -> Result<Reverted, String> {
+pub(super) fn revert(form: Form, text: &str, changes: &[Change]) -> Result<Reversal, String> {
     match form {
         Form::Json => revert_values::<json::Document>(text, changes),
         Form::Toml => revert_values::<toml::Document>(text, changes),
@@ -78,7 +78,7 @@ trait Document: Sized + Display {
     fn remove(&mut self, path: &[String]);
 }
 
-fn apply_values<D: Document>(text: &str, fragment: &str) -> Result<Edited, String> {
+fn apply_values<D: Document>(text: &str, fragment: &str) -> Result<EditResult, String> {
     let added = D::parse(fragment)?.value();
     let mut leaves = Vec::new();
     collect(&added, &mut Vec::new(), &mut leaves);
@@ -112,13 +112,13 @@ fn apply_values<D: Document>(text: &str, fragment: &str) -> Result<Edited, Strin
     if D::parse(&reverted.text)?.value() != old || !reverted.left.is_empty() {
         return Err("its text cannot be changed without losing something".to_owned());
     }
-    Ok(Edited {
+    Ok(EditResult {
         text: changed,
         changes,
     })
 }
 
-fn revert_values<D: Document>(text: &str, changes: &[Change]) -> Result<Reverted, String> {
+fn revert_values<D: Document>(text: &str, changes: &[Change]) -> Result<Reversal, String> {
     let mut document = D::parse(text)?;
     let mut left = Vec::new();
     for change in changes.iter().rev() {
@@ -145,7 +145,7 @@ fn revert_values<D: Document>(text: &str, changes: &[Change]) -> Result<Reverted
         }
     }
     left.reverse();
-    Ok(Reverted {
+    Ok(Reversal {
         text: document.to_string(),
         left,
     })

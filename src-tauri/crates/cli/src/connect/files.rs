@@ -193,7 +193,7 @@ impl Records {
         whole_file::replace(&path, &text).map_err(|error| unwritable(&path, &error))
     }
 
-    /// Forgets the change. The file's text before it stays, for who may still need it.
+    /// Forgets the change. The file's earlier text stays, in case it is still needed.
     ///
     /// # Errors
     /// `Storage` if the record cannot be removed.

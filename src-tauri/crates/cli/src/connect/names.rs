@@ -8,7 +8,7 @@ use tierbar_core::{Code, Error, ModelKind, TierId, nearest::suggest};
 
 /// What `GET /v1/models` lists: all that a request can name, but for other names of the models.
 #[derive(Deserialize)]
-struct Listed {
+struct ModelList {
     data: Vec<Entry>,
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn check(
     let Ok(host) = Host::running(home) else {
         return Ok(());
     };
-    let Listed { data } = read(host.get("/v1/models").await?)?;
+    let ModelList { data } = read(host.get("/v1/models").await?)?;
     let Tiers { tiers } = read(host.get(&admin(&["status"], &[])).await?)?;
     let names: Vec<_> = data.into_iter().map(|entry| entry.id).collect();
     // A tier without a model exists all the same, and is not listed.

@@ -28,7 +28,7 @@ pub(super) async fn run(
         return Err(Error::new(Code::NotFound, message).hint(hint));
     };
     let target = Target::read(record.path.clone())?;
-    let Restored { text, left } = restored(&record, &target)?;
+    let Restoration { text, left } = restored(&record, &target)?;
     let path = target.path.display().to_string();
     let before = target.text.as_deref().unwrap_or_default();
     let changes = diff(&target.path, before, text.as_deref().unwrap_or_default());
@@ -49,7 +49,7 @@ pub(super) async fn run(
         Some(key) => Some(revoke(home.as_ref(), key).await),
         None => None,
     };
-    // Whoever has to put the rest right by hand may want to see the file as it was.
+    // To correct the rest by hand, the user may need the original file.
     let backup = (!left.is_empty() && record.before.is_some()).then(|| records.backup());
     match backup {
         Some(_) => records.forget()?,
@@ -73,9 +73,9 @@ pub(super) async fn run(
         (Some(_), Some(_)) if left.is_empty() => {
             output::line(&format!("{path} is as it was without Tierbar."));
         }
-        (Some(_), Some(_)) => {
-            output::line(&format!("The rest of Tierbar's settings is out of {path}."))
-        }
+        (Some(_), Some(_)) => output::line(&format!(
+            "Removed the rest of Tierbar's settings from {path}."
+        )),
     }
     if let Some(backup) = backup {
         output::line(&format!(
@@ -90,7 +90,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-struct Restored {
+struct Restoration {
     /// `None`: no file.
     text: Option<String>,
     /// What was changed since, and so stays.
@@ -98,15 +98,15 @@ struct Restored {
 }
 
 /// Returns the file without what was written: as it was, or if it was changed since, without our part.
-fn restored(record: &Record, target: &Target) -> Result<Restored, Error> {
+fn restored(record: &Record, target: &Target) -> Result<Restoration, Error> {
     let Some(now) = &target.text else {
-        return Ok(Restored {
+        return Ok(Restoration {
             text: None,
             left: Vec::new(),
         });
     };
     if *now == record.after {
-        return Ok(Restored {
+        return Ok(Restoration {
             text: record.before.clone(),
             left: Vec::new(),
         });
@@ -123,7 +123,7 @@ fn restored(record: &Record, target: &Target) -> Result<Restored, Error> {
             .as_str(),
         "" | "{}"
     );
-    Ok(Restored {
+    Ok(Restoration {
         text: Some(reverted.text).filter(|_| !(is_empty && record.before.is_none())),
         left: reverted.left,
     })

@@ -2,7 +2,7 @@
 
 use super::{
     Args, by_hand, confirm,
-    edit::{self, Edited},
+    edit::{self, EditResult},
     files::{Record, Records, Target, diff},
 };
 use crate::{
@@ -54,7 +54,7 @@ pub(super) async fn run(
         None => Target::find(client, paths)?,
     };
     let base = base(&target, last.as_ref())?;
-    let edit = |fragment: &str| -> Result<Edited, Error> {
+    let edit = |fragment: &str| -> Result<EditResult, Error> {
         edit::apply(form, base.as_deref().unwrap_or_default(), fragment).map_err(|why| {
             // For people; a script reads the error.
             if !args.json {
@@ -71,7 +71,7 @@ pub(super) async fn run(
     let is_key_in_file = shown.contains(SOME_KEY);
     if preview.text == before {
         let had_key = last.is_some_and(|last| last.key.is_some());
-        report(args, client, &target, &Written::default());
+        report(args, client, &target, &WriteReport::default());
         if needs_key && !had_key && !args.json {
             output::write(&outside(&settings));
         }
@@ -116,7 +116,7 @@ pub(super) async fn run(
         key,
     })?;
     target.write(Some(&edited.text))?;
-    let written = Written {
+    let written = WriteReport {
         changes: &changes,
         backup: base.is_some().then(|| records.backup()),
         // A key that the file does not have is shown here or never.
@@ -196,7 +196,7 @@ async fn create_key(
 
 /// What has become of a file.
 #[derive(Debug, Default)]
-struct Written<'a> {
+struct WriteReport<'a> {
     /// Empty if the file had the settings already.
     changes: &'a str,
     backup: Option<PathBuf>,
@@ -204,7 +204,7 @@ struct Written<'a> {
     to_enter: Option<&'a ClientSettings>,
 }
 
-fn report(args: &Args, client: &Client, target: &Target, written: &Written<'_>) {
+fn report(args: &Args, client: &Client, target: &Target, written: &WriteReport<'_>) {
     let path = target.path.display().to_string();
     let changed = !written.changes.is_empty();
     if args.json {
@@ -220,7 +220,7 @@ fn report(args: &Args, client: &Client, target: &Target, written: &Written<'_>) 
         return;
     }
     if !changed {
-        output::line(&format!("{path} has these settings already."));
+        output::line(&format!("{path} already has these settings."));
         return;
     }
     match written.to_enter {
@@ -231,7 +231,7 @@ fn report(args: &Args, client: &Client, target: &Target, written: &Written<'_>) 
         None => output::line(&format!("\n{} uses Tierbar now.", client.name)),
     }
     if let Some(backup) = &written.backup {
-        output::line(&format!("The file before is in {}.", backup.display()));
+        output::line(&format!("The previous file is in {}.", backup.display()));
     }
     output::line(&format!("To undo it: tierbar connect {} --undo", client.id));
 }

@@ -25,28 +25,28 @@ pub(super) struct Args {
     /// Power of the machine while it answers [default: costs.busy_watts]
     #[arg(long, value_name = "WATTS")]
     busy_watts: Option<f64>,
-    /// Hours a day that the machine is on because of this
+    /// Hours a day that the machine is on for this
     #[arg(long, value_name = "HOURS")]
     hours_on: Option<f64>,
-    /// Hours a day, of these, that it answers
+    /// Hours of these that it spends answering
     #[arg(long, value_name = "HOURS")]
     hours_busy: Option<f64>,
     /// Price of a kilowatt-hour [default: costs.kwh_price]
     #[arg(long, value_name = "DOLLARS")]
     kwh_price: Option<f64>,
-    /// Tokens of prompts a day [default: yours of the last 30 days]
+    /// Prompt tokens a day [default: yours of the last 30 days]
     #[arg(long, value_name = "TOKENS")]
     prompt_tokens: Option<f64>,
-    /// Tokens of answers a day [default: yours of the last 30 days]
+    /// Answer tokens a day [default: yours of the last 30 days]
     #[arg(long, value_name = "TOKENS")]
     answer_tokens: Option<f64>,
-    /// Price of a million tokens of prompts in the cloud [default: costs.cloud_input_price]
+    /// Cloud price of a million prompt tokens [default: costs.cloud_input_price]
     #[arg(long, value_name = "DOLLARS")]
     cloud_input_price: Option<f64>,
-    /// Price of a million tokens of answers in the cloud [default: costs.cloud_output_price]
+    /// Cloud price of a million answer tokens [default: costs.cloud_output_price]
     #[arg(long, value_name = "DOLLARS")]
     cloud_output_price: Option<f64>,
-    /// Share of the tokens that local models can do, from 0 to 1
+    /// Share of the tokens that local models can handle, from 0 to 1
     #[arg(long, value_name = "SHARE")]
     local_share: Option<f64>,
 }
@@ -97,25 +97,25 @@ impl Args {
             figure("kwh_price", "Kilowatt-hour, $", self.kwh_price, Configured),
             figure(
                 "prompt_tokens",
-                "Tokens of prompts a day",
+                "Prompt tokens a day",
                 self.prompt_tokens,
                 Measured(|costs| costs.prompt_tokens),
             ),
             figure(
                 "answer_tokens",
-                "Tokens of answers a day",
+                "Answer tokens a day",
                 self.answer_tokens,
                 Measured(|costs| costs.completion_tokens),
             ),
             figure(
                 "cloud_input_price",
-                "Cloud, million tokens of prompts, $",
+                "Cloud, million prompt tokens, $",
                 self.cloud_input_price,
                 Configured,
             ),
             figure(
                 "cloud_output_price",
-                "Cloud, million tokens of answers, $",
+                "Cloud, million answer tokens, $",
                 self.cloud_output_price,
                 Configured,
             ),

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// KV cache type: f16, q8_0 or q4_0
     #[arg(long, value_name = "TYPE")]
     kv_cache: Option<String>,
-    /// What it is for: balanced, long_context, agent or paged [default: the tier's, or balanced]
+    /// Purpose: balanced, long_context, agent or paged [default: the tier's, or balanced]
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
     /// RAM of the machine to check for, such as 16GiB [default: this machine's]

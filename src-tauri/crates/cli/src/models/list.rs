@@ -128,7 +128,7 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
         return Err(Error::new(Code::BadRequest, message));
     };
     #[derive(Deserialize)]
-    struct Imported {
+    struct ImportedFolder {
         models: Vec<LibraryModel>,
     }
     let body = client
@@ -138,7 +138,7 @@ pub(super) async fn import(client: &Client, path: &Path, as_json: bool) -> Resul
         output::json(&body);
         return Ok(());
     }
-    let Imported { models } = read(body)?;
+    let ImportedFolder { models } = read(body)?;
     if models.is_empty() {
         output::error_line("The folder has no models yet. Tierbar adds them when they appear.");
         return Ok(());
@@ -185,7 +185,7 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
 /// Returns what the model takes besides text, or why it does not.
 fn media(model: &LibraryModel) -> Option<String> {
     if let Some(error) = &model.projector_error {
-        return Some(format!("takes text only: {error}"));
+        return Some(format!("accepts only text: {error}"));
     }
     if let (Some(_), Some(bytes)) = (&model.projector, model.projector_bytes) {
         let takes = Modality::list(&model.input_modalities);
@@ -194,7 +194,7 @@ fn media(model: &LibraryModel) -> Option<String> {
     model.projector_offer.as_ref()?;
     let id = &model.id;
     Some(format!(
-        "takes text only; `tierbar models pull {id} --only-media` adds images and sound"
+        "accepts only text; `tierbar models pull {id} --only-media` adds images and sound"
     ))
 }
 

@@ -40,10 +40,10 @@ pub(crate) struct Args {
     /// Download even if the model cannot run on this machine
     #[arg(long)]
     anyway: bool,
-    /// Leave out the projector, without which the model takes text only
+    /// Leave out the projector; the model then accepts only text
     #[arg(long, conflicts_with = "only_media")]
     no_media: bool,
-    /// Download only the projector for images and sound of an installed model
+    /// Download only an installed model's projector for images and sound
     #[arg(long)]
     only_media: bool,
     /// Use the model in this tier once it is downloaded
@@ -206,7 +206,7 @@ async fn download(
 
 fn left_free(bytes: u64, free: u64) -> String {
     format!(
-        "Takes {} more of the disk and leaves {} free.",
+        "Needs {} of disk space and leaves {} free.",
         file_size(bytes),
         file_size(free.saturating_sub(bytes))
     )

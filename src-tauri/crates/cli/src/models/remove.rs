@@ -25,7 +25,7 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    // Looked up first, so that nobody agrees to delete what is not there.
+    // Looked up before the question, so that the user is not asked to delete a missing model.
     let known = list::find(client, &args.model).await?;
     let model = super::absolute_if_path(&args.model);
     if !args.yes {

@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Name of a model [default: list all]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Print what its maker wrote about it, from Hugging Face; takes owner/repo, too
+    /// Print the maker's description from Hugging Face; also for owner/repo
     #[arg(long, requires = "name")]
     readme: bool,
     /// Print the answer as JSON
@@ -137,14 +137,14 @@ fn details(model: &CatalogModel) -> String {
     let mut row = |what: &str, value: &str| text += &format!("  {what:<12} {value}\n");
     row("ID", &model.id);
     if !model.maker.is_empty() {
-        row("Made by", &model.maker);
+        row("Developer", &model.maker);
     }
     if let Some(languages) = &model.languages {
         row("Languages", languages);
     }
     row("Repository", &model.repository);
     row("License", &model.licence);
-    row("Takes", &Modality::list(&model.capabilities.inputs));
+    row("Input", &Modality::list(&model.capabilities.inputs));
     let abilities: Vec<_> = [
         (model.capabilities.thinking, "thinking"),
         (model.capabilities.tools, "tools"),
@@ -243,11 +243,11 @@ mod tests {
             details(&model()),
             "Big 9B\nHard questions.\n\n\
             \x20 ID           big\n\
-            \x20 Made by      Example Labs\n\
+            \x20 Developer    Example Labs\n\
             \x20 Languages    English and German\n\
             \x20 Repository   o/Big-GGUF\n\
             \x20 License      MIT\n\
-            \x20 Takes        text and images\n\
+            \x20 Input        text and images\n\
             \x20 Supports     thinking\n\
             \x20 Context      up to 40960 tokens\n\n\
             Files\n\

@@ -114,7 +114,7 @@ fn find(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
         if tier.engine == EngineKind::Embedded {
             return Ok(tier.id.clone());
         }
-        let message = format!("{name} has a server of its own and takes no model file");
+        let message = format!("{name} is served by an endpoint and needs no model file");
         return Err(Error::new(Code::BadRequest, message).hint("name another tier"));
     }
     let unknown = |hint: String| {

@@ -8,7 +8,7 @@ use crate::{
 fn the_budget_reserves_4_gib_and_3_on_small_machines() {
     let total = |gib| Budget::of_machine(gib * GIB, MaxLoaded::Auto).total_bytes / GIB;
     assert_eq!([4, 8, 16, 64].map(total), [1, 5, 12, 60]);
-    // Nobody with more than 8 GiB has less for models than with 8.
+    // A machine with more than 8 GiB never has less for models than one with 8.
     assert_eq!(total(9), 5);
     assert_eq!(Budget::of_machine(GIB, MaxLoaded::Auto).total_bytes, 0);
 }

@@ -9,7 +9,7 @@ pub struct ChainStatus {
     pub name: TierId,
     /// The steps in the order in which they are tried.
     pub steps: Vec<StepStatus>,
-    /// Whether a greeting or a message that only informs goes to this machine's tiers first.
+    /// Whether greetings and messages that need no reply go to this machine's tiers first.
     pub triage: bool,
 }
 

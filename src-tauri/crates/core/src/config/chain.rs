@@ -30,14 +30,14 @@ pub struct ChainConfig {
     /// without a price are then skipped, and all of them once it is spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<ChainBudget>,
-    /// Start the next step as well after this much silence; the first to produce a token answers. `"0s"` turns this off.
+    /// After this long without a token, also start the next step; the first to produce a token answers. `"0s"` turns this off.
     #[schema(required = true)]
     pub hedge: Span,
-    /// Start an answer of this machine with `[Local Fallback]` if it replaces the first step's.
+    /// Prefix `[Local Fallback]` to a local answer that replaces the first step's.
     #[schema(required = true)]
     pub mark: bool,
-    /// Triage the user's last message on this machine first: for a greeting or a message that only informs, the endpoints are
-    /// tried last.
+    /// Triage the user's last message on this machine. For a greeting or a message that needs no reply, try this machine's tiers
+    /// first.
     #[schema(required = true)]
     pub triage: bool,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct ContextsConfig {
-    /// The form of contexts that are saved from now on, unless the request names one.
+    /// The form of newly saved contexts, unless the request names one.
     #[schema(required = true)]
     pub form: ContextForm,
     /// A folder, such as `~/Dropbox/Tierbar`, or a bucket, such as `s3://bucket/folder`; empty for none.

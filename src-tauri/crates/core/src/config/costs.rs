@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct CostsConfig {
-    /// The price of a million tokens of prompts at the cloud that local answers are compared with, in US dollars.
+    /// The price of a million prompt tokens at the cloud to compare with, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloud_input_price: Option<Dollars>,
-    /// The price of a million tokens of answers there.
+    /// The price of a million answer tokens there, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloud_output_price: Option<Dollars>,
     /// The price of a kilowatt-hour, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kwh_price: Option<Dollars>,
-    /// What the machine draws while it answers, in watts. It is used where the machine does not measure that.
+    /// The power draw while answering, in watts. Used if the machine does not measure it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub busy_watts: Option<Watts>,
-    /// What the machine draws while it is idle, in watts.
+    /// The power draw while idle, in watts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_watts: Option<Watts>,
     /// The price of the machine, in US dollars.

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_for_that_of_a_tier() {
+    fn name_stands_for_any_tier() {
         assert_eq!(key("tiers.fast.model").name, "tiers.NAME.model");
         for unknown in [
             "tiers.fast",

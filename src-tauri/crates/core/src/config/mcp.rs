@@ -13,7 +13,7 @@ pub struct McpServerConfig {
     /// The address of a server instead, with `https://`, or `http://` on this machine. It gets the key that is stored for its host.
     #[schema(required = true)]
     pub url: String,
-    /// The folder that the program may read and write; empty: one of its own, which is deleted afterwards.
+    /// The folder that the program may read and write; empty: a temporary folder.
     #[schema(required = true)]
     pub folder: String,
     /// More folders that the program may read, such as the one that it is installed in.
@@ -25,7 +25,7 @@ pub struct McpServerConfig {
     /// Variables of Tierbar's environment that the program sees.
     #[schema(required = true)]
     pub variables: Vec<String>,
-    /// The variable in which the program gets its key, which is stored under the secret `mcp-NAME`; empty: it gets none.
+    /// The environment variable for the program's key, stored as the secret `mcp-NAME`; empty: no key.
     #[schema(required = true)]
     pub key_variable: String,
     /// The tools to offer; empty: all that the server has.

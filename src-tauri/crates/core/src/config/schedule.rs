@@ -164,7 +164,7 @@ impl ScheduleConfig {
     /// # Errors
     /// The first key that only the file can set, and why in a sentence.
     pub fn check_change(&self, before: Option<&Self>) -> Result<(), (&'static str, String)> {
-        let only_in_file = |what: &str| format!("{what} can be set in config.toml alone");
+        let only_in_file = |what: &str| format!("{what} can be set only in config.toml");
         let is_new = |place: fn(&Self) -> &String| before.map(place) != Some(place(self));
         if is_new(|schedule| &schedule.source) && !is_url(&self.source) && is_hidden(&self.source) {
             return Err(("source", only_in_file("a hidden file or folder to read")));

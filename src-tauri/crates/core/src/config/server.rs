@@ -23,10 +23,10 @@ pub struct ServerConfig {
     /// Require a key for inference on loopback too.
     #[schema(required = true)]
     pub require_keys: bool,
-    /// Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama itself runs there.
+    /// Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama is running there.
     #[schema(required = true)]
     pub act_as_ollama: bool,
-    /// The most inference requests that wait or are answered at the same time.
+    /// The most inference requests in progress, waiting ones included.
     #[schema(required = true)]
     pub requests_at_once: u16,
 }

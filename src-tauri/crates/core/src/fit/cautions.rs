@@ -147,7 +147,7 @@ impl Caution {
                 gib(needed_bytes)
             ),
             Self::NoProjector { needed_bytes } => format!(
-                "It takes text only here: there is no room for its projector of {}, which images and sound need.",
+                "It accepts only text here: there is no room for its projector of {}, which images and sound need.",
                 gib(needed_bytes)
             ),
         }

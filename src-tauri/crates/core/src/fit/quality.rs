@@ -102,7 +102,7 @@ const MEASURED: [(&str, f64, f64); 26] = [
     ("IQ2_XXS", 0.812_022, 7.860_148),
 ];
 
-/// Returns the measurement of a quant, given as files are named, in any case. `None` for one that nobody published in this
+/// Returns the measurement of a quant, given as files are named, in any case. `None` for one that is not in the published
 /// table, and for those of fewer than two bits, whose answers are of no use.
 ///
 /// Mixes with larger or more carefully chosen parts, `UD-` and `_XL` or `_L`, count as the quant that they are made of.
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_bits_are_told_in_words() {
+    fn the_loss_of_each_quant_is_named() {
         for (quant, loss) in [
             ("BF16", Some(QuantLoss::None)),
             ("UD-Q8_K_XL", Some(QuantLoss::Negligible)),

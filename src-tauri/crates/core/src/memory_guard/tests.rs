@@ -228,13 +228,13 @@ fn an_alarms_message_has_its_figures() {
     assert_eq!(
         why.as_deref(),
         Some(
-            "memory is short and swap is growing: the system reports pressure, 3.0 GiB of 16.0 GiB are available, swap \
+            "memory is low and swap is growing: the system reports pressure, 3.0 GiB of 16.0 GiB are available, swap \
              grew by 300 MiB in a minute"
         )
     );
     let why = shown.judges(calm()).why.unwrap();
     assert!(
-        why.starts_with("memory was short a moment ago: 8.0 GiB"),
+        why.starts_with("memory was low a moment ago: 8.0 GiB"),
         "{why}"
     );
 }

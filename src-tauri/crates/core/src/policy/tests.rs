@@ -248,7 +248,7 @@ fn a_plan_that_can_never_fit_blocks_no_other() {
     ];
     let alone = state(1, tiers.clone(), &["huge"]);
     assert!(!fits_alone(&alone.budget, 11));
-    assert_eq!(plan(&alone), [], "nobody is ended for nothing");
+    assert_eq!(plan(&alone), [], "no tier is ended for nothing");
     assert_eq!(plan(&state(1, tiers, &["huge", "c"])), [room("a", "c")]);
 }
 

@@ -274,7 +274,7 @@ impl<'a> Tiers<'a> {
     fn may_load(&self, index: usize) -> bool {
         let own = &self.tiers[index];
         let claims = || self.claims.iter().map(|claim| &self.tiers[*claim]);
-        // Otherwise it would have to end again before it has served anybody.
+        // Otherwise it would have to end again before it has served a request.
         let beside_them = || {
             let staying = self.tiers.iter().filter(|tier| tier.stays());
             let all: Holdings = staying.chain(claims()).map(Tier::holding).collect();
@@ -356,7 +356,7 @@ impl<'a> Tiers<'a> {
             let free = tier.idle() && !tier.queued;
             let pinned = tier.view.pinned;
             let use_order = (!tier.is_embedder(), tier.view.last_used, index);
-            // Whoever is served fits beside the pinned ones: only a lowered budget gets as far as them.
+            // A tier being served fits beside the pinned ones: only a lowered budget reaches those.
             (pinned, !free, !tier.idle(), use_order)
         });
 

@@ -265,7 +265,7 @@ impl Task {
         let shown = shown.contains(&token);
         let (ignore_eos, top, fewest) = (*ignore_eos, *log_probabilities, *min_tokens);
         let stops = stop_tokens.contains(&token);
-        // As vLLM and OpenAI do: who asks for a whole text's probabilities counts its last token too.
+        // As in vLLM and OpenAI's API: the probabilities of a whole text include its last token.
         let reports_end = prompt_probabilities.is_some();
         self.predicted += 1;
         let ends = stops || (!ignore_eos && self.model.is_end(token));

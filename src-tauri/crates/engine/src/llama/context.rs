@@ -185,7 +185,7 @@ impl Context {
             None => match Threadpool::new(params.threads) {
                 Ok(pool) => pool,
                 Err(error) => {
-                    // SAFETY: made above and used by nobody.
+                    // SAFETY: made above and not used elsewhere.
                     unsafe { sys::llama_free(raw.as_ptr()) };
                     return Err(error);
                 }
@@ -533,7 +533,7 @@ impl Context {
     /// encoder. llama.cpp allocates and clears a row for each token, as wide as the vocabulary, and never uses them. It
     /// allocates again only for a larger batch.
     pub(crate) fn release_logits(&mut self, tokens: usize) {
-        // SAFETY: the context is live; it has at least as many rows as its last batch has tokens, and nobody reads them.
+        // SAFETY: the context is live; it has at least as many rows as its last batch has tokens, and none is being read.
         unsafe {
             let logits = sys::llama_get_logits(self.raw.as_ptr());
             let bytes = tokens * self.model.vocabulary() * size_of::<f32>();

@@ -257,7 +257,7 @@ impl Projector {
     ) -> Result<Vec<f32>, Error> {
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let status = self.encoding.run(gone, || {
-            // SAFETY: the projector and the chunk are live, and nobody else encodes.
+            // SAFETY: the projector and the chunk are live, and no other thread encodes.
             unsafe { sys::mtmd_encode_chunk(self.raw.as_ptr(), chunk.raw) }
         })?;
         if status != 0 {

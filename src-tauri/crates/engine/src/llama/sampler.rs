@@ -197,7 +197,7 @@ impl Chain {
     }
 
     /// # Safety
-    /// The sampler is live and nobody else's; the chain takes it over.
+    /// The sampler is live and has no other owner; the chain takes it over.
     unsafe fn add(&self, sampler: *mut sys::llama_sampler) {
         // SAFETY: the chain is live, and the caller's promise.
         unsafe { sys::llama_sampler_chain_add(self.0.as_ptr(), sampler) }

@@ -209,7 +209,7 @@ fn write_found(parts: &[Hir], out: &mut String) -> Result<(), String> {
     Ok(())
 }
 
-/// Has `\w`, `\d` and `\s` mean ASCII: in all scripts, they have hundreds of ranges, and who writes `\d` means a digit from 0 to 9.
+/// Has `\w`, `\d` and `\s` mean ASCII: in all scripts, they have hundreds of ranges, and `\d` usually means a digit from 0 to 9.
 fn narrow(tree: &mut Ast) {
     match tree {
         Ast::ClassPerl(class) => {

@@ -1,4 +1,4 @@
-//! `POST /trim`: frees caches when memory is short.
+//! `POST /trim`: frees caches when memory is low.
 
 use super::{Refusal, Shared, off_the_reactor};
 use crate::{media::Reader, platform};

@@ -130,7 +130,7 @@ async fn a_losing_draft_model_is_paused() {
         "--draft-model",
         draft.to_str().unwrap(),
     ];
-    // A draft as large as the model, and chances that nobody can guess.
+    // A draft model as large as the model, at a temperature that makes its predictions miss.
     let request = json!({"prompt": "Once upon a time", "max_tokens": 200, "temperature": 2, "seed": 1, "ignore_eos": true});
     // Whether it loses is decided by the clock, which a busy machine may bend once.
     let mut rested = Vec::new();

@@ -1,4 +1,4 @@
-//! AWS Signature Version 4, by which S3 knows who sends a request.
+//! AWS Signature Version 4, by which S3 authenticates a request.
 //!
 //! Source: Amazon's "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)", whose examples are
 //! the tests.

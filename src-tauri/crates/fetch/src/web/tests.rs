@@ -171,7 +171,7 @@ async fn public_servers_may_redirect_only_to_public_ones() {
     let error = text(&web, to("both.test", "127.0.0.1")).await.unwrap_err();
     assert_eq!(error.code, Code::Unreachable, "{error}");
 
-    // Whoever names an inner address may be sent to others.
+    // A request to an inner address may be redirected to others.
     for from in ["127.0.0.1", "inside.test"] {
         for host in ["127.0.0.1", "inside.test", "storage.test"] {
             assert_eq!(
@@ -507,7 +507,7 @@ async fn a_server_that_sends_almost_nothing_times_out() {
     };
     assert!(error.message.contains("nothing for"), "{error}");
 
-    // A file may trickle; a document, which somebody waits for, may not.
+    // A file may trickle; a document, which the user waits for, may not.
     let waited_for = async || {
         let trickle = web.get(get("/trickle")).await.unwrap();
         trickle.bytes(usize::MAX).await.unwrap_err()

@@ -1,4 +1,4 @@
-//! Servers that refuse, lie, or send somebody elsewhere.
+//! Servers that refuse, lie, or redirect.
 
 use crate::{
     Wanted,

@@ -49,7 +49,7 @@ async fn a_complete_partial_file_is_verified_without_a_request() {
         "version": 1, "url": wanted.spec.url.as_str(), "sha256": null, "total": 8 * MIB,
         "etag": "\"one\"", "last_modified": null, "ranges": [[0, 8 * MIB]],
     });
-    // Behind its end lies what somebody else left there.
+    // Behind its end lie the bytes of another program.
     let part = [&content.bytes[..], b"rest"].concat();
     fs::write(wanted.path("model.gguf.part"), part).unwrap();
     fs::write(wanted.path("model.gguf.part.json"), text.to_string()).unwrap();
@@ -193,7 +193,7 @@ async fn an_existing_file_is_verified_and_never_overwritten() {
     wanted.spec.sha256 = None;
     assert_eq!(wanted.fetch().await.unwrap_err().code, Code::Storage);
 
-    // A pipe, which nobody writes to.
+    // A pipe without a writer.
     fs::remove_file(&wanted.spec.dest).unwrap();
     let mut made = std::process::Command::new("mkfifo");
     assert!(made.arg(&wanted.spec.dest).status().unwrap().success());
@@ -237,7 +237,7 @@ async fn the_finished_part_is_hashed_while_the_rest_arrives() {
     let server = slow(&content).await;
     let mut wanted = Wanted::new(&server);
     wanted.fetch_until(4 * MIB as u64).await;
-    // A byte that rots on the disk between two runs is found, though nobody fetched it again.
+    // A byte that rots on the disk between two runs is found, although it is not fetched again.
     let part = wanted.path("model.gguf.part");
     let mut bytes = fs::read(&part).unwrap();
     bytes[5] ^= 1;

@@ -273,7 +273,7 @@ async fn a_retry_after_applies_to_all_connections() {
         assert!(until.unwrap() - tokio::time::Instant::now() > Duration::from_secs(500));
     };
     tokio::select! {
-        fetched = wanted.fetch() => panic!("nobody had patience: {fetched:?}"),
+        fetched = wanted.fetch() => panic!("the fetch ended too early: {fetched:?}"),
         () = look => {}
     }
     assert!(server.log().len() < 8, "{} requests", server.log().len());

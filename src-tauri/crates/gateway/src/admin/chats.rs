@@ -168,7 +168,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Failure> {
     admin.jobs.stop_turns_of(&id).await;
     admin.store.delete_chat(&id).await?;
-    // One that began in between writes to nobody.
+    // One that began in between has no chat to write to.
     admin.jobs.stop_turns_of(&id).await;
     admin.jobs.erase_deleted_chats_later();
     admin.jobs.note_chat_change();

@@ -27,7 +27,7 @@ pub(crate) struct Diagnosed {
     figures: Diagnosis,
 }
 
-/// Collects the figures of this machine and its tiers. None of them shows what anybody wrote, or where it is kept.
+/// Collects the figures of this machine and its tiers. They contain no texts of the user and no paths.
 #[utoipa::path(
     get,
     path = "/tierbar/v1/diagnosis",

@@ -103,11 +103,11 @@ mod tests {
         let entry = |id| Entry {
             id,
             at_ms: 9,
-            what: LogEvent::new(Kind::Alarm, "memory is short"),
+            what: LogEvent::new(Kind::Alarm, "memory is low"),
         };
         log.send(entry(1)).unwrap();
         assert_eq!(changes.next().await.unwrap().0, "snapshot");
-        let reply = json!({"id": 1, "at_ms": 9, "kind": "alarm", "tier": null, "model": null, "sentence": "memory is short"});
+        let reply = json!({"id": 1, "at_ms": 9, "kind": "alarm", "tier": null, "model": null, "sentence": "memory is low"});
         assert_eq!(changes.next().await.unwrap(), ("log", reply));
         for id in 2..=4 {
             log.send(entry(id)).unwrap();

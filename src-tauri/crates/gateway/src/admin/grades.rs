@@ -14,9 +14,10 @@ use axum::{
 };
 use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
+use tierbar_chat::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
 use tierbar_routing::{
-    grade::{self, ExportForm, Grade, GradeGroup, GradeReport},
+    grade::{Grade, GradeGroup, GradeReport},
     learned::Learned,
 };
 use utoipa::IntoParams;
@@ -110,7 +111,7 @@ pub(crate) async fn export(
     let Export { form } = read_query(query)?;
     let answers = admin.store.graded_answers().await?;
     let lines = blocking("the export", move || {
-        let lines = grade::export(&answers, form).into_iter();
+        let lines = training::export(&answers, form).into_iter();
         Ok(lines.map(|line| format!("{line}\n")).collect::<String>())
     })
     .await?;

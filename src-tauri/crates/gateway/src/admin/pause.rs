@@ -11,7 +11,7 @@ use tierbar_core::{config::Span, status::Status};
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Pause {
-    /// Until somebody resumes, if there is none.
+    /// How long; until resumed if omitted.
     #[serde(default, rename = "for")]
     #[schema(value_type = Option<String>, examples("1h"))]
     length: Option<Span>,

@@ -151,7 +151,7 @@ impl Page {
         match self.order.as_deref() {
             None | Some("" | "desc") => Ok(true),
             Some("asc") => Ok(false),
-            Some(_) => Err(bad("`order` is another word; send asc or desc")),
+            Some(_) => Err(bad("`order` is not valid; send asc or desc")),
         }
     }
 }
@@ -169,7 +169,7 @@ fn page<T>(all: Vec<T>, page: &Page, id: impl Fn(&T) -> String) -> Result<(Vec<T
         None => Some(all.len()),
     };
     let (Some(begin), Some(end)) = (begin, end) else {
-        return Err(bad("`after` or `before` is the id of nothing in this list"));
+        return Err(bad("`after` or `before` is not an id in this list"));
     };
     let count = end.saturating_sub(begin);
     // Without a beginning, those just before the end.
@@ -550,8 +550,7 @@ pub(crate) async fn files(
         Some("failed") => Some(FileState::Failed),
         Some("cancelled") => return Ok(Json(listed(&id, Vec::new(), false))),
         Some(_) => {
-            let message =
-                "`filter` is another word; send in_progress, completed, failed or cancelled";
+            let message = "`filter` is not valid; send in_progress, completed, failed or cancelled";
             return Err(Failure(bad(message)));
         }
     };

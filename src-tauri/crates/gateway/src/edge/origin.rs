@@ -146,7 +146,7 @@ fn way_in(named: &str, kind: OriginKind) -> String {
             "to let this page in, click Allow in Tierbar (Settings > Connect), or run: tierbar origins allow {named}"
         ),
         OriginKind::Public => {
-            format!("if you trust this site, let it in with: tierbar origins allow {named}")
+            format!("if you trust this site, allow it with: tierbar origins allow {named}")
         }
         OriginKind::Opaque => "a page that is opened from a file or in a sandboxed frame cannot be told from others: open it \
              from a web server, such as `python3 -m http.server`, then allow that address"

@@ -21,7 +21,7 @@ pub(crate) async fn name(mut request: Request<Body>, next: Next) -> Response {
     // For errors that contain it, and who names further requests after it.
     request.headers_mut().insert(REQUEST_ID.clone(), id.clone());
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
-    // Neither the query nor the body: both may hold what nobody else is to read.
+    // Neither the query nor the body: both may hold private text.
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     async move {
         let mut response = next.run(request).await;

@@ -110,7 +110,7 @@ pub(crate) fn check_fresh(session: Option<Extension<BySession>>, what: &str) -> 
         .detail("sign_in_again", true))
 }
 
-/// A session from the future was begun before the clock was set back, nobody knows how long ago.
+/// A session from the future was begun before the clock was set back; its age is unknown.
 fn is_fresh(begun: u64, now: u64) -> bool {
     now.checked_sub(begun).is_some_and(|age| age <= FRESH_MS)
 }

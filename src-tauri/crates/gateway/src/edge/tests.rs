@@ -80,7 +80,7 @@ async fn no_method_or_version_gets_in() {
                 let found = status(&bench, (method, path), version, &[HOST]).await;
                 let expected: &[u16] = match method {
                     "GET" | "HEAD" => &[401],
-                    // A method that no route has gets nobody in, whoever sends it.
+                    // A method that no route has lets no sender in.
                     _ => &[401, 405],
                 };
                 let found = found.as_u16();

@@ -239,7 +239,7 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
 /// # Errors
 /// `BadRequest` if a field is of the wrong type.
 pub(crate) fn of_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    fields::wrong_field::read(value).map_err(|wrong| invalid(&wrong))
+    wrong_field::read(value).map_err(|wrong| invalid(&wrong))
 }
 
 fn not_json(error: serde_json::Error) -> Error {

@@ -7,7 +7,7 @@ pub(crate) static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id
 /// On a request, the requested tier; on an answer, the tier that answers.
 pub(crate) static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
 
-/// The headers of a JSON request on behalf of another one: those that say who asks, and from which page. Left out are those with one of
+/// The headers of a JSON request on behalf of another one: those that identify the client and its page. Left out are those with one of
 /// the names and those whose name begins with the prefix.
 pub(crate) fn on_behalf(headers: &HeaderMap, left_out: &[&str], prefix: &str) -> HeaderMap {
     let is_kept = |name: &HeaderName| {

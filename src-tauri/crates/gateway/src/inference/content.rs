@@ -177,7 +177,7 @@ impl<'de> Deserialize<'de> for Read {
                         }
                         _ => false,
                     };
-                    // Who reads the bytes might take the other one.
+                    // A parser downstream might take the other one.
                     if decides && object.contains_key(&name) {
                         return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }

@@ -43,7 +43,7 @@ pub(crate) fn check(
 }
 
 /// # Errors
-/// `BadRequest` for alternatives to tokens whose probabilities nobody asks for.
+/// `BadRequest` for alternatives to tokens without a request for their probabilities.
 fn check_alternatives(chat: &Map<String, Value>) -> Result<(), Error> {
     let top = chat.get("top_logprobs").and_then(Value::as_f64);
     let wanted = chat.get("logprobs").is_some_and(|logprobs| {

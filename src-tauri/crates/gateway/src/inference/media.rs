@@ -51,7 +51,7 @@ fn refusal(
         Modality::list(&sent)
     );
     let other = tiers.iter().find(|other| takes(other, media));
-    let other = other.map(|other| format!("name the {} tier, which takes them", other.id));
+    let other = other.map(|other| format!("name the {} tier, which accepts them", other.id));
     let (why, what_to_do) = model.map_or((None, None), |model| remedy(model, media));
     if let Some(why) = why {
         message.push_str(&format!(": {why}"));
@@ -158,7 +158,7 @@ mod tests {
         tiers[1].input_modalities = ALL.to_vec();
         let (_, hint) = refused(json!({}), &tiers);
         assert!(
-            hint.ends_with("name the primary tier, which takes them"),
+            hint.ends_with("name the primary tier, which accepts them"),
             "{hint}"
         );
         assert!(takes(&tiers[1], &media) && !takes(&tiers[0], &media));

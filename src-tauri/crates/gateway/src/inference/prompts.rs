@@ -1,4 +1,4 @@
-//! Prompts in the log, for a user who asks for them (`[log] prompts`). Nothing else writes them anywhere.
+//! Prompts in the log, only with `[log] prompts`. Nothing else logs prompts.
 
 use tierbar_core::config::LogConfig;
 

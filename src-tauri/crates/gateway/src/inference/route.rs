@@ -97,7 +97,7 @@ pub(crate) fn resolve_by<D: Ord>(
     found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers).param("model"))
 }
 
-/// The smaller tier that stands in for the one that was found, while memory is short: for who named the tier, not a model, and
+/// The smaller tier that stands in for the one that was found, while memory is low: for who named the tier, not a model, and
 /// whose request it may hold with an answer.
 pub(crate) fn smaller(
     found: &TierId,

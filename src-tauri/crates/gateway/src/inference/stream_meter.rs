@@ -37,7 +37,7 @@ impl Payload {
             answering.timings(timings);
             counted.used(timings.used());
         }
-        // It has the cached tokens too, whoever answers.
+        // Usage includes the cached tokens, from our engine and from endpoints alike.
         if let Some(usage) = self.usage.as_ref().filter(|usage| usage.is_object()) {
             counted.used(Used::of_usage(usage));
         }

@@ -139,14 +139,14 @@ impl Jobs {
         answer.answer = whole.text.trim().to_owned();
         if let Some(wanted) = whole.source.stepped_down_from {
             let other = answer.model.as_deref().unwrap_or("another model");
-            let message = format!("{other} answered in place of {wanted}, for want of memory");
+            let message = format!("{other} answered in place of {wanted}, because memory is low");
             return Err(Error::new(Code::OverBudget, message)
                 .hint("quit programs that use much memory, then ask again"));
         }
         if answer.answer.is_empty() {
             let message = "the model's answer is empty";
             return Err(Error::new(Code::TierFailed, message)
-                .hint("ask again; if it stays so, choose another model for the tier"));
+                .hint("ask again; if this happens again, choose another model for the tier"));
         }
         Ok(())
     }
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn asking_stops_when_it_is_told_to() {
+    async fn a_canceled_test_stops() {
         let go = watch::Sender::new(false);
         let bench = bench(&go).await;
         bench.ask("POST", PATH, r#"{"tiers":["fast"]}"#).await;
@@ -242,7 +242,7 @@ mod tests {
     async fn an_unknown_tier_is_refused() {
         let bench = Bench::new("127.0.0.1:11435").await;
         for (body, status) in [
-            (r#"{"tiers":["nobody"]}"#, StatusCode::NOT_FOUND),
+            (r#"{"tiers":["unknown"]}"#, StatusCode::NOT_FOUND),
             (r#"{"tiers":[]}"#, StatusCode::BAD_REQUEST),
             ("{}", StatusCode::BAD_REQUEST),
         ] {

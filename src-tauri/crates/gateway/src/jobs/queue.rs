@@ -70,7 +70,7 @@ impl Default for Shared {
 impl JobQueue {
     /// Notifies watchers and the runner of a change.
     fn changed(&self, id: &str) {
-        // Nobody may be watching.
+        // There may be no watcher.
         let _ = self.0.changed.send(id.into());
         self.0.work.notify_one();
         self.0.endings.notify_one();

@@ -365,7 +365,7 @@ impl Jobs {
         let place = run::open_folder(folder, self).await?;
         let path = place.path().to_str().map(str::to_owned);
         path.ok_or_else(|| {
-            let message = format!("the name of {} is no text", place.path().display());
+            let message = format!("the name of {} is not valid UTF-8", place.path().display());
             Error::new(Code::BadRequest, message).hint("rename the folder, or enter another path")
         })
     }

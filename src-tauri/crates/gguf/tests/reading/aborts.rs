@@ -1,4 +1,4 @@
-//! Sound headers of models that llama.cpp ends the whole process over, or never ends with: each was fed to it.
+//! Valid headers that make llama.cpp abort or hang. Each was confirmed with llama.cpp itself.
 
 use crate::writer::{F32, Gguf, Q8_0};
 use tierbar_core::Code;

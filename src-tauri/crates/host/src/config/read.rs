@@ -203,7 +203,7 @@ mod tests {
     use super::{in_words, parse};
 
     #[test]
-    fn a_wrong_value_is_told_without_types() {
+    fn a_type_error_names_no_rust_types() {
         for (message, words) in [
             (
                 "invalid value: integer `-5`, expected u32, or \"auto\"",

@@ -23,7 +23,7 @@ models_dir = ""
 allowed_origins = []
 
 [server]
-# true: also answer on 127.0.0.1:11434, where clients look for Ollama, unless Ollama runs there.
+# true: also answer on 127.0.0.1:11434, where clients look for Ollama, unless Ollama is running there.
 act_as_ollama = false
 # true: other machines may reach the API, with a key (`tierbar key add NAME`) or the token in each request.
 network = false
@@ -68,17 +68,17 @@ quiet_hours = ""
 battery_below = 20
 # true: models load only on request while another app is full screen.
 defer_to_full_screen = true
-# true: after memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
+# true: after memory runs low, requests for the loaded tier go to the next smaller tier for a while.
 step_down = true
 # true: save conversations to conversations/ beside this file when their tier unloads, for a week and up to this many MiB, so
-# that they go on without another prefill. false: save none, and delete those saved.
+# that they continue without another prefill. false: save none, and delete those saved.
 keep_conversations = true
 conversations_mib = 2048
 
 # A chain is a list of tiers to try in order. Requests name it as they name a model. See docs/chains.md. An example:
 #   [chains.nightly]
 #   steps = ["sonnet", "heavy", "primary", "queue"]
-#   triage = true     # a greeting or a message that only informs goes to this machine's tiers first
+#   triage = true     # greetings and messages that need no reply go to this machine's tiers first
 [queue]
 # Queued requests answered at the same time, 1 to 8. See docs/queue.md.
 at_once = 1
@@ -119,14 +119,14 @@ queue = false
 memory = false
 unloads = false
 
-# Prices and watts for `tierbar costs`, which shows tokens and no money without them. Dollars are US dollars. See docs/costs.md.
+# Prices and watts for `tierbar costs`, which otherwise shows only tokens. Dollars are US dollars. See docs/costs.md.
 #   [costs]
-#   cloud_input_price = 2.5    # of a million tokens of prompts, at the cloud that local answers are compared with
-#   cloud_output_price = 10.0  # of a million tokens of answers there
-#   kwh_price = 0.3            # of a kilowatt-hour
-#   busy_watts = 30            # what the machine draws while it answers, where it does not measure that
-#   idle_watts = 5             # and while it is idle
-#   machine_price = 600        # of the machine, for `tierbar costs break-even`
+#   cloud_input_price = 2.5    # per million prompt tokens, at the cloud to compare with
+#   cloud_output_price = 10.0  # per million answer tokens there
+#   kwh_price = 0.3            # per kilowatt-hour
+#   busy_watts = 30            # power draw while answering, if the machine does not measure it
+#   idle_watts = 5             # power draw while idle
+#   machine_price = 600        # price of the machine, for `tierbar costs break-even`
 
 # The keys of a tier:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
@@ -182,7 +182,7 @@ model = ""
 # source = "~/logs"
 # to = "~/briefs/{{date}}.md"
 
-# MCP servers give agents more tools; each use is asked about first. A program runs in the sandbox of commands, without the network
+# MCP servers give agents more tools; Tierbar asks before each use. A program runs in the sandbox of commands, without the network
 # unless it is granted. See docs/agent.md. Examples, to use without the leading #:
 # [mcp.notes]
 # command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", "."]

@@ -165,7 +165,7 @@ impl Embedder {
         Ok(answer)
     }
 
-    /// Waits while a chat model answers, which somebody may be waiting for.
+    /// Waits while a chat model answers: the user may be waiting for it.
     pub(super) async fn wait_for_answers(&self) {
         for _ in 0..PATIENCE {
             let mut tiers = self.tiers.snapshot().into_iter();

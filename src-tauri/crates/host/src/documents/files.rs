@@ -18,7 +18,7 @@ use tierbar_store::SeenFile;
 /// Folders within folders.
 const DEEPEST: usize = 32;
 const MOST_FILES: usize = 50_000;
-/// Folders of programs, which have thousands of texts that nobody wrote.
+/// Folders of programs, which have thousands of generated texts.
 const LEFT_OUT: [&str; 5] = [
     "node_modules",
     "target",

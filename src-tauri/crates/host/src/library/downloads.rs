@@ -66,7 +66,7 @@ impl Downloads {
         let replaces = match config.tiers.get(&tier) {
             Some(known) if known.foreign_model().is_none() => known.model.clone(),
             Some(_) => {
-                let message = format!("{tier} has a server of its own and takes no model file");
+                let message = format!("{tier} is served by an endpoint and needs no model file");
                 return Err(Error::new(Code::BadRequest, message).hint("name another tier"));
             }
             None => {

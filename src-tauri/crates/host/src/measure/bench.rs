@@ -17,7 +17,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 const TEXT: &str = "The harbour lay quiet under a low sky, and the last boats of the day came in one by one with their lamps \
 lit. An old man mended a net on the stone steps while two children counted the gulls that stood along the wall. Further up, \
 behind the warehouses, a baker carried trays of bread into the cold air, and the smell of it drifted down to the water. \
-Nobody hurried. A dog crossed the square, stopped to look at the sea, and went on its way towards the mill, where a wheel \
+There was no hurry. A dog crossed the square, stopped to look at the sea, and went on its way towards the mill, where a wheel \
 turned slowly in the brown stream and a clock that was never right struck seven.";
 
 /// How often a disturbed run is repeated, for each run that counts.

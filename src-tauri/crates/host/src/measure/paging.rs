@@ -90,7 +90,7 @@ async fn measure(
         let why = format!("it is run as \"{}\" instead", placement.as_str());
         return Ok(Err(why));
     }
-    // Each is a load, so do not start while memory is short.
+    // Each is a load, so do not start while memory is low.
     spared(parts, Pressure::Warning)?;
     parts.config.begin_trial(tier, Trial::Paging(paging)).await;
     let (worker, load_ms) = lease(parts, tier).await?;

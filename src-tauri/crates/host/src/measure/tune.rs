@@ -35,7 +35,7 @@ pub(super) async fn tune(
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
         unchanged(&parts, &tier, before).await?;
-        // Each candidate is a load, so do not start while memory is short.
+        // Each candidate is a load, so do not start while memory is low.
         spared(&parts, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
         parts

@@ -187,7 +187,7 @@ impl Runner {
         if let Err(error) = self.inbox.store.put_schedule_run(name, run).await {
             tracing::warn!("the run of the schedule {name} cannot be recorded: {error}");
         }
-        // Whoever asked for it is told of a failure, which takes no notice.
+        // The client that started the run gets the error, so no notification is sent.
         if let Some(error) = failed {
             return Err(error);
         }

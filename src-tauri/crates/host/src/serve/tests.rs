@@ -152,7 +152,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     let mut taken = 0;
     while send.send(piece.clone()).await.is_ok() {
         taken += 1;
-        assert!(taken < 1000, "somebody reads this");
+        assert!(taken < 1000, "the stream is being read");
     }
     assert!(send.is_closed());
 }

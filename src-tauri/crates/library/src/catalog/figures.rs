@@ -103,7 +103,7 @@ impl HubFigures {
 }
 
 impl KnownFile {
-    /// Somebody may have edited the stored file.
+    /// The stored file may have been edited.
     fn is_valid(&self) -> bool {
         let hex = |text: &str, length: usize| {
             text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))

@@ -79,7 +79,7 @@ async fn recreated_folders_are_watched() {
         let two = format!("{round}2");
         fs::write(sub.join(format!("{two}.gguf")), "").unwrap();
         until_ids(&watch, &[&one, &two]).await;
-        // Another folder of the same name, before anybody has looked.
+        // Another folder of the same name, before the next look.
         fs::remove_dir_all(&sub).unwrap();
         fs::create_dir(&sub).unwrap();
         fs::write(sub.join("x.gguf"), "").unwrap();

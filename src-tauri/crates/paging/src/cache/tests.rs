@@ -10,7 +10,7 @@ fn cache(units: usize, budget: u64) -> Cache {
     Cache::new(vec![1; units], budget, RECENT)
 }
 
-fn use_of(cache: &mut Cache, units: &[Unit]) -> Taken {
+fn use_of(cache: &mut Cache, units: &[Unit]) -> CacheUpdate {
     let taken = cache.take(units, 0);
     for &unit in &taken.missing {
         cache.loaded(unit);

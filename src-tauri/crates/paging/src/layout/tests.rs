@@ -45,9 +45,9 @@ fn a_page_of_two_slices_belongs_to_both() {
     let layout = Layout::new(&[experts(0, 3, 100, 3 * PAGE)], PAGE).unwrap();
     let middle = &layout.slices(1)[0];
     assert_eq!((middle.pages.clone(), middle.own.clone()), (3..7, 4..6));
-    assert_eq!(middle.before, Some(Shared { page: 3, unit: 0 }));
-    assert_eq!(middle.after, Some(Shared { page: 6, unit: 2 }));
-    // Nobody else needs the first one's first page.
+    assert_eq!(middle.before, Some(SharedPage { page: 3, unit: 0 }));
+    assert_eq!(middle.after, Some(SharedPage { page: 6, unit: 2 }));
+    // No other expert needs the first one's first page.
     assert_eq!(layout.slices(0)[0].own, 0..3);
 }
 
@@ -116,7 +116,7 @@ fn what_cannot_be_paged_is_refused() {
 proptest! {
     /// Of each slice, each byte is in a page that comes with it, or one that stays.
     #[test]
-    fn every_byte_of_a_slice_is_somebodys(
+    fn every_byte_of_a_slice_has_an_owner(
         gaps in prop::collection::vec((0u64..200, 2 * PAGE..9 * PAGE, 1u32..5, 0u8..3), 1..12),
     ) {
         let (mut at, mut tensors) = (0, Vec::new());

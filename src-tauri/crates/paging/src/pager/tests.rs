@@ -188,7 +188,7 @@ fn a_picture_shows_what_is_held() {
 }
 
 #[test]
-fn an_error_that_nobody_waited_for_is_forgotten() {
+fn an_error_of_an_unawaited_read_is_forgotten() {
     let model = model();
     let pager = model.pager(|least| least).unwrap();
     let old = Error::new(Code::Storage, "the disk was away");
@@ -299,7 +299,7 @@ fn a_file_that_shrinks_is_an_error_with_its_name() {
 }
 
 #[test]
-fn nobody_waits_for_an_abandoned_read() {
+fn an_abandoned_read_blocks_no_thread() {
     let model = model();
     let pager = model.pager(|least| least).unwrap();
     assert!(!pager.need(0, &[0], false, &|| true).unwrap());
@@ -327,7 +327,7 @@ fn an_expert_that_is_not_there_is_an_error() {
 fn a_disk_that_does_not_answer_fails_the_answer_alone() {
     let model = model();
     let mut pager = model.pager(|least| least).unwrap();
-    // Nobody reads any more, as on a disk that hangs.
+    // Reading has stopped, as on a disk that hangs.
     pager.inner.board.lock().closed = true;
     pager.inner.work.notify_all();
     for thread in pager.threads.drain(..) {

@@ -1,4 +1,4 @@
-//! A file's mapping, as whoever loads a model makes one.
+//! A file's mapping, as loading a model makes one.
 
 use super::Area;
 use crate::layout::Layout;
@@ -70,7 +70,7 @@ impl Mapping {
     }
 }
 
-/// Has the file cache let go of what nobody has mapped of a file.
+/// Drops the unmapped pages of a file from the file cache.
 pub(crate) fn forget_all(file: &File) {
     let bytes = usize::try_from(file.metadata().unwrap().len()).unwrap();
     super::system::forget(file, 0, bytes);

@@ -100,7 +100,7 @@ fn a_larger_tier_is_loaded_where_that_is_worth_it() {
     assert_eq!(chosen(guess, &candidates), "fast");
     let short = choose(&Traits::default(), need(Level::Hard), &candidates, false).unwrap();
     assert_eq!(short.tier.as_str(), "fast");
-    assert_eq!(short.why, "fast is loaded, and memory is short");
+    assert_eq!(short.why, "fast is loaded, and memory is low");
 }
 
 #[test]

@@ -368,7 +368,7 @@ mod tests {
     use super::query;
 
     #[test]
-    fn any_question_is_words() {
+    fn any_question_becomes_a_search_query() {
         for (words, expected) in [
             ("What is it?", Some("\"What\" OR \"is\" OR \"it\"")),
             (

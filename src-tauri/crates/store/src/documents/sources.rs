@@ -357,8 +357,8 @@ fn refusal(connection: &Connection, path: &str) -> rusqlite::Result<Option<Error
     };
     if let Some((known, _)) = sources.iter().find(holds) {
         let message = match known == path {
-            true => format!("{path} is among the documents already"),
-            false => format!("{path} is among the documents already, with the folder {known}"),
+            true => format!("{path} is already among the documents"),
+            false => format!("{path} is already among the documents, with the folder {known}"),
         };
         return Ok(Some(Error::new(Code::Conflict, message)));
     }

@@ -214,7 +214,7 @@ pub(super) fn defer(
 
 /// A canceled request counts as fetched.
 pub(super) fn cancel(connection: &Connection, id: &str, now_ms: u64) -> rusqlite::Result<bool> {
-    let error = Error::new(Code::Cancelled, "it was called off");
+    let error = Error::new(Code::Cancelled, "it was canceled");
     let cancelled = connection
         .prepare_cached(&format!(
             "UPDATE jobs SET {ENDS}, state = 'cancelled', error = ?2, told = 1

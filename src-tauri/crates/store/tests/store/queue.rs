@@ -48,7 +48,7 @@ async fn add(store: &Store, job: NewJob) -> JobStatus {
 async fn claim(store: &Store, now_ms: u64) -> Option<Claim> {
     match store.claim_job(ROOM, now_ms).await.unwrap() {
         Turn::Of(claim) => Some(*claim),
-        Turn::Nobody => None,
+        Turn::Empty => None,
         Turn::Full => panic!("full"),
     }
 }
@@ -102,11 +102,11 @@ async fn only_the_last_claim_ends_a_job_and_only_once() {
     let store = fixture.store();
     let id = add(&store, job("a")).await.id;
     let old = claim(&store, 1).await.unwrap();
-    let why = Error::new(Code::Unreachable, "nobody listens");
+    let why = Error::new(Code::Unreachable, "connection refused");
     assert!(store.defer_job(&old, 5, Some(why), true).await.unwrap());
     let waiting = store.job(&id).await.unwrap();
     assert_eq!((waiting.state, waiting.attempts), (JobState::Waiting, 1));
-    assert_eq!(waiting.reason.as_deref(), Some("nobody listens"));
+    assert_eq!(waiting.reason.as_deref(), Some("connection refused"));
     assert_eq!(claim(&store, 4).await, None);
     let new = claim(&store, 5).await.unwrap();
     assert_eq!(new.attempts, 2);
@@ -224,7 +224,7 @@ async fn a_full_queue_refuses_until_an_answer_is_fetched() {
     let glanced = store.job_outcome(&id, true).await.unwrap();
     assert_eq!(glanced.answer.unwrap().body.len(), large.len());
     let full = store.add_job(job("b"), one, 1).await.unwrap_err();
-    assert_eq!(full.code, Code::Overloaded, "nobody has fetched it");
+    assert_eq!(full.code, Code::Overloaded, "its answer was not fetched");
     store.job_outcome(&id, false).await.unwrap();
     let added = store.add_job(job("b"), one, 1).await.unwrap();
     assert!(matches!(added, Added::New(_)));

@@ -61,7 +61,7 @@ impl Supervisor {
             return None;
         }
         if self.alarm != Alarm::None {
-            return Some("waiting until memory is no longer short".to_owned());
+            return Some("waiting until memory is no longer low".to_owned());
         }
         let others = self
             .tiers

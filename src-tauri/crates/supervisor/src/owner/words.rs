@@ -27,7 +27,7 @@ pub(super) const NEVER_ENDED: &str =
 pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &Causes) -> String {
     let minutes = length.as_secs() / 60;
     format!(
-        "{to} answers for {tier} for {minutes} min, because memory ran short while {tier} was loaded: {}",
+        "{to} answers for {tier} for {minutes} min, because memory ran low while {tier} was loaded: {}",
         causes.alarm
     )
 }
@@ -137,7 +137,7 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
         Refusal::Alarm(_) => {
             let seconds = ALARM_PATIENCE.as_secs();
             let what = format!(
-                "memory has been short for {seconds} s, so {tier} takes no requests ({})",
+                "memory has been low for {seconds} s, so {tier} takes no requests ({})",
                 causes.alarm
             );
             Error::new(Code::Overloaded, what)

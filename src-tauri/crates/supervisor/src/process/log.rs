@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_one_the_last_line_is_quoted() {
+    async fn without_a_failure_line_the_last_is_quoted() {
         let dir = tempfile::tempdir().unwrap();
         let words = LastWords::default();
         drain(

@@ -251,7 +251,7 @@ fn poisoned(way: Way, source: Source, text: &str) -> Turn {
 }
 
 #[test]
-fn no_text_of_others_becomes_a_deed() {
+fn injected_text_causes_no_act() {
     let attacks = attacks();
     assert!(attacks.len() >= 40);
     for (text, name, arguments) in attacks {

@@ -127,7 +127,7 @@ async fn a_tool_that_changes_after_it_was_allowed_is_not_used() {
 }
 
 #[tokio::test]
-async fn more_tools_than_anybody_can_choose_from_are_an_error() {
+async fn too_many_tools_are_an_error() {
     let server = Real {
         tools: MOST_LISTED + 1,
         ..Real::default()

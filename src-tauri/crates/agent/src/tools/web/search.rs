@@ -92,7 +92,11 @@ impl Provider {
             Self::Brave => "https://api.search.brave.com/res/v1/web/search",
             Self::SearXng(url) => url.as_str(),
         };
-        let wrong = |error| Failure(format!("{url} is no address of a search provider: {error}"));
+        let wrong = |error| {
+            Failure(format!(
+                "{url} is not the address of a search provider: {error}"
+            ))
+        };
         let mut url = Url::parse(url).map_err(wrong)?;
         if let Self::SearXng(_) = self {
             let path = url.path().trim_end_matches('/').to_owned();
@@ -236,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_sent_as_words() {
+    fn search_words_are_url_encoded() {
         let duck = Provider::DuckDuckGo.request("a & b=c\n?  d").unwrap();
         assert_eq!(
             duck.url.as_str(),

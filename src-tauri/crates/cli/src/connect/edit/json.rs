@@ -27,7 +27,7 @@ impl super::Document for Document {
     fn parse(text: &str) -> Result<Self, String> {
         let root = CstRootNode::parse(text, &OPTIONS).map_err(|error| error.to_string())?;
         if root.value().is_some() && root.object_value().is_none() {
-            return Err("it is no JSON object".to_owned());
+            return Err("it is not a JSON object".to_owned());
         }
         if let Some(value) = root.value() {
             check_keys(&value)?;
@@ -42,13 +42,13 @@ impl super::Document for Document {
 
     fn set(&mut self, path: &[String], value: &Value) -> Result<(), String> {
         let Some((name, parents)) = path.split_last() else {
-            return Err("it is no JSON object".to_owned());
+            return Err("it is not a JSON object".to_owned());
         };
         let mut table = self.0.object_value_or_set();
         for key in parents {
             table = table
                 .object_value_or_create(key)
-                .ok_or_else(|| format!("{key} in it is no object"))?;
+                .ok_or_else(|| format!("{key} in it is not an object"))?;
         }
         match table.get(name) {
             Some(property) => property.set_value(input(value)),

@@ -138,7 +138,7 @@ fn what_cannot_be_changed_safely_is_refused() {
             Json,
             "{\"env\": \"none\"}",
             CLAUDE,
-            "env in it is no object",
+            "env in it is not an object",
         ),
         (
             Json,

@@ -37,7 +37,7 @@ impl super::Document for Document {
                 table.insert(key, Item::Table(section));
             }
             let inner = table.get_mut(key).and_then(Item::as_table_like_mut);
-            table = inner.ok_or_else(|| format!("{key} in it is no table"))?;
+            table = inner.ok_or_else(|| format!("{key} in it is not a table"))?;
         }
         if let Some(Item::Value(old)) = table.get_mut(name) {
             // The rest of the line stays.

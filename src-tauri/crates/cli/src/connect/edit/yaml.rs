@@ -1,15 +1,15 @@
 //! YAML. Lines are added and removed, and a parser says whether the text then means what it should.
 
-use super::{Change, Edited, Reverted};
+use super::{Change, EditResult, Reversal};
 use saphyr::{LoadableYamlNode, Scalar, Yaml};
 use serde_json::{Map, Value, json};
 
-pub(super) fn apply(text: &str, fragment: &str) -> Result<Edited, String> {
+pub(super) fn apply(text: &str, fragment: &str) -> Result<EditResult, String> {
     let added = parse(fragment)?;
     let old = parse(text)?;
     if text.trim().is_empty() {
         let whole = format!("{fragment}\n");
-        return Ok(Edited {
+        return Ok(EditResult {
             changes: vec![Change::Lines(whole.clone())],
             text: whole,
         });
@@ -31,13 +31,13 @@ pub(super) fn apply(text: &str, fragment: &str) -> Result<Edited, String> {
     if parse(&edit.text).ok() != Some(edit.expected) {
         return Err("its form is one that lines cannot be added to safely".to_owned());
     }
-    Ok(Edited {
+    Ok(EditResult {
         text: edit.text,
         changes: edit.changes,
     })
 }
 
-pub(super) fn revert(text: &str, changes: &[Change]) -> Result<Reverted, String> {
+pub(super) fn revert(text: &str, changes: &[Change]) -> Result<Reversal, String> {
     let mut reverted = text.to_owned();
     let mut left = Vec::new();
     for change in changes {
@@ -55,7 +55,7 @@ pub(super) fn revert(text: &str, changes: &[Change]) -> Result<Reverted, String>
         }
     }
     parse(&reverted)?;
-    Ok(Reverted {
+    Ok(Reversal {
         text: reverted,
         left,
     })

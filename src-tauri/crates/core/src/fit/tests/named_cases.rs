@@ -137,7 +137,7 @@ fn a_projector_is_counted_or_left_out_with_a_warning() {
     assert_eq!(large.total_bytes, alone.total_bytes);
     let warning = large.warning.unwrap();
     assert!(
-        warning.starts_with("It takes text only here: "),
+        warning.starts_with("It accepts only text here: "),
         "{warning}"
     );
     assert!(warning.contains("projector of 1.0 GiB"), "{warning}");

@@ -1,4 +1,4 @@
-//! Alarms: memory is short.
+//! Alarms: memory is low.
 
 use super::*;
 

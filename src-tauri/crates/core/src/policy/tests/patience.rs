@@ -108,7 +108,7 @@ fn a_preload_evicts_only_idle_tiers() {
     assert_eq!(
         plan(&ahead(at(99, &idle, &[("b", 0), ("a", 98)]))),
         [Step::Grant(2)],
-        "whoever waits comes first, however young"
+        "a waiting request comes first, however young"
     );
 }
 

@@ -41,7 +41,7 @@ fn an_idle_tier_is_evicted_when_its_time_is_over() {
     assert_eq!(
         plan(&at(700, &tiers, &["a"])),
         [Step::Grant(1)],
-        "somebody has come"
+        "a request has come"
     );
 }
 

@@ -395,7 +395,7 @@ impl Machine {
         let missing = self.missing.take();
         assert!(
             waiting.any(|waiting| open || !waiting.ahead),
-            "a load that nobody waits for"
+            "a load that no request waits for"
         );
         let at = self.index(id);
         let tier = &mut self.tiers[at];

@@ -273,7 +273,7 @@ pub(crate) unsafe extern "C" fn evaluating(
     let hook = unsafe { &*data.cast::<Hook>() };
     // SAFETY: as the caller says.
     let Some(stop) = (unsafe { hook.stop(tensor) }) else {
-        // Wanted by nobody, so that it is computed together with the next.
+        // Not needed by the hook, so it is computed together with the next.
         return !ask;
     };
     match stop {

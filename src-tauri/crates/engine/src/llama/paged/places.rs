@@ -34,7 +34,7 @@ pub(super) enum Parts {
 /// Lays empty memory over the mappings.
 ///
 /// # Safety
-/// These are the mappings of the model's files, which outlive the areas; whoever computes with them reads what has been read.
+/// These are the mappings of the model's files, which outlive the areas; computations read from the areas what has been read into them.
 pub(super) unsafe fn lay_over(
     layout: &Layout,
     bases: &BTreeMap<u16, usize>,

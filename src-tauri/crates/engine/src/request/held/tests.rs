@@ -1,5 +1,5 @@
 use super::*;
-use crate::request::grammar_of;
+use crate::request::options::grammar_of;
 
 const SCHEMA: &str = "the JSON schema";
 

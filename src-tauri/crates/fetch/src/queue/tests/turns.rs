@@ -232,7 +232,7 @@ async fn resuming_a_running_download_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn an_unlisted_download_is_not_found() {
     let stage = Stage::new(1);
-    let (queue, id) = (&stage.queue, "nobody");
+    let (queue, id) = (&stage.queue, "unknown");
     for error in [
         queue.pause(id).await.unwrap_err(),
         queue.resume(id).await.unwrap_err(),

@@ -45,7 +45,7 @@ async fn a_stream_becomes_events() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_in_its_words_whoever_refuses() {
+async fn every_refusal_has_anthropics_form() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let refusal = async || {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);

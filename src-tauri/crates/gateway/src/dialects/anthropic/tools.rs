@@ -73,7 +73,7 @@ impl Choice {
 /// What the types of tools begin with that the client runs, but whose schemas only Anthropic's models know. A date follows.
 const UNDESCRIBED: [&str; 4] = ["bash_", "text_editor_", "computer_", "memory_"];
 
-/// The tools that the client runs. Those that Anthropic's servers would run have no schema, and nobody here to run them: they
+/// The tools that the client runs. Those that Anthropic's servers would run have no schema and cannot run here: they
 /// are not offered to the model.
 ///
 /// # Errors

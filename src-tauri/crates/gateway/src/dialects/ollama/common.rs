@@ -57,7 +57,7 @@ pub(super) async fn request<T: DeserializeOwned>(body: Body, table: &Table) -> R
 }
 
 impl CommonFields {
-    /// As it was named; what answers whoever names none is `auto`.
+    /// The model as the request names it; `auto` if it names none.
     pub(super) fn model(&self) -> &str {
         let named = self.model.as_deref().filter(|name| !name.is_empty());
         named.unwrap_or(TierId::AUTO)

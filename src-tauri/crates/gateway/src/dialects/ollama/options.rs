@@ -52,7 +52,7 @@ pub(super) fn add_named(request: &mut Map<String, Value>) {
         if options.is_null() {
             *options = Value::Object(Map::new());
         }
-        // What is no object is refused by whoever reads it.
+        // Anything but an object is refused where it is parsed.
         if let Value::Object(options) = options {
             options.entry(option).or_insert(value);
         }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn below_nothing_is_as_much_as_there_is_room_for() {
+    fn negative_limits_mean_no_limit() {
         let options = json!({"num_predict": -1, "repeat_last_n": -1, "seed": -1});
         assert_eq!(converted(&options).unwrap(), json!({"seed": -1}));
         assert_eq!(converted(&json!({"num_predict": -2})).unwrap(), json!({}));

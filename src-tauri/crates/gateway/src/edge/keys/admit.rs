@@ -1,4 +1,4 @@
-//! Admission to inference: who may use it, and how much at the same time.
+//! Admission to inference: which senders may use it, and how much at the same time.
 
 use super::{Weight, secret};
 use crate::{
@@ -22,7 +22,7 @@ use tierbar_core::{Code, Error};
 pub(super) const KEPT_PART: usize = 8;
 const AS_LINES: &str = "send one JSON object per line with the content type application/x-ndjson: lines are read one at a time";
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// With the token, or a session.
@@ -84,7 +84,7 @@ pub(crate) async fn admit(
 }
 
 /// # Errors
-/// `Forbidden` with an API key, and for another origin's page without the token: whoever wrote it is not the user.
+/// `Forbidden` with an API key, and for another origin's page without the token: such a page is not the user's.
 fn owns_contexts(sender: &Sender, of_another_page: bool) -> Result<(), Error> {
     let (message, hint) = match sender {
         Sender::Key(_) => (
@@ -110,7 +110,7 @@ pub(crate) async fn charge(
     charged(edge.keys.weigh(None).of_the_owner(), request, next).await
 }
 
-/// Passes requests of those who may use inference, and charges them for their memory. They take no place: each request that comes of
+/// Passes requests of admitted senders, and charges them for their memory. They take no place: each request that comes of
 /// one is admitted by itself.
 pub(crate) async fn identify(
     State(edge): State<Arc<Edge>>,
@@ -149,7 +149,7 @@ async fn read(body: Body, weight: &mut Weight) -> Result<Bytes, Error> {
     read.await
 }
 
-/// Returns who sends a request, and the key, if it has one.
+/// Returns the sender of a request, and the key, if it has one.
 async fn who(edge: &Edge, headers: &HeaderMap) -> Result<(Sender, Option<Arc<super::Key>>), Error> {
     if origin::is_owner(edge, headers).await
         || secret::shown(headers).any(|given| edge.token.is(given))

@@ -119,7 +119,7 @@ async fn an_account_is_found_by_its_keys_id_and_spends_its_tokens() {
     // A new key of its name is another account.
     let new = key(&keys, "other", limits).await.id.clone();
     keys.caller(&new).unwrap();
-    for gone in [&*other, "other", "nobody"] {
+    for gone in [&*other, "other", "unknown"] {
         let refused = keys.caller(gone).unwrap_err();
         assert_eq!(refused.code, Code::Unauthorized, "{gone}");
     }

@@ -35,7 +35,7 @@ impl Loads {
     }
 }
 
-/// A lease on the tier. Notes what it took if the model had to be loaded and nobody else was in its way: the end of another tier is
+/// A lease on the tier. Notes what it took if the model had to be loaded and no other request was in its way: the end of another tier is
 /// then a part of it, since the next time has that too.
 pub(crate) async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dyn Lease>, Error> {
     let tiers = inference.tiers.snapshot();

@@ -12,7 +12,7 @@ use tierbar_routing::classifier::PROBES;
 use tokio::sync::mpsc;
 
 /// What no rule knows, and a question of many words.
-const UNKNOWN: &str = "Our neighbour's cat has been sitting on our roof since the storm and will not come down for anybody.";
+const UNKNOWN: &str = "Our neighbour's cat has been sitting on our roof since the storm and will not come down for anyone.";
 
 async fn bench(fast: TierState, primary: TierState, heavy: TierState) -> Bench {
     let bench = Bench::new("127.0.0.1:11435").await;
@@ -163,7 +163,7 @@ async fn a_model_that_passes_the_probes_classifies_each_text_once() {
     let mut bench = bench(Ready, Stopped, Stopped).await;
     let (routes, mut questions) = worker(|about| knows_the_probes(about).or(Some("hard")));
     bench.load(routes);
-    // Nobody waits for the examination.
+    // The answer does not wait for the examination.
     let (tier, why) = answered_by(&bench, UNKNOWN).await;
     assert_eq!(tier, "fast");
     assert!(

@@ -10,7 +10,7 @@ use tierbar_core::TierId;
 
 const MARK: &str = "[Local Fallback] ";
 
-/// The answer, with a field `tierbar` of its own; in a stream it is on a first event without a word, or with the mark.
+/// Adds the field `tierbar` to an answer: in a stream, on the first event, empty or with the marker.
 pub(super) fn annotate(
     mut sent: Sent,
     chain: &TierId,

@@ -299,7 +299,7 @@ async fn if_all_are_limited_the_shortest_wait_is_returned() {
         assert!((1..=300).contains(&wait.parse::<u32>().unwrap()), "{wait}");
         assert_eq!(night.asked(), asked);
     }
-    // One that may answer any moment: nobody knows.
+    // It may answer at any moment: the time is unknown.
     let night = Night::new(|chain| {
         chain.steps.pop();
     })
@@ -321,7 +321,7 @@ async fn a_whole_answer_may_exceed_the_first_token_timeout() {
     assert_eq!(body["choices"][0]["message"]["content"], "aaaaa", "{body}");
     assert_eq!(body["tierbar"]["tier"], "cloud-a");
     assert_eq!(night.asked(), [1, 0, 0]);
-    // What breaks off before anybody has seen it is the next one's to answer.
+    // If an answer breaks off before any of it was sent, the next step answers.
     night.a.does(Does::Cut { spoken: true });
     assert_eq!(content(night.ask().await).await, "b");
 }
@@ -710,7 +710,7 @@ async fn a_request_goes_to_a_step_within_its_cost_limit() {
     assert_eq!(
         content(night.ask().await).await,
         "here",
-        "nobody knows a price"
+        "no price is known"
     );
     night.price("cloud-a", 15.0);
     night.price("cloud-b", 0.5);

@@ -66,7 +66,7 @@ impl Walk {
             request.stream = true;
             streams(&mut object);
         }
-        // Also so that a field which stands there twice is read alike by all.
+        // Also makes duplicate keys resolve identically downstream.
         request.content = Content::new(object);
         Self {
             order: asked.config.tiers().cloned().collect(),
@@ -101,7 +101,7 @@ impl Walk {
                 return Err(self.tried.error(&self.asked.name, None));
             };
             let sent = match sent {
-                // Nobody has seen any of it: what breaks off is the next step's to answer.
+                // None of it was sent yet: if it breaks off, the next step answers.
                 Sent::Streaming(mut answer) if self.gathers => {
                     match gathered::within(&mut answer, time).await {
                         Ok(whole) => Sent::Whole(whole),

@@ -76,7 +76,7 @@ pub(crate) enum DocumentEvent {
     },
 }
 
-/// Takes the events of an answer. Nobody may listen.
+/// Takes the events of an answer. The receiver may be gone.
 pub(crate) type Events = UnboundedSender<DocumentEvent>;
 
 impl Jobs {

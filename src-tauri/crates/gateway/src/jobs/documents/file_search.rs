@@ -44,8 +44,8 @@ pub(crate) async fn search_files(
     }
 }
 
-/// Whether a request searches documents. It cannot wait in the queue, which keeps neither the token nor whose a request is: anybody who
-/// has its id may fetch the answer.
+/// Whether a request searches documents. It cannot wait in the queue, which stores neither the token nor the owner: any client with
+/// the job's id may fetch the answer.
 ///
 /// # Errors
 /// `BadRequest` for a tool that cannot be followed.
@@ -105,7 +105,7 @@ async fn searched(jobs: &Arc<Jobs>, request: Request) -> Result<Request, Error> 
 }
 
 /// # Errors
-/// `Forbidden` for anybody but the owner; `BadRequest` for a request that was queued.
+/// `Forbidden` for any sender but the owner; `BadRequest` for a request that was queued.
 fn check_sender(sender: Option<&Sender>) -> Result<(), Error> {
     match sender {
         Some(Sender::Owner) => Ok(()),

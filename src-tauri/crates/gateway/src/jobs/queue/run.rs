@@ -109,7 +109,7 @@ impl QueueRunner {
                 );
             }
             match turn {
-                Turn::Nobody => break None,
+                Turn::Empty => break None,
                 Turn::Full => break Some(Wait::ForWork),
                 Turn::Of(claim) => {
                     let attempt = attempt(Arc::clone(&self.jobs), self.inference.clone(), *claim);

@@ -153,7 +153,7 @@ async fn a_queueable_request_may_be_answered_or_refused_now() {
 #[tokio::test]
 async fn a_transient_failure_is_queued_only_if_allowed() {
     let mut bench = bench().await;
-    let short = Error::new(Code::Overloaded, "memory is short");
+    let short = Error::new(Code::Overloaded, "memory is low");
     bench.loaded.send_replace(Some(Err(short)));
     assert_eq!(bench.waiting(&[], "{}").await.status(), 429);
     let allow = [("x-tierbar-queue", "allow")];
@@ -439,9 +439,9 @@ async fn a_webhook_is_signed_and_retried_until_accepted() {
 #[tokio::test]
 async fn a_failed_answer_may_name_its_queued_request() {
     let mut bench = bench().await;
-    // Stands for one who has tried everything else.
+    // Stands for a sender that has tried everything else.
     let refuse = || async {
-        let error = Error::new(Code::BadRequest, "nobody could");
+        let error = Error::new(Code::BadRequest, "no tier could");
         let mut response = Failure(error).into_response();
         response.extensions_mut().insert(MayWait);
         response

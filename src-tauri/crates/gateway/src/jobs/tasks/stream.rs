@@ -21,14 +21,14 @@ const KEEP_ALIVE: Duration = Duration::from_secs(5);
 pub(super) struct Reporter(Option<UnboundedSender<Progress>>);
 
 impl Reporter {
-    pub(super) fn nobody() -> Self {
+    pub(super) fn silent() -> Self {
         Self(None)
     }
 
     pub(super) fn report(&self, done: usize, of: usize, doing: &str) {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         if let Some(reporter) = &self.0 {
-            // Nobody listens any more: then the work is dropped as well.
+            // Without a listener, the work is dropped as well.
             let _ = reporter.send(Progress {
                 done: count(done),
                 of: count(of),

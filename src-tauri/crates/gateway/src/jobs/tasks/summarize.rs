@@ -120,7 +120,7 @@ pub(super) async fn summarize(
         };
         // Before the stream begins, so that a wrong text has a status of its own.
         let message = Message::read(&message, images)?;
-        // The headers go out before anybody is asked: what a chain says is in the result.
+        // The headers go out before the first model request: a chain's report is in the result.
         let session = session(&message, Trail::default());
         let work =
             |reporter| async move { Summary::new(session, limit, reporter).of(&message).await };
@@ -131,7 +131,7 @@ pub(super) async fn summarize(
         let begun = message.map(|message| (session(&message, trail), message));
         async move {
             let (session, message) = begun?;
-            let summary = Summary::new(session, limit, Reporter::nobody());
+            let summary = Summary::new(session, limit, Reporter::silent());
             summary.of(&message).await
         }
     };
@@ -193,7 +193,7 @@ pub(super) async fn of_conversation(
         trail,
     );
     let (words, _) = notes_of(session.context_tokens());
-    let summary = Summary::new(session, words, Reporter::nobody());
+    let summary = Summary::new(session, words, Reporter::silent());
     summary.of(message).await
 }
 

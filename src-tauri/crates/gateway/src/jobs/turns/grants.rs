@@ -55,7 +55,7 @@ impl KeptGrants {
         // A task of its own: a client that leaves in between would else leave what it has revoked in the store.
         let writing = tokio::spawn(async move { grants.write(&store).await });
         writing.await.unwrap_or_else(|ended| {
-            let message = format!("what is allowed to agents was not stored: {ended}");
+            let message = format!("the agents' permissions were not stored: {ended}");
             Err(Error::new(Code::Internal, message))
         })
     }
@@ -107,7 +107,7 @@ impl Jobs {
             let message = format!("agents have no permission with the id {id:?}");
             let error = Error::new(Code::NotFound, message);
             return Err(
-                error.hint("it may have ended; `tierbar agent grants` lists those that hold")
+                error.hint("it may have ended; `tierbar agent grants` lists the current ones")
             );
         }
         self.turns.grants.store(&self.store).await

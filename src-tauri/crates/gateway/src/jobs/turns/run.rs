@@ -11,6 +11,7 @@ use crate::{
     inference::{
         ask::{Event, Stage, Usage},
         caller::Caller,
+        request::Request,
         source::Source,
     },
     jobs::tasks::summary_of_chat,
@@ -19,6 +20,7 @@ use crate::{
 use futures_util::{FutureExt, StreamExt};
 use pace::Pace;
 use std::{
+    ops::ControlFlow,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -97,7 +99,7 @@ pub(super) async fn run(
     let answering = AssertUnwindSafe(of_route(route.to_owned(), answering));
     let ending = answering.catch_unwind().await;
     let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
-    // Before the last event, so that who reads it can ask again at once.
+    // Before the last event, so the client can retry immediately.
     drop(admitted);
     let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
     if ended.is_err() {
@@ -237,44 +239,67 @@ impl Writing {
             Ok(request) => request,
             Err(error) => return Ending::Failed(error),
         };
-        let stop = self.turn.stop.clone();
-        let closing = &inference.closing;
+        let answered = self
+            .stream(inference, request, |turn, event| match turn.take(event) {
+                Some(ending) => ControlFlow::Break(Some(ending)),
+                None => ControlFlow::Continue(()),
+            })
+            .await;
+        match answered {
+            Ok(()) => Ending::Answered(Finish::Stop),
+            Err(ending) => ending,
+        }
+    }
+
+    /// Sends a request and hands each event of its answer to `take`, until that breaks or the answer ends. What has arrived is stored
+    /// every second meanwhile.
+    ///
+    /// # Errors
+    /// How the turn ends: with what `take` breaks with, or because it was stopped, Tierbar quits, or no answer begins.
+    async fn stream(
+        &mut self,
+        inference: &Arc<Inference>,
+        request: Request,
+        mut take: impl FnMut(&mut Self, Event) -> ControlFlow<Option<Ending>>,
+    ) -> Result<(), Ending> {
         self.tiers = inference.tiers.snapshot();
         self.asked = Instant::now();
-        // The task is the host's, and outlives whoever began the turn.
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        // The host owns the task, which outlives the client's connection.
         let asked = tokio::select! {
             biased;
-            () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
-            () = closing.cancelled() => return Ending::Failed(shutting_down()),
+            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
             asked = inference.ask(request, Caller::default()) => asked,
         };
-        let mut answer = match asked {
-            Err(failed) => {
-                self.facts_of(failed.source);
-                return Ending::Failed(failed.error);
-            }
-            Ok(answer) => answer,
-        };
+        let mut answer = asked.map_err(|failed| {
+            self.facts_of(failed.source);
+            Ending::Failed(failed.error)
+        })?;
         let mut store = interval(STORED_EVERY);
         store.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
-                () = closing.cancelled() => return Ending::Failed(shutting_down()),
-                _ = store.tick() => {
-                    // A disk that takes nothing now may take the whole message later.
-                    if let Err(error) = self.store_so_far().await {
-                        tracing::warn!("an answer cannot be stored for now: {error}");
+                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+                // A disk that takes nothing now may take the whole message later.
+                _ = store.tick() => self.try_to_store().await,
+                event = answer.next() => {
+                    let Some(event) = event else { return Ok(()) };
+                    if let ControlFlow::Break(ending) = take(self, event) {
+                        return ending.map_or(Ok(()), Err);
                     }
                 }
-                event = answer.next() => match event {
-                    Some(event) => if let Some(ending) = self.take(event) {
-                        return ending;
-                    },
-                    None => return Ending::Answered(Finish::Stop),
-                },
             }
+        }
+    }
+
+    /// Stores what has arrived, or logs why that fails.
+    async fn try_to_store(&mut self) {
+        if let Err(error) = self.store_so_far().await {
+            tracing::warn!("an answer cannot be stored for now: {error}");
         }
     }
 
@@ -327,7 +352,7 @@ impl Writing {
                 }));
             }
             Event::Failed(failed) => {
-                // Who had begun to answer is known; who was asked in vain is not who answers.
+                // Once an answer has begun, its tier is already known.
                 if !self.pace.has_begun() {
                     self.facts_of(failed.source);
                 }

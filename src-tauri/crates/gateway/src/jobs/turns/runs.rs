@@ -29,7 +29,8 @@ pub(crate) struct AgentRequest {
     /// The absolute path of the folder for files and commands, which may begin with `~/`. Without one there are neither.
     #[serde(default)]
     folder: Option<String>,
-    /// Who searches the web: `duckduckgo`, `brave` with the secret `brave-search`, or the address of a SearXNG. Without one nobody does.
+    /// The web search engine: `duckduckgo`, `brave` (with the secret `brave-search`), or a SearXNG server's address. Omit to disable
+    /// web search.
     #[serde(default)]
     search: Option<String>,
     /// Whether pages of the web can be opened.
@@ -82,7 +83,7 @@ pub(crate) struct AgentAnswer {
     text: String,
     /// The answer with the steps before it and its figures. It is not stored.
     message: ChatMessage,
-    /// What the agent wanted to do and was not allowed to, because nobody could be asked.
+    /// Acts that needed consent and were refused, because a run cannot ask for it.
     refused: Vec<ConsentQuestion>,
 }
 

@@ -275,7 +275,7 @@ async fn vectors_of_another_model_are_not_stored() {
 }
 
 #[test]
-fn an_embedder_reads_what_a_passage_is_about() {
+fn an_embedder_gets_title_and_headings() {
     let headings = ["Methods".to_owned(), "Data".to_owned()];
     assert_eq!(
         text_of("A paper", &headings, "Data\nWe count."),

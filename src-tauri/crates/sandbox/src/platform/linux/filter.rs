@@ -95,7 +95,7 @@ const IOCTLS: &[u32] = &[
     0x4004_6602,
     0x401C_5820,
     0x4008_7602,
-    // FS_IOC_ENABLE_VERITY, after which nobody can write to the file.
+    // FS_IOC_ENABLE_VERITY makes the file read-only for good.
     0x4080_6685,
     // Btrfs makes and removes folders by these: SNAP_CREATE, SUBVOL_CREATE, SNAP_DESTROY, their newer forms, SUBVOL_SETFLAGS.
     0x5000_9401,
@@ -355,7 +355,7 @@ pub(super) fn install(rules: Rules) -> Result<OwnedFd, String> {
         )
     };
     match i32::try_from(listener) {
-        // SAFETY: the call has made this descriptor, and nobody else has it.
+        // SAFETY: the call has made this descriptor, and nothing else owns it.
         Ok(listener) if listener >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
         _ => Err(format!("seccomp: {}", io::Error::last_os_error())),
     }
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_listed_is_refused() {
+    fn every_listed_system_call_is_refused() {
         for number in NEVER.iter().chain(NEVER_HERE) {
             for rules in [CLOSED, OPEN] {
                 let got = call(rules, *number, &[0; 6]);

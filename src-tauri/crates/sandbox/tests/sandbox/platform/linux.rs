@@ -919,7 +919,7 @@ fn a_command_dies_with_its_launcher() {
 #[test]
 fn a_second_request_is_no_command() {
     let Some(place) = Place::new() else { return };
-    // A folder that holds the hidden one is refused by the launcher too, whoever wrote the request.
+    // A folder that holds the hidden one is refused by the launcher too, whatever the request's origin.
     let policy = Policy {
         write: vec![place.work.parent().unwrap().to_owned()],
         ..place.policy.clone()

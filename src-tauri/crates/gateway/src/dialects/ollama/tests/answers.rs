@@ -87,7 +87,7 @@ async fn failures_have_ollamas_form_before_and_within_a_stream() {
     );
     for (path, body) in [
         ("/api/chat", "no json"),
-        ("/api/chat", r#"{"messages":[{"content":"of nobody"}]}"#),
+        ("/api/chat", r#"{"messages":[{"content":"no role"}]}"#),
         ("/api/generate", r#"{"prompt":"Hi","options":{"seed":"x"}}"#),
         ("/api/generate", r#"{"prompt":"Hi","suffix":"there"}"#),
         ("/api/chat", r#"{"messages":[],"keep_alive":"soon"}"#),
@@ -146,7 +146,7 @@ async fn nothing_is_loaded_to_be_unloaded() {
 }
 
 #[tokio::test]
-async fn a_load_that_fails_is_told() {
+async fn a_failed_load_is_reported() {
     let bench = bench().await;
     let error = Error::new(Code::TierFailed, "it does not load");
     bench.loaded.send_replace(Some(Err(error)));

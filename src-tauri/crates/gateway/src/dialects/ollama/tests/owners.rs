@@ -59,7 +59,7 @@ async fn without_the_token_nothing_is_pulled_or_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_here_needs_no_fetching() {
+async fn pulling_an_installed_model_succeeds_at_once() {
     let bench = bench().await;
     bench.asked.keep(vec![small()]);
     for name in ["fast", "small:latest", "a/b:Q4_1"] {
@@ -116,7 +116,7 @@ async fn a_download_is_told_line_by_line_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_download_that_does_not_go_on_ends_the_telling() {
+async fn a_stopped_download_ends_its_progress_stream() {
     for (now, code) in [
         (vec![download(DownloadState::Failed, 40)], "unreachable"),
         (vec![download(DownloadState::Paused, 40)], "paused"),

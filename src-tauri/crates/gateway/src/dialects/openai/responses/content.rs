@@ -7,7 +7,7 @@ use tierbar_core::Error;
 /// A field that must be there and a text.
 pub(super) fn text<'a>(place: &str, item: &'a Value, key: &str) -> Result<&'a str, Error> {
     let text = item[key].as_str();
-    text.ok_or_else(|| bad(format!("`{place}.{key}` is missing, or no text")))
+    text.ok_or_else(|| bad(format!("`{place}.{key}` is missing or not a string")))
 }
 
 /// A text, or parts, as a chat's parts.

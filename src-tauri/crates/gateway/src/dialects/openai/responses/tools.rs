@@ -4,8 +4,8 @@ use super::request::bad;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
 
-/// The client's functions. Tools that OpenAI's servers would run, and those without a schema, have nobody here to run them or to read
-/// their calls: they are not offered to the model, and the response names them.
+/// The client's functions. Tools that OpenAI's servers would run, and those without a schema, cannot be called here:
+/// they are not offered to the model, and the response names them.
 #[derive(Debug)]
 pub(super) struct Tools {
     /// As a chat has them.

@@ -475,7 +475,7 @@ async fn what_no_server_answers_is_refused_before_it_counts() {
 }
 
 #[tokio::test]
-async fn a_brief_of_too_many_values_is_told_of_lines() {
+async fn an_oversized_brief_gets_a_hint_to_send_lines() {
     let bench = Bench::new(HERE).await;
     let body = format!(r#"{{"entries":[{}0]}}"#, "0,".repeat(1 << 20));
     let refused = bench.post("/v1/brief", body).await;

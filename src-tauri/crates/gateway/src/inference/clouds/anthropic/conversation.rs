@@ -120,7 +120,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Whoever speaks again goes on in the same message.
+    /// Appends to the last message if it has the same role.
     fn append_to(&mut self, role: &'static str, mut blocks: Vec<Value>) {
         match self.turns.last_mut() {
             Some((last, said)) if *last == role => said.append(&mut blocks),

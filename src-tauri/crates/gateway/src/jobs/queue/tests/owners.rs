@@ -101,7 +101,7 @@ async fn a_queued_request_is_charged_to_its_key() {
     assert_eq!(came_to(&bench, &other).await["state"], "done");
     let waits = bench.store.job(&second).await.unwrap();
     assert!(!waits.state.has_ended());
-    assert_eq!(waits.attempts, 0, "nobody was asked");
+    assert_eq!(waits.attempts, 0, "no tier was asked");
     assert!(waits.not_before_ms > waits.created_ms + 60_000, "{waits:?}");
     assert!(waits.reason.unwrap().contains("6 tokens per day"));
 }

@@ -169,7 +169,7 @@ async fn a_fallback_for_one_piece_is_reported_for_all() {
     let chain = serde_json::from_value(chain).unwrap();
     let name = TierId::new("night").unwrap();
     bench.config.lock().unwrap().chains.insert(name, chain);
-    let long = "It has happened on that day to somebody. ".repeat(1500);
+    let long = "It has happened on that day to a friend. ".repeat(1500);
     let mut ask = json!({"text": long, "model": "night"});
     let answer = bench.post("/v1/summarize", ask.to_string()).await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "cloud");

@@ -83,7 +83,7 @@ async fn a_tasks_headers_name_the_tier_and_the_chain() {
 
 /// Sentences for some ten pieces.
 fn text() -> String {
-    "It has happened on that day to somebody. ".repeat(1500)
+    "It has happened on that day to a friend. ".repeat(1500)
 }
 
 #[tokio::test(start_paused = true)]

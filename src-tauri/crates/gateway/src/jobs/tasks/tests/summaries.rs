@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 fn book(sentences: usize) -> String {
     let sentence = |n| {
         let end = if n % 7 == 6 { "\n\n" } else { " " };
-        format!("Sentence m{n:05} tells of a thing that has happened on that day to somebody.{end}")
+        format!("Sentence m{n:05} tells of a thing that has happened on that day to a friend.{end}")
     };
     (0..sentences).map(sentence).collect()
 }

@@ -1,373 +1,45 @@
 //! A turn in which the model acts. `tierbar_agent::agent` decides what is next; here it gets its model, its tools and its person.
 
+mod acting;
+mod consents;
 mod shelf;
 
-use super::{Ending, Inference, Prompt, STORED_EVERY, Writing, pace::Pace, shutting_down};
+pub(in crate::jobs::turns) use acting::{Acting, open_folder};
+pub(in crate::jobs::turns) use consents::Consents;
+
+use super::{Ending, Inference, Prompt, Writing, pace::Pace, shutting_down};
 use crate::{
     blocking::blocking,
     inference::{
         ask::{Event, ToolCall},
-        caller::Caller,
         request::Request,
     },
     jobs::{
-        Jobs,
         mcp::Servers,
         turns::grants::{KeptGrants, now},
     },
-    services::SandboxPlace,
 };
-use futures_util::StreamExt;
-use parking_lot::Mutex;
-use secrecy::SecretString;
+use consents::misplaced;
 use serde_json::{Value, json};
-use shelf::Shelf;
-use std::{sync::Arc, time::Instant};
+use std::{ops::ControlFlow, sync::Arc, time::Instant};
 use tierbar_agent::{
-    agent::{
-        Agent, Ask, Bounds, Failed, Finish as End, Found, Input, Misplaced, Moment, Output, Reply,
-        Task, Way,
-    },
-    calls::{Call, Surroundings, Wanted},
-    consent::{Act, General, Grants, Permitted},
-    tools::{
-        Workplace,
-        shell::Terms,
-        web::{Page, Provider, read_page},
-    },
+    agent::{Agent, Ask, Failed, Finish as End, Found, Input, Misplaced, Moment, Output, Reply},
+    calls::{Call, Wanted},
+    consent::{Act, Permitted},
 };
 use tierbar_chat::{
     Finish, Part, TurnEvent,
     agent::{
-        AgentOptions, AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, measured_way,
-        result_part, way_of,
+        AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, measured_way, result_part, way_of,
     },
 };
-use tierbar_core::{
-    Code, Config, Error, ModelKind, config::McpServerConfig, home::from_home, nearest::suggest,
-};
-use tierbar_fetch::{Get, Url, Web, WebOptions};
-use tierbar_sandbox::{Limits, Stop};
-use tierbar_secrets::{Name, Secrets};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{MissedTickBehavior, interval},
-};
+use tierbar_core::{Code, Error, ModelKind};
+use tierbar_sandbox::Stop;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The longest page that is read, in bytes.
-const PAGE_BYTES: usize = 4 << 20;
-/// How many of a page's links the model reads.
-const LINKS: usize = 30;
 /// As much of a result is kept in the message, in characters. The model may have read more.
 const KEPT_CHARACTERS: usize = 16_000;
-
-/// What a turn acts with.
-pub(in crate::jobs::turns) struct Acting {
-    options: AgentOptions,
-    chat: String,
-    place: Option<Arc<Workplace>>,
-    provider: Option<Provider>,
-    /// The provider's key, if it needs one.
-    key: Option<SecretString>,
-    web: Option<Web>,
-    shelf: Option<Shelf>,
-    /// The MCP servers that it may use, and those that are connected.
-    wanted: Vec<(String, McpServerConfig)>,
-    servers: Servers,
-    /// What was allowed beyond once, in all chats.
-    grants: Arc<KeptGrants>,
-    /// Whether a person can be asked.
-    is_attended: bool,
-}
-
-impl Acting {
-    /// Opens what the options name.
-    ///
-    /// # Errors
-    /// `BadRequest` for a folder, a provider, a collection or a server that cannot be used; `Internal` if there is no sandbox.
-    pub(in crate::jobs::turns) async fn prepare(
-        options: AgentOptions,
-        chat: &str,
-        jobs: &Arc<Jobs>,
-    ) -> Result<Self, Error> {
-        let place = match &options.folder {
-            Some(folder) => Some(Arc::new(open_folder(folder, jobs).await?)),
-            None => None,
-        };
-        let provider = options.search.as_deref().map(provider).transpose()?;
-        let key = match provider {
-            Some(Provider::Brave) => Some(brave_key(&jobs.inference.secrets).await?),
-            _ => None,
-        };
-        let web = (provider.is_some() || options.pages)
-            .then(|| Web::new(WebOptions::default()))
-            .transpose()?;
-        let shelf = match &options.documents {
-            Some(documents) => Shelf::open(documents, jobs).await?,
-            None => None,
-        };
-        let wanted = match options.way {
-            AgentWay::Calls | AgentWay::Auto => wanted(
-                options.servers.as_deref(),
-                &jobs.inference.services.config(),
-            )?,
-            AgentWay::Text => Vec::new(),
-        };
-        jobs.turns.grants.load(&jobs.store).await?;
-        Ok(Self {
-            chat: chat.to_owned(),
-            place,
-            provider,
-            key,
-            web,
-            shelf,
-            wanted,
-            servers: Servers::default(),
-            grants: Arc::clone(&jobs.turns.grants),
-            is_attended: true,
-            options,
-        })
-    }
-
-    /// Nobody can be asked: what would ask is refused.
-    pub(in crate::jobs::turns) fn unattended(self) -> Self {
-        Self {
-            is_attended: false,
-            ..self
-        }
-    }
-
-    fn task(&self, question: String, way: AgentWay) -> Task {
-        let allow = self.options.allow;
-        Task {
-            question,
-            chat: self.chat.clone(),
-            way: match way {
-                AgentWay::Auto | AgentWay::Calls => Way::Calls,
-                AgentWay::Text => Way::Text { grammar: true },
-            },
-            surroundings: Surroundings {
-                folder: self.place.as_ref().map(|place| place.path().to_owned()),
-                provider: self.provider.as_ref().map(Provider::name),
-                pages: self.options.pages,
-                documents: self.shelf.as_ref().map(|shelf| shelf.collections().clone()),
-                external: self.servers.tools(),
-            },
-            general: General {
-                reading: allow.reading,
-                search: allow.search,
-                known_pages: allow.known_pages,
-            },
-            grants: Grants::new(self.grants.list.lock().clone(), &self.chat),
-            bounds: Bounds::default(),
-        }
-    }
-
-    async fn search(&self, words: &str) -> Result<Found, String> {
-        let (Some(web), Some(provider)) = (&self.web, &self.provider) else {
-            return Err("there is no search provider".to_owned());
-        };
-        let request = provider.request(words).map_err(|failure| failure.0)?;
-        let mut get = Get::new(request.url);
-        if request.key_header.is_some() {
-            get.token.clone_from(&self.key);
-            get.token_header = request.key_header;
-        }
-        let answer = web.get(get).await;
-        let answer = answer.map_err(|error| error.message)?;
-        let bytes = answer.bytes(PAGE_BYTES).await;
-        let bytes = bytes.map_err(|error| error.message)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let hits = provider.hits(&text).map_err(|failure| failure.0)?;
-        let lines = hits.iter().enumerate().map(|(at, hit)| {
-            let address = hit.address.url();
-            format!("{}. {}\n{address}\n{}", at + 1, hit.title, hit.excerpt)
-        });
-        let text = lines.collect::<Vec<_>>().join("\n\n");
-        Ok(Found {
-            text: if text.is_empty() {
-                "nothing was found".to_owned()
-            } else {
-                text
-            },
-            addresses: hits.into_iter().map(|hit| hit.address).collect(),
-            failed: false,
-        })
-    }
-
-    async fn page(&self, url: &Url) -> Result<Found, String> {
-        let web = self.web.as_ref().ok_or("pages cannot be opened")?;
-        let answer = web.get_public(Get::new(url.clone())).await;
-        let answer = answer.map_err(|error| error.message)?;
-        let kind = answer.content_type.clone().unwrap_or_default();
-        let is_html = kind.contains("html");
-        let is_text = ["text/", "json", "xml"]
-            .iter()
-            .any(|word| kind.contains(word));
-        if !kind.is_empty() && !is_html && !is_text {
-            return Err(format!("this is no page but {kind}"));
-        }
-        let came_from = answer.url.clone();
-        let bytes = answer.bytes(PAGE_BYTES).await;
-        let bytes = bytes.map_err(|error| error.message)?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let text = if is_html || kind.is_empty() {
-            // A large page takes as long as a large file.
-            let read =
-                tokio::task::spawn_blocking(move || page_text(&read_page(&text, &came_from)));
-            read.await.map_err(|ended| ended.to_string())?
-        } else {
-            text
-        };
-        Ok(Found::text(text))
-    }
-}
-
-/// Opens the folder of an agent, which may begin with `~/`.
-///
-/// # Errors
-/// `BadRequest` for one that is not there, is relative, or would show what is protected; `Internal` if there is no sandbox.
-pub(in crate::jobs::turns) async fn open_folder(
-    folder: &str,
-    jobs: &Jobs,
-) -> Result<Workplace, Error> {
-    let path = from_home(folder, std::env::home_dir());
-    if !path.is_absolute() {
-        let message = format!("\"{folder}\" is not an absolute path");
-        return Err(Error::new(Code::BadRequest, message)
-            .hint("begin the path of the agent's folder with / or ~/"));
-    }
-    let SandboxPlace {
-        launcher,
-        protected,
-        own_ports,
-    } = jobs.inference.services.sandbox()?;
-    let terms = Terms {
-        limits: Limits::default(),
-        protected,
-        own_ports,
-    };
-    let opened = blocking("opening the agent's folder", move || {
-        if matches!(path.try_exists(), Ok(false)) {
-            let message = format!("there is no folder {}", path.display());
-            let error = Error::new(Code::BadRequest, message);
-            return Err(error.hint("create it, or enter another path"));
-        }
-        let place = Workplace::open(&path, terms, launcher);
-        place.map_err(|failure| Error::new(Code::BadRequest, failure.0))
-    });
-    opened.await
-}
-
-/// The MCP servers that a turn may use, of those that are configured.
-fn wanted(
-    names: Option<&[String]>,
-    config: &Config,
-) -> Result<Vec<(String, McpServerConfig)>, Error> {
-    let pair = |(name, server): (&String, &McpServerConfig)| (name.clone(), server.clone());
-    let Some(names) = names else {
-        let enabled = config.mcp.iter().filter(|(_, server)| server.enabled);
-        return Ok(enabled.map(pair).collect());
-    };
-    let found = names.iter().map(|name| {
-        let server = config.mcp.get_key_value(name).map(pair);
-        server.ok_or_else(|| {
-            let known = config.mcp.keys().map(String::as_str);
-            let hint = suggest(name, known, "`tierbar mcp-servers list` lists them");
-            let message = format!("there is no MCP server \"{name}\"");
-            Error::new(Code::BadRequest, message).hint(hint)
-        })
-    });
-    found.collect()
-}
-
-/// What the model reads of a page.
-fn page_text(page: &Page) -> String {
-    let mut text = format!("{}\n\n{}", page.title, page.text);
-    if !page.links.is_empty() {
-        text.push_str("\n\nLinks:");
-        for link in page.links.iter().take(LINKS) {
-            text.push_str(&format!("\n{}: {}", link.text, link.url));
-        }
-    }
-    text
-}
-
-fn provider(name: &str) -> Result<Provider, Error> {
-    match name {
-        "duckduckgo" => return Ok(Provider::DuckDuckGo),
-        "brave" => return Ok(Provider::Brave),
-        _ => {}
-    }
-    let url = Url::parse(name).ok();
-    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.map(Provider::SearXng).ok_or_else(|| {
-        let message = format!("\"{name}\" is no search provider");
-        Error::new(Code::BadRequest, message)
-            .hint("write \"duckduckgo\", \"brave\", or the address of a SearXNG")
-    })
-}
-
-/// The key of Brave's search.
-///
-/// # Errors
-/// `BadRequest` if there is none; `Storage` if the secrets cannot be read.
-async fn brave_key(secrets: &Secrets) -> Result<SecretString, Error> {
-    let secrets = secrets.clone();
-    let key = blocking("the key of Brave's search", move || {
-        secrets.get(&Name::BraveSearch)
-    });
-    key.await?.ok_or_else(|| {
-        let message = "Brave's search needs a key, and none is saved";
-        Error::new(Code::BadRequest, message)
-            .hint("save it in Settings, or with: tierbar secret set brave-search")
-    })
-}
-
-type Delivered = (ConsentAnswer, oneshot::Sender<Result<(), Error>>);
-
-/// The way from a person's answer to the agent that waits for it.
-#[derive(Debug, Default)]
-pub(in crate::jobs::turns) struct Consents(Mutex<Option<mpsc::Sender<Delivered>>>);
-
-impl Consents {
-    fn open(&self) -> mpsc::Receiver<Delivered> {
-        let (sender, receiver) = mpsc::channel(1);
-        *self.0.lock() = Some(sender);
-        receiver
-    }
-
-    fn close(&self) {
-        *self.0.lock() = None;
-    }
-
-    /// Answers the open question.
-    ///
-    /// # Errors
-    /// `Conflict` if no question is open, or another one; `BadRequest` for a scope that it does not offer.
-    pub(in crate::jobs::turns) async fn answer(&self, answer: ConsentAnswer) -> Result<(), Error> {
-        let not_open = || {
-            let error = Error::new(Code::Conflict, "this turn has no open question");
-            error.hint("follow the turn's events; it may have been answered already")
-        };
-        let sender = self.0.lock().clone();
-        let sender = sender.ok_or_else(not_open)?;
-        let (reply, replied) = oneshot::channel();
-        let sent = sender.send((answer, reply)).await;
-        sent.map_err(|_| not_open())?;
-        replied.await.map_err(|_| not_open())?
-    }
-}
-
-fn misplaced(error: &Misplaced) -> Error {
-    match error {
-        Misplaced::Answer(invalid) => Error::new(Code::BadRequest, invalid.to_string())
-            .hint("answer the last question of the turn's events, in one of its scopes"),
-        Misplaced::NotOpen => Error::new(Code::Conflict, error.to_string()),
-    }
-}
 
 /// A step's tool and its arguments, as the message keeps them.
 fn described(act: &Act) -> (&'static str, Value) {
@@ -506,9 +178,7 @@ impl Writing {
                     return Ending::Answered(Finish::Length);
                 }
             };
-            if let Err(error) = self.store_so_far().await {
-                tracing::warn!("an answer cannot be stored for now: {error}");
-            }
+            self.try_to_store().await;
             match done {
                 Ok(input) => next = stepping.step(input),
                 Err(ending) => return ending,
@@ -586,70 +256,40 @@ impl Writing {
         fields.extend(ask.fields(earlier));
         fields.insert("model".to_owned(), model.into());
         let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
-        self.tiers = inference.tiers.snapshot();
-        self.asked = Instant::now();
         // What was before was the work of tools, and the time in which a person was asked.
-        self.pace = Pace::new(self.asked);
-        let stop = self.turn.stop.clone();
-        let closing = &inference.closing;
-        let asked = tokio::select! {
-            biased;
-            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
-            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
-            asked = inference.ask(request, Caller::default()) => asked,
-        };
-        let mut answer = match asked {
-            Err(failed) => {
-                self.facts_of(failed.source);
-                return Err(Ending::Failed(failed.error));
-            }
-            Ok(answer) => answer,
-        };
-        let mut store = interval(STORED_EVERY);
-        store.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.pace = Pace::new(Instant::now());
         let mut calls: Vec<ToolCall> = Vec::new();
         let mut reply = Reply::default();
-        loop {
-            let event = tokio::select! {
-                biased;
-                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
-                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
-                _ = store.tick() => {
-                    if let Err(error) = self.store_so_far().await {
-                        tracing::warn!("an answer cannot be stored for now: {error}");
-                    }
-                    continue;
-                }
-                event = answer.next() => event,
-            };
+        self.stream(inference, request, |turn, event| {
             let ending = match event {
-                None | Some(Event::Finished { .. }) => break,
-                Some(Event::ToolCall(part)) => {
+                Event::Finished { .. } => return ControlFlow::Break(None),
+                Event::ToolCall(part) => {
                     if let Some(call) = ToolCall::of(&mut calls, part.index) {
                         call.add(part);
                     }
                     None
                 }
-                Some(Event::Text(text)) => {
+                Event::Text(text) => {
                     let begins = reply.text.is_empty();
                     reply.text.push_str(&text);
                     match (ask.is_answer, begins) {
                         (false, _) => None,
-                        (true, true) => self.take(Event::Text(self.apart(text))),
-                        (true, false) => self.take(Event::Text(text)),
+                        (true, true) => turn.take(Event::Text(turn.apart(text))),
+                        (true, false) => turn.take(Event::Text(text)),
                     }
                 }
-                Some(Event::Usage(usage)) => {
+                Event::Usage(usage) => {
                     reply.tokens = usage.completion_tokens;
                     reply.read = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
-                    self.take(Event::Usage(usage))
+                    turn.take(Event::Usage(usage))
                 }
-                Some(event) => self.take(event),
+                event => turn.take(event),
             };
-            if let Some(ending) = ending {
-                return Err(ending);
-            }
-        }
+            ending.map_or(ControlFlow::Continue(()), |ending| {
+                ControlFlow::Break(Some(ending))
+            })
+        })
+        .await?;
         self.note_thinking(false);
         reply.calls = calls
             .into_iter()
@@ -834,78 +474,6 @@ async fn done(
             let called = given_up.run_until_cancelled(call).await;
             let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
             Ok(Found::text(text))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tierbar_chat::agent::ConsentScope;
-
-    fn answer(id: &str) -> ConsentAnswer {
-        ConsentAnswer {
-            id: id.to_owned(),
-            allow: Some(ConsentScope::Once),
-        }
-    }
-
-    #[tokio::test]
-    async fn an_answer_without_a_question_is_a_conflict() {
-        let consents = Consents::default();
-        let error = consents.answer(answer("a")).await.unwrap_err();
-        assert_eq!(error.code, Code::Conflict);
-        // Nobody waits any more.
-        drop(consents.open());
-        assert!(consents.answer(answer("a")).await.is_err());
-        let _answers = consents.open();
-        consents.close();
-        assert!(consents.answer(answer("a")).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn an_answer_reaches_the_agent_and_its_reply_returns() {
-        let consents = Arc::new(Consents::default());
-        let mut answers = consents.open();
-        let sent = tokio::spawn({
-            let consents = Arc::clone(&consents);
-            async move { consents.answer(answer("a")).await }
-        });
-        let (received, reply) = answers.recv().await.unwrap();
-        assert_eq!(received.id, "a");
-        assert_eq!(received.allow, Some(ConsentScope::Once));
-        reply.send(Err(misplaced(&Misplaced::NotOpen))).unwrap();
-        assert_eq!(sent.await.unwrap().unwrap_err().code, Code::Conflict);
-    }
-
-    #[test]
-    fn servers_are_those_that_are_enabled_or_named() {
-        let config: Config = serde_json::from_value(json!({"mcp": {
-            "notes": {"command": ["notes"]},
-            "off": {"command": ["off"], "enabled": false},
-        }}))
-        .unwrap();
-        let names = |chosen: Option<&[&str]>| {
-            let chosen: Option<Vec<_>> =
-                chosen.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-            let wanted = wanted(chosen.as_deref(), &config)?;
-            Ok::<_, Error>(wanted.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
-        };
-        assert_eq!(names(None).unwrap(), ["notes"]);
-        assert_eq!(names(Some(&[])).unwrap(), [""; 0]);
-        assert_eq!(names(Some(&["off"])).unwrap(), ["off"]);
-        let error = names(Some(&["note"])).unwrap_err();
-        assert!(error.hint.unwrap().contains("notes"));
-    }
-
-    #[test]
-    fn a_provider_has_a_name_or_an_address() {
-        assert_eq!(provider("duckduckgo").unwrap(), Provider::DuckDuckGo);
-        assert_eq!(provider("brave").unwrap(), Provider::Brave);
-        let own = provider("http://127.0.0.1:8080").unwrap();
-        assert!(matches!(own, Provider::SearXng(_)));
-        for wrong in ["", "google", "file:///etc"] {
-            assert!(provider(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_collection_has_its_turn() {
+    fn results_alternate_between_collections() {
         let ids = |from: u64| (from..from + 6).map(passage).collect::<Vec<_>>();
         let best = best(vec![ids(10), Vec::new(), ids(20)]);
         let best: Vec<_> = best.iter().map(|passage| passage.id).collect();
