@@ -5031,7 +5031,7 @@ export interface components {
              */
             click: components["schemas"]["MenuBarClick"];
             /**
-             * @description The keys that open and close the popover from any app.
+             * @description The keys that open and close the popover from any app. No effect on Wayland.
              * @default
              */
             shortcut: components["schemas"]["Shortcut"];
@@ -5966,7 +5966,7 @@ export interface components {
              */
             conversations_mib: number;
             /**
-             * @description Load models only on request while another app is full screen.
+             * @description On a Mac, load models only on request while another app is full screen. No effect on Linux.
              * @default true
              */
             defer_to_full_screen: boolean;
@@ -6601,6 +6601,7 @@ export interface components {
             model?: string;
             /** @description A file, a folder (what has changed in it since the last run), or an `http` or `https` URL. */
             source: string;
+            /** @description What it does with the source: a brief of its JSON lines, or a summary of its text. */
             task: components["schemas"]["ScheduledTask"];
             /** @description A file, with `{date}` in its name for the day, or an `http` or `https` URL that gets the result by POST. */
             to: string;

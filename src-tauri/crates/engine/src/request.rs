@@ -698,15 +698,16 @@ impl Options {
                 .repeat_penalty
                 .or(self.repetition_penalty)
                 .unwrap_or(base.repeat_penalty),
-            repeat_last_n: self.repeat_last_n.unwrap_or({
-                let looks_at_all =
-                    self.repeat_penalty.is_none() && self.repetition_penalty.is_some();
-                if looks_at_all {
+            repeat_last_n: match self.repeat_last_n {
+                // Ollama's and llama-server's word for the whole context.
+                Some(-1) => FAR_BACK,
+                Some(tokens) => tokens,
+                // vLLM's penalty is for the whole text.
+                None if self.repeat_penalty.is_none() && self.repetition_penalty.is_some() => {
                     FAR_BACK
-                } else {
-                    base.repeat_last_n
                 }
-            }),
+                None => base.repeat_last_n,
+            },
             frequency_penalty: self.frequency_penalty.unwrap_or(base.frequency_penalty),
             presence_penalty: self.presence_penalty.unwrap_or(base.presence_penalty),
             dry: self.dry()?,
@@ -1073,7 +1074,7 @@ mod tests {
     fn out_of_range_values_are_refused() {
         for value in [
             json!({"repeat_penalty": 0.0}),
-            json!({"repeat_last_n": -1}),
+            json!({"repeat_last_n": -2}),
             json!({"repeat_last_n": 2_000_000_000}),
             json!({"logit_bias": {"99": 1.0}}),
             json!({"logit_bias": {"x": 1.0}}),
@@ -1381,14 +1382,17 @@ mod tests {
 
     #[test]
     fn a_repetition_penalty_looks_at_everything() {
-        let own = OwnSampling::default();
-        let sampling = options(json!({"repetition_penalty": 1.2}))
-            .sampling(10, own)
-            .unwrap();
-        assert_eq!(
-            (sampling.repeat_penalty, sampling.repeat_last_n),
-            (1.2, FAR_BACK)
-        );
+        let read = |request: Value| {
+            let sampling = options(request).sampling(10, OwnSampling::default());
+            let sampling = sampling.unwrap();
+            (sampling.repeat_penalty, sampling.repeat_last_n)
+        };
+        let everything = (1.2, FAR_BACK);
+        assert_eq!(read(json!({"repetition_penalty": 1.2})), everything);
+        let all = json!({"repeat_penalty": 1.2, "repeat_last_n": -1});
+        assert_eq!(read(all), everything);
+        let last = json!({"repetition_penalty": 1.2, "repeat_last_n": 9});
+        assert_eq!(read(last), (1.2, 9));
     }
 
     #[test]

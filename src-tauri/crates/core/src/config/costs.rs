@@ -10,7 +10,7 @@ pub struct CostsConfig {
     /// The price of a million tokens of prompts at the cloud that local answers are compared with, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloud_input_price: Option<Dollars>,
-    /// The price of a million tokens of answers there.
+    /// The price of a million tokens of answers there, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloud_output_price: Option<Dollars>,
     /// The price of a kilowatt-hour, in US dollars.
