@@ -13,6 +13,7 @@ use tempfile::{NamedTempFile, TempDir};
 use tierbar_agent::sandbox::{
     End, Finished, Limits, NotRun, Policy, Request, Stop, enforcement, report, run,
 };
+use tierbar_skip::skip;
 
 /// An ordinary user that every system has.
 const NOBODY: u32 = 65534;
@@ -27,12 +28,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns `None`, and says so, where nothing enforces a sandbox.
+    /// Returns `None` where nothing enforces a sandbox.
     pub(crate) fn new() -> Option<Self> {
-        if let Err(error) = enforcement() {
-            skip(&error.to_string());
-            return None;
-        }
+        enforcement().ok()?;
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
         let (work, hidden) = (path.join("work"), path.join("hidden"));
@@ -111,17 +109,16 @@ fn launcher_of_nobody() -> &'static Path {
     &START
 }
 
-/// Says that this test can't run here, past the capture of its output: `tests/run` counts it as skipped.
-pub(crate) fn skip(reason: &str) {
-    let thread = thread::current();
-    let line = format!("SKIPPED {}: {reason}\n", thread.name().unwrap_or("?"));
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
+/// Skips a test because nothing enforces a sandbox here.
+pub(crate) fn skip_unsandboxed() {
+    let reason = enforcement().err().map(|error| error.to_string());
+    skip(&reason.unwrap_or_default());
 }
 
 #[test]
 fn ordinary_commands_work() {
     let Some(place) = Place::of_ordinary_user() else {
-        return;
+        return skip_unsandboxed();
     };
     let lines = r#"
         set -e
@@ -149,7 +146,9 @@ fn ordinary_commands_work() {
 #[test]
 fn processes_that_end_while_others_begin_break_nothing_off() {
     for place in [Place::new(), Place::of_ordinary_user()] {
-        let Some(place) = place else { return };
+        let Some(place) = place else {
+            return skip_unsandboxed();
+        };
         // Debian's `sh` gives up when the signal that a child has ended breaks off a fork.
         let finished = place
             .run("i=0; while [ $i -lt 300 ]; do true | true | true; i=$((i + 1)); done; echo $i");
@@ -160,7 +159,7 @@ fn processes_that_end_while_others_begin_break_nothing_off() {
 #[test]
 fn a_folder_to_read_is_not_written() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     fs::write(place.work.join("file"), "kept").unwrap();
     place.policy.read = std::mem::take(&mut place.policy.write);
@@ -173,7 +172,9 @@ fn a_folder_to_read_is_not_written() {
 
 #[test]
 fn a_command_that_is_not_there_says_so() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let mut request = Request::shell("", place.work.clone(), place.policy.clone());
     request.arguments = vec!["no-such-program".into()];
     let finished = run(launcher(), &request, &Stop::default()).unwrap();
@@ -186,7 +187,9 @@ fn a_command_that_is_not_there_says_so() {
 
 #[test]
 fn a_command_sees_a_short_list_of_the_environment() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let seen = place.run("env").stdout.text;
     let names = seen.lines().filter_map(|line| line.split_once('='));
     for (name, _) in names {
@@ -214,7 +217,7 @@ fn a_command_sees_a_short_list_of_the_environment() {
 #[test]
 fn an_endless_command_is_ended() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.limits.seconds = 1;
     let finished = place.run("trap '' TERM INT HUP; echo begun; while :; do :; done");
@@ -225,7 +228,7 @@ fn an_endless_command_is_ended() {
 #[test]
 fn a_gigabyte_of_output_is_cut() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.limits.kept_output_bytes = 100;
     place.policy.limits.output_bytes = 4 << 20;
@@ -240,7 +243,9 @@ fn a_gigabyte_of_output_is_cut() {
 
 #[test]
 fn a_stopped_command_is_ended() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let stop = Stop::default();
     let line = ": > begun; while :; do sleep 1; done";
     let request = Request::shell(line, place.work.clone(), place.policy.clone());
@@ -263,7 +268,9 @@ fn a_stopped_command_is_ended() {
 
 #[test]
 fn what_a_command_left_running_is_ended_with_it() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let finished = place.run("(while :; do sleep 1; done) & echo done");
     assert_eq!(finished.end, End::Exited { code: 0 }, "{finished:?}");
     assert_eq!(finished.stdout.text, "done\n");
@@ -272,7 +279,7 @@ fn what_a_command_left_running_is_ended_with_it() {
 #[test]
 fn a_large_file_is_cut() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.limits.file_bytes = 1 << 20;
     let finished = place.run("head -c 10000000 /dev/zero > large; echo $?");
@@ -284,7 +291,7 @@ fn a_large_file_is_cut() {
 #[test]
 fn a_request_that_shows_the_token_is_refused() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.write.push(place.hidden.clone());
     let request = Request::shell("true", place.work.clone(), place.policy.clone());
@@ -298,7 +305,9 @@ fn a_request_that_shows_the_token_is_refused() {
 
 #[test]
 fn a_server_speaks_with_its_host_until_its_input_ends() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let line = r#"
         echo "$NAMED and ${OTHER-nothing}"
         while read word; do echo "got $word"; done

@@ -5,14 +5,13 @@
 use serde_json::{Value, json};
 use std::{
     fs,
-    io::Write,
     net::TcpListener,
     path::{Path, PathBuf},
-    thread,
 };
 use tempfile::TempDir;
 use tierbar_agent::sandbox::{Network, enforcement};
 use tierbar_mcp::{Failure, Place, Program, Session};
+use tierbar_skip::skip;
 
 /// A folder for the server, and one beside it that it may not see.
 struct Home {
@@ -22,14 +21,9 @@ struct Home {
 }
 
 impl Home {
-    /// Returns `None`, and says so, where nothing enforces a sandbox.
+    /// Returns `None` where nothing enforces a sandbox.
     fn new() -> Option<Self> {
-        if let Err(error) = enforcement() {
-            let thread = thread::current();
-            let line = format!("SKIPPED {}: {error}\n", thread.name().unwrap_or("?"));
-            std::io::stderr().write_all(line.as_bytes()).unwrap();
-            return None;
-        }
+        enforcement().ok()?;
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
         let (work, hidden) = (path.join("work"), path.join("hidden"));
@@ -62,6 +56,11 @@ impl Home {
     }
 }
 
+fn skip_unsandboxed() {
+    let reason = enforcement().err().map(|error| error.to_string());
+    skip(&reason.unwrap_or_default());
+}
+
 async fn call(session: &Session, name: &str, arguments: Value) -> Result<String, Failure> {
     let tools = session.tools().await?;
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
@@ -71,7 +70,9 @@ async fn call(session: &Session, name: &str, arguments: Value) -> Result<String,
 
 #[tokio::test]
 async fn a_program_serves_from_its_sandbox() {
-    let Some(home) = Home::new() else { return };
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
     let place = home.program(env!("CARGO_BIN_EXE_mcp-test-server"));
     let session = Session::open(place).await.unwrap();
     let read = |path: PathBuf| call(&session, "read", json!({"path": path}));
@@ -100,7 +101,9 @@ async fn a_program_serves_from_its_sandbox() {
 
 #[tokio::test]
 async fn a_program_that_is_not_there_is_told() {
-    let Some(home) = Home::new() else { return };
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
     let opened = Session::open(home.program("no-such-program")).await;
     let Err(Failure::Ended(told)) = opened.map(drop) else {
         panic!("it has started");
