@@ -8,7 +8,7 @@ use axum::{
     routing::{get, post},
 };
 use serde_json::{Value, json};
-use std::{fs, path::Path, slice, thread};
+use std::{fs, path::Path, slice};
 use tierbar_skip::skip;
 use tierbar_tests::{
     desk::Desk,

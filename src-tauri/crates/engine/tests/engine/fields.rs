@@ -2,7 +2,7 @@
 
 use crate::support::Worker;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use tierbar_core::fields::{
     COMPLETION_ADDITIONS, COMPLETIONS, Effect, GENERATION_ADDITIONS, Table,
 };
@@ -166,12 +166,12 @@ async fn each_honored_field_changes_the_answer() {
     let mut without_effect = Vec::new();
     for (base, name, value) in &probes {
         let key = base.to_string();
-        if !without.contains_key(&key) {
+        if let Entry::Vacant(entry) = without.entry(key.clone()) {
             // The first fills the cache.
             ask(&worker, base).await;
             let [once, twice] = [ask(&worker, base).await, ask(&worker, base).await];
             assert_eq!(part(&once, name), part(&twice, name), "{base}");
-            without.insert(key.clone(), once);
+            entry.insert(once);
         }
         let changed = ask(&worker, &merged(base.clone(), &json!({*name: value}))).await;
         if part(&changed, name) == part(&without[&key], name) {
@@ -186,8 +186,8 @@ async fn each_honored_field_changes_the_answer() {
     let missing: Vec<_> = honored
         .map(|field| field.name)
         .filter(|name| {
-            let others = ELSEWHERE.iter().chain(&ONLY_CHECKED);
-            !probed.contains(name) && !others.clone().any(|other| other == name)
+            let mut others = ELSEWHERE.iter().chain(&ONLY_CHECKED);
+            !probed.contains(name) && !others.any(|other| other == name)
         })
         .collect();
     assert!(missing.is_empty(), "no probe has {missing:?}");
