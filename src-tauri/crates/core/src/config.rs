@@ -193,7 +193,7 @@ pub struct PolicyConfig {
     /// On battery below this percentage, models load only on request; 0 ignores the battery.
     #[schema(required = true)]
     pub battery_below: u8,
-    /// Load models only on request while another app is full screen.
+    /// On a Mac, load models only on request while another app is full screen. No effect on Linux.
     #[schema(required = true)]
     pub defer_to_full_screen: bool,
     /// After memory runs low, requests for the loaded tier go to the next smaller tier for a while.

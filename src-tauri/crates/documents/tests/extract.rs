@@ -100,26 +100,30 @@ fn large_encrypted_and_exploding_pdfs_end_well() {
     );
 }
 
+/// Checks what a limited process, which this one becomes, can still do.
+fn limit_and_try() {
+    tierbar_documents::limit_this_process().unwrap();
+    assert!(File::open("/dev/null").is_err(), "a file");
+    assert!(
+        std::net::TcpStream::connect("127.0.0.1:9")
+            .is_err_and(|error| error.raw_os_error() == Some(24)),
+        "a socket"
+    );
+    // An administrator may begin one, which then can open nothing, not even its libraries.
+    let begun = Command::new("true").status();
+    assert!(!begun.is_ok_and(|status| status.success()), "a process");
+    assert!(
+        fs::write("/dev/shm/tierbar-limited", b"x").is_err(),
+        "a write"
+    );
+}
+
 /// What a hostile document could make the process do, the process cannot do. The test runs itself again, with the limits.
 #[test]
 fn the_limits_take_files_sockets_and_processes_away() {
     const LIMITED: &str = "TIERBAR_TEST_LIMITED";
     if std::env::var_os(LIMITED).is_some() {
-        tierbar_documents::limit_this_process().unwrap();
-        assert!(File::open("/dev/null").is_err(), "a file");
-        assert!(
-            std::net::TcpStream::connect("127.0.0.1:9")
-                .is_err_and(|error| error.raw_os_error() == Some(24)),
-            "a socket"
-        );
-        // An administrator may begin one, which then can open nothing, not even its libraries.
-        let begun = Command::new("true").status();
-        assert!(!begun.is_ok_and(|status| status.success()), "a process");
-        assert!(
-            fs::write("/dev/shm/tierbar-limited", b"x").is_err(),
-            "a write"
-        );
-        return;
+        return limit_and_try();
     }
     let limited = Command::new(std::env::current_exe().unwrap())
         .args([

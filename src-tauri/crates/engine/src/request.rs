@@ -533,7 +533,7 @@ mod tests {
     fn out_of_range_values_are_refused() {
         for value in [
             json!({"repeat_penalty": 0.0}),
-            json!({"repeat_last_n": -1}),
+            json!({"repeat_last_n": -2}),
             json!({"repeat_last_n": 2_000_000_000}),
             json!({"logit_bias": {"99": 1.0}}),
             json!({"logit_bias": {"x": 1.0}}),
@@ -841,14 +841,17 @@ mod tests {
 
     #[test]
     fn a_repetition_penalty_looks_at_everything() {
-        let own = OwnSampling::default();
-        let sampling = options(json!({"repetition_penalty": 1.2}))
-            .sampling(10, own)
-            .unwrap();
-        assert_eq!(
-            (sampling.repeat_penalty, sampling.repeat_last_n),
-            (1.2, FAR_BACK)
-        );
+        let read = |request: Value| {
+            let sampling = options(request).sampling(10, OwnSampling::default());
+            let sampling = sampling.unwrap();
+            (sampling.repeat_penalty, sampling.repeat_last_n)
+        };
+        let everything = (1.2, FAR_BACK);
+        assert_eq!(read(json!({"repetition_penalty": 1.2})), everything);
+        let all = json!({"repeat_penalty": 1.2, "repeat_last_n": -1});
+        assert_eq!(read(all), everything);
+        let last = json!({"repetition_penalty": 1.2, "repeat_last_n": 9});
+        assert_eq!(read(last), (1.2, 9));
     }
 
     #[test]

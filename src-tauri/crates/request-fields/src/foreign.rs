@@ -147,6 +147,8 @@ const RESPONSE_FORMAT: Field = refused(
     FORM,
 );
 const NOT_HERE: &str = "send it to /v1/chat/completions";
+const AS_GUIDED_REGEX: &str = "send it to /v1/chat/completions as `guided_regex`";
+const AS_GRAMMAR: &str = "send it to /v1/chat/completions as `grammar`";
 
 /// To `POST /api/chat` and `POST /api/generate`.
 pub const FOREIGN_TO_OLLAMA: Table = Table {
@@ -158,6 +160,8 @@ pub const FOREIGN_TO_OLLAMA: Table = Table {
         refused("guided_json", r#"{"type": "object"}"#, NOTHING, FORM),
         refused("guided_choice", r#"["a", "b"]"#, NOTHING, NOT_HERE),
         refused("guided_regex", r#""[0-9]+""#, NOTHING, NOT_HERE),
+        refused("regex", r#""[0-9]+""#, NOTHING, AS_GUIDED_REGEX),
+        refused("ebnf", r#""root ::= \"a\"""#, NOTHING, AS_GRAMMAR),
         refused("guided_grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
         refused("grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
         refused(
@@ -201,6 +205,8 @@ pub const FOREIGN_TO_OPTIONS: Table = Table {
         refused("guided_json", r#"{"type": "object"}"#, NOTHING, FORM),
         refused("guided_choice", r#"["a", "b"]"#, NOTHING, NOT_HERE),
         refused("guided_regex", r#""[0-9]+""#, NOTHING, NOT_HERE),
+        refused("regex", r#""[0-9]+""#, NOTHING, AS_GUIDED_REGEX),
+        refused("ebnf", r#""root ::= \"a\"""#, NOTHING, AS_GRAMMAR),
         refused("guided_grammar", r#""root ::= \"a\"""#, NOTHING, NOT_HERE),
         refused(
             "structured_outputs",

@@ -132,6 +132,7 @@ const TOP_P: Field = number("top_p", "0.5", 0.0, 1.0, "");
 const MIN_P: Field = number("min_p", "0.2", 0.0, 1.0, "");
 const TYPICAL_P: Field = number("typical_p", "0.5", 0.0, 1.0, "");
 const FREQUENCY_PENALTY: Field = number("frequency_penalty", "0.5", -2.0, 2.0, "");
+const WHOLE_CONTEXT: &str = "-1: the whole context";
 const PRESENCE_PENALTY: Field = number("presence_penalty", "0.5", -2.0, 2.0, "");
 
 const fn refused(

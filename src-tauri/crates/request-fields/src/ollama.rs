@@ -2,7 +2,7 @@
 
 use super::{
     EFFORTS, Effect, FREQUENCY_PENALTY, Field, MIN_P, MODEL, NOTHING, PRESENCE_PENALTY,
-    TEMPERATURE, TOP_P, TYPICAL_P, Table, harmless, honored, number, refused, word,
+    TEMPERATURE, TOP_P, TYPICAL_P, Table, WHOLE_CONTEXT, harmless, honored, number, refused, word,
 };
 
 const SOURCE: &str = "Ollama's `api/types.go` (2026-08-21)";
@@ -119,7 +119,7 @@ pub const OLLAMA_OPTIONS: Table = Table {
         MIN_P,
         TYPICAL_P,
         honored("repeat_penalty", "1.1", ""),
-        honored("repeat_last_n", "32", ""),
+        honored("repeat_last_n", "32", WHOLE_CONTEXT),
         PRESENCE_PENALTY,
         FREQUENCY_PENALTY,
         honored("seed", "7", ""),

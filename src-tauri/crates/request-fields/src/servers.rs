@@ -1,9 +1,14 @@
-//! What vLLM and llama-server add to OpenAI's fields.
+//! What vLLM, SGLang and llama-server add to OpenAI's fields.
 
-use super::{EFFORTS, MIN_P, NOTHING, TYPICAL_P, Table, harmless, honored, number, refused, word};
+use super::{
+    EFFORTS, MIN_P, NOTHING, TYPICAL_P, Table, WHOLE_CONTEXT, harmless, honored, number, refused,
+    word,
+};
 
 const SAMPLING: &str = "leave it out: use the documented sampling fields";
-const SOURCE: &str = "vLLM's protocol (2025-08) and llama-server's parameters (2026-02)";
+const ADD_STOP: &str = "add the `stop_reason` to the text";
+const MERGE: &str = "merge the adapter into a model, and name that";
+const SOURCE: &str = "vLLM's protocol (2025-08), llama-server's parameters (2026-02) and SGLang's sampling parameters";
 
 /// Of chats and completions.
 pub const GENERATION_ADDITIONS: Table = Table {
@@ -25,10 +30,10 @@ pub const GENERATION_ADDITIONS: Table = Table {
         honored("dry_multiplier", "0.8", ""),
         honored("dry_base", "1.5", ""),
         honored("dry_allowed_length", "3", ""),
-        honored("dry_penalty_last_n", "64", ""),
+        honored("dry_penalty_last_n", "64", WHOLE_CONTEXT),
         honored("dry_sequence_breakers", r#"["\n"]"#, ""),
         honored("repeat_penalty", "1.1", ""),
-        honored("repeat_last_n", "32", ""),
+        honored("repeat_last_n", "32", WHOLE_CONTEXT),
         honored(
             "repetition_penalty",
             "1.1",
@@ -49,6 +54,7 @@ pub const GENERATION_ADDITIONS: Table = Table {
             "leave it out: there is no beam search",
         ),
         refused("logits_processors", r#"["a"]"#, NOTHING, SAMPLING),
+        refused("custom_logit_processor", r#""a""#, NOTHING, SAMPLING),
         refused("min_keep", "2", NOTHING, SAMPLING),
         refused("samplers", r#"["top_k"]"#, NOTHING, SAMPLING),
         refused("use_beam_search", "true", NOTHING, SAMPLING),
@@ -75,6 +81,14 @@ pub const GENERATION_ADDITIONS: Table = Table {
             "use `grammar`",
         ),
         refused("structural_tag", r#""{}""#, NOTHING, "use `grammar`"),
+        // SGLang's.
+        refused("regex", r#""[0-9]+""#, NOTHING, "use `guided_regex`"),
+        refused(
+            "ebnf",
+            r#""root ::= \"a\"""#,
+            NOTHING,
+            "use `grammar`, which is GBNF",
+        ),
         refused(
             "grammar_lazy",
             "true",
@@ -104,18 +118,15 @@ pub const GENERATION_ADDITIONS: Table = Table {
         honored("stop_token_ids", "[7]", ""),
         honored("ignore_eos", "true", ""),
         refused("n_indent", "4", NOTHING, "use `stop`"),
+        refused("stop_regex", r#""[.]""#, NOTHING, "use `stop`"),
         refused(
             "t_max_predict_ms",
             "100",
             NOTHING,
             "use `max_tokens`, or close the connection",
         ),
-        refused(
-            "include_stop_str_in_output",
-            "true",
-            NOTHING,
-            "add the `stop_reason` to the text",
-        ),
+        refused("include_stop_str_in_output", "true", NOTHING, ADD_STOP),
+        refused("no_stop_trim", "true", NOTHING, ADD_STOP),
         // What it shows.
         honored("n_probs", "2", "as `logprobs`"),
         refused(
@@ -182,12 +193,8 @@ pub const GENERATION_ADDITIONS: Table = Table {
             NOTHING,
             "shorten the prompt: it is never truncated",
         ),
-        refused(
-            "lora",
-            r#"[{"id": 0, "scale": 1}]"#,
-            NOTHING,
-            "merge the adapter into a model, and name that",
-        ),
+        refused("lora", r#"[{"id": 0, "scale": 1}]"#, NOTHING, MERGE),
+        refused("lora_path", r#""a""#, NOTHING, MERGE),
         refused(
             "kv_transfer_params",
             r#"{"a": 1}"#,
@@ -282,6 +289,12 @@ pub const CHAT_ADDITIONS: Table = Table {
             "false",
             &["null", "true"],
             "set `think` to false, or leave `reasoning_content` unread",
+        ),
+        refused(
+            "separate_reasoning",
+            "false",
+            &["null", "true"],
+            "leave it out: thoughts arrive as `reasoning_content`",
         ),
         refused(
             "reasoning_format",

@@ -3,6 +3,7 @@
 
 use reqwest::Method;
 use std::process::Stdio;
+use tierbar_skip::skip;
 use tierbar_tests::{
     binaries::program,
     serving::Data,
@@ -91,8 +92,7 @@ impl Lan {
 #[tokio::test]
 async fn another_machine_gets_nothing_without_a_key() {
     let Some(lan) = Lan::new().await else {
-        eprintln!("skipped: this machine allows no network namespaces");
-        return;
+        return skip("this machine allows no network namespaces");
     };
     let token = std::fs::read_to_string(lan.data.path().join("token")).unwrap();
     let token = format!("authorization: Bearer {}", token.trim());
@@ -155,8 +155,7 @@ async fn another_machine_gets_nothing_without_a_key() {
 #[tokio::test]
 async fn ollamas_port_checks_credentials_too() {
     let Some(lan) = Lan::new().await else {
-        eprintln!("skipped: this machine allows no network namespaces");
-        return;
+        return skip("this machine allows no network namespaces");
     };
     let at = |host: &str, path: &str| format!("http://{host}:11434{path}");
     let remote = lan.elsewhere(&Method::GET, &at(HERE, "/"), &[]).await;

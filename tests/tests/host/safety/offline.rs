@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use std::{fs, os::unix::fs::symlink, process::Stdio};
+use tierbar_skip::skip;
 use tierbar_tests::{
     binaries::{self, program},
     serving::Data,
@@ -112,8 +113,7 @@ impl Alone {
 #[tokio::test]
 async fn documents_are_indexed_and_asked_without_a_way_out() {
     let Some(alone) = Alone::new().await else {
-        eprintln!("skipped: this machine allows no network namespaces");
-        return;
+        return skip("this machine allows no network namespaces");
     };
     let place = tempfile::tempdir().unwrap();
     let paper = place.path().join("lights.html");

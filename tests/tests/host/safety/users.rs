@@ -1,6 +1,7 @@
 //! Two users of one machine, each with a Tierbar of their own.
 
 use std::{os::unix::fs::chown, path::Path, process::Stdio};
+use tierbar_skip::skip;
 use tierbar_tests::{
     binaries::program,
     serving::Data,
@@ -45,8 +46,7 @@ async fn a_second_user_gets_the_next_port_and_is_told() {
     let mut network = Command::new("unshare");
     network.args(["--net", "true"]);
     if !succeeds(trial).await || !succeeds(network).await {
-        eprintln!("skipped: only an administrator can be two users");
-        return;
+        return skip("only an administrator can be two users");
     }
     let (first, second) = (Data::empty(""), Data::empty(""));
     give(second.path());

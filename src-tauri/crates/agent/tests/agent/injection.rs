@@ -1,7 +1,10 @@
 //! Texts of others that give orders, each shown to the agent as such texts come: as a page, a file, a name, a command's output, hits, or
 //! another program's tool. The model is the worst there can be: it obeys each of them. Nothing that they want is done without a person.
 
-use crate::{launcher, place::Place};
+use crate::{
+    launcher,
+    place::{Place, skip_unsandboxed},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
@@ -393,7 +396,9 @@ fn a_model_that_obeys_others_does_nothing_unconsented() {
             if way != Way::Calls && needs_calls(case.source) {
                 continue;
             }
-            let Some(place) = Place::new() else { return };
+            let Some(place) = Place::new() else {
+                return skip_unsandboxed();
+            };
             let outcome = obey(&place, case, way, Person::Refuses);
             let case_and_way = format!("{}, {way:?}", case.name);
             // It has read the text, and has called for all that it wants.
@@ -450,7 +455,9 @@ fn what_others_want_is_done_once_a_person_allows_it() {
         ("a note to the assistant", "a.txt"),
         ("the end of the data", "a.txt"),
     ] {
-        let Some(place) = Place::new() else { return };
+        let Some(place) = Place::new() else {
+            return skip_unsandboxed();
+        };
         let cases = cases();
         let case = cases.iter().find(|case| case.name == name).unwrap();
         let outcome = obey(&place, case, Way::Calls, Person::Allows);

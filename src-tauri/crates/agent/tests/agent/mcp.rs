@@ -1,6 +1,6 @@
 //! A server of the protocol in a process of its own, in the sandbox.
 
-use crate::{launcher, place::skip};
+use crate::{launcher, place::skip_unsandboxed};
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -19,12 +19,9 @@ struct Home {
 }
 
 impl Home {
-    /// Returns `None`, and says so, where nothing enforces a sandbox.
+    /// Returns `None` where nothing enforces a sandbox.
     fn new() -> Option<Self> {
-        if let Err(error) = enforcement() {
-            skip(&error.to_string());
-            return None;
-        }
+        enforcement().ok()?;
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
         let (work, hidden) = (path.join("work"), path.join("hidden"));
@@ -57,6 +54,11 @@ impl Home {
     }
 }
 
+fn skip_unsandboxed() {
+    let reason = enforcement().err().map(|error| error.to_string());
+    skip(&reason.unwrap_or_default());
+}
+
 async fn call(session: &Session, name: &str, arguments: Value) -> Result<String, Failure> {
     let tools = session.tools().await?;
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
@@ -66,7 +68,9 @@ async fn call(session: &Session, name: &str, arguments: Value) -> Result<String,
 
 #[tokio::test]
 async fn a_program_serves_from_its_sandbox() {
-    let Some(home) = Home::new() else { return };
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
     let place = home.program(env!("CARGO_BIN_EXE_mcp-test-server"));
     let session = Session::open(place).await.unwrap();
     let read = |path: PathBuf| call(&session, "read", json!({"path": path}));
@@ -95,7 +99,9 @@ async fn a_program_serves_from_its_sandbox() {
 
 #[tokio::test]
 async fn a_missing_program_is_reported() {
-    let Some(home) = Home::new() else { return };
+    let Some(home) = Home::new() else {
+        return skip_unsandboxed();
+    };
     let opened = Session::open(home.program("no-such-program")).await;
     let Err(Failure::Ended(told)) = opened.map(drop) else {
         panic!("it has started");

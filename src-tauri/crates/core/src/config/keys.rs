@@ -2,6 +2,7 @@
 //! types and their comments.
 
 use serde_json::{Map, Value};
+use std::iter;
 
 /// Stands for the name of a tier, chain, schedule or MCP server in a key, as in `tiers.NAME.model`.
 pub const NAME: &str = "NAME";
@@ -27,9 +28,14 @@ pub struct Accepts {
     pub boolean: bool,
     pub integer: bool,
     pub number: bool,
+    /// What a number counts, where its type says it.
+    pub unit: Option<&'static str>,
     pub list: bool,
     pub table: bool,
 }
+
+/// Types of numbers, and what these count.
+const UNITS: [(&str, &str); 2] = [("Dollars", "US dollars"), ("Watts", "watts")];
 
 type Schemas = Map<String, Value>;
 
@@ -95,11 +101,15 @@ impl Accepts {
     /// Returns what can be written, such as `auto or a whole number`.
     #[must_use]
     pub fn words(&self) -> String {
+        let number: &str = match self.unit {
+            Some(unit) => &format!("a number of {unit}"),
+            None => "a number",
+        };
         let mut words: Vec<&str> = self.choices.iter().map(String::as_str).collect();
         let kinds = [
             (self.boolean, "true"),
             (self.boolean, "false"),
-            (self.number, "a number"),
+            (self.number, number),
             (self.integer && !self.number, "a whole number"),
             (self.text, "text"),
             (self.list, "a list, separated by commas"),
@@ -114,6 +124,10 @@ impl Accepts {
     }
 
     fn add(&mut self, schema: &Value, named: &Schemas) {
+        let units = UNITS
+            .iter()
+            .find(|(name, _)| referred(schema) == Some(name));
+        self.unit = self.unit.or(units.map(|(_, unit)| *unit));
         let schema = resolved(schema, named);
         for of in ["oneOf", "anyOf", "allOf"] {
             for one in schema[of].as_array().into_iter().flatten() {
@@ -143,12 +157,16 @@ impl Accepts {
     }
 }
 
+/// Returns the name of the schema that a reference means.
+fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
+}
+
 /// Returns the schema that a reference means, or the one given.
 fn resolved<'a>(schema: &'a Value, named: &'a Schemas) -> &'a Value {
-    let name = schema["$ref"]
-        .as_str()
-        .and_then(|path| path.rsplit('/').next());
-    name.and_then(|name| named.get(name)).unwrap_or(schema)
+    referred(schema)
+        .and_then(|name| named.get(name))
+        .unwrap_or(schema)
 }
 
 fn collect(table: &str, schema: &Value, named: &Schemas, keys: &mut Vec<Key>) {
@@ -171,7 +189,7 @@ fn collect(table: &str, schema: &Value, named: &Schemas, keys: &mut Vec<Key>) {
             keys.push(Key {
                 name,
                 accepts,
-                about: about(schema, inner),
+                about: about(schema, named),
                 default: schema
                     .get("default")
                     .cloned()
@@ -182,19 +200,31 @@ fn collect(table: &str, schema: &Value, named: &Schemas, keys: &mut Vec<Key>) {
 }
 
 /// Returns what a key is for, and, if its type says it, how its value is written.
-fn about(schema: &Value, inner: &Value) -> String {
+fn about(schema: &Value, named: &Schemas) -> String {
+    // A key that may be missing has its description at the type that it has otherwise.
+    let alternatives = schema["oneOf"].as_array().into_iter().flatten();
+    let parts: Vec<&Value> = iter::once(schema).chain(alternatives).collect();
     let text = |schema: &Value| {
-        let text = schema["description"].as_str().unwrap_or_default();
-        text.replace('\n', " ")
+        schema["description"]
+            .as_str()
+            .unwrap_or_default()
+            .replace('\n', " ")
     };
-    let (own, form) = (text(schema), text(inner));
-    if own.is_empty() || own == form {
-        form
-    } else if form.starts_with(['`', '"']) {
+    let own = parts
+        .iter()
+        .map(|part| text(part))
+        .find(|text| !text.is_empty());
+    let form = parts
+        .iter()
+        .map(|part| text(resolved(part, named)))
+        .find(|text| !text.is_empty());
+    match (own.unwrap_or_default(), form.unwrap_or_default()) {
+        (own, form) if own.is_empty() => form,
         // How a span of time or a size is written.
-        format!("{own} Written as {form}")
-    } else {
-        own
+        (own, form) if own != form && form.starts_with(['`', '"']) => {
+            format!("{own} Written as {form}")
+        }
+        (own, _) => own,
     }
 }
 
@@ -228,15 +258,33 @@ mod tests {
                 json!(null),
             ),
             ("tiers.fast.sampling.temperature", "a number", json!(null)),
-            ("chains.night.cost", "a number", json!(0.0)),
+            ("chains.night.cost", "a number of US dollars", json!(0.0)),
+            ("costs.kwh_price", "a number of US dollars", json!(null)),
+            ("costs.idle_watts", "a number of watts", json!(null)),
         ] {
             let key = key(name);
             assert_eq!(key.accepts.words(), words, "{name}");
             assert_eq!(key.default.unwrap_or_default(), default, "{name}");
         }
         assert!(key("policy.quiet_hours").about.contains("22:00-07:30"));
+        // What a price or a power is measured in.
+        let costs = all()
+            .into_iter()
+            .filter(|key| key.name.starts_with("costs."));
+        for Key {
+            name,
+            accepts,
+            about,
+            ..
+        } in costs
+        {
+            assert!(
+                accepts.unit.is_some_and(|unit| about.contains(unit)),
+                "{name}: {about}"
+            );
+        }
         for Key { name, about, .. } in all() {
-            assert!(!about.contains('\n'), "{name}");
+            assert!(!about.is_empty() && !about.contains('\n'), "{name}");
         }
     }
 

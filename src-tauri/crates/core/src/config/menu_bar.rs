@@ -13,7 +13,7 @@ pub struct MenuBarConfig {
     /// What a click on the icon opens. On Linux it is always the menu.
     #[schema(required = true)]
     pub click: MenuBarClick,
-    /// The keys that open and close the popover from any app.
+    /// The keys that open and close the popover from any app. No effect on Wayland.
     #[schema(required = true)]
     pub shortcut: Shortcut,
 }

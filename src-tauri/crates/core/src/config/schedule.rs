@@ -13,6 +13,7 @@ pub struct ScheduleConfig {
     /// The days of the week; empty for every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<Weekday>,
+    /// What it does with the source: a brief of its JSON lines, or a summary of its text.
     pub task: ScheduledTask,
     /// A file, a folder (what has changed in it since the last run), or an `http` or `https` URL.
     pub source: String,

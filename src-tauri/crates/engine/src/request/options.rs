@@ -331,15 +331,16 @@ impl Options {
                 .repeat_penalty
                 .or(self.repetition_penalty)
                 .unwrap_or(base.repeat_penalty),
-            repeat_last_n: self.repeat_last_n.unwrap_or({
-                let looks_at_all =
-                    self.repeat_penalty.is_none() && self.repetition_penalty.is_some();
-                if looks_at_all {
+            repeat_last_n: match self.repeat_last_n {
+                // Ollama's and llama-server's word for the whole context.
+                Some(-1) => FAR_BACK,
+                Some(tokens) => tokens,
+                // vLLM's penalty is for the whole text.
+                None if self.repeat_penalty.is_none() && self.repetition_penalty.is_some() => {
                     FAR_BACK
-                } else {
-                    base.repeat_last_n
                 }
-            }),
+                None => base.repeat_last_n,
+            },
             frequency_penalty: self.frequency_penalty.unwrap_or(base.frequency_penalty),
             presence_penalty: self.presence_penalty.unwrap_or(base.presence_penalty),
             dry: self.dry()?,

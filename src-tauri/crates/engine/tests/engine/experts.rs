@@ -2,7 +2,7 @@
 //!
 //! The mixtures are made of SmolLM2: whatever experts are chosen, the answer is the dense model's.
 
-use crate::support::{SMOLLM, WORKER, Worker, group::Group, model, skip};
+use crate::support::{SMOLLM, WORKER, Worker, group::Group, model};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -11,6 +11,7 @@ use tierbar_core::{
     config::{KvCache, Paging},
 };
 use tierbar_mixture::{Mixture, Random, Router, write_shared};
+use tierbar_skip::skip;
 
 const PROMPT: &str = "Tides rise and fall because";
 

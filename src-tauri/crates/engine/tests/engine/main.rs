@@ -10,6 +10,7 @@ mod contexts;
 mod embeddings;
 mod encoder;
 mod experts;
+mod fields;
 mod forms;
 mod media;
 mod memory;

@@ -4,8 +4,9 @@ use crate::{
     Wanted, claimed,
     server::{Content, Server},
 };
-use std::{io::Write, path::PathBuf, process::Stdio, sync::Mutex};
+use std::{path::PathBuf, process::Stdio, sync::Mutex};
 use tierbar_core::Code;
+use tierbar_skip::skip;
 use tokio::process::Command;
 
 const MIB: usize = 1 << 20;
@@ -96,13 +97,6 @@ async fn a_full_disk_keeps_the_partial_file() {
             assert!(server.log().iter().all(|request| request.starts_at() > 0));
         }
     }
-}
-
-/// Says that this test can't run here, past the capture of its output: `tests/run` counts it as skipped.
-fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let line = format!("SKIPPED {}: {reason}\n", thread.name().unwrap_or("?"));
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// A volume of 8 MiB, where the process may mount one.

@@ -104,9 +104,8 @@ mod tests {
         let collected = collected(bench.api.take().unwrap());
         if std::env::var_os("TIERBAR_WRITE_OPENAPI").is_some() {
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/openapi.json");
-            std::fs::write(path, &collected).unwrap();
             // The served document is the one that this program was compiled with.
-            return;
+            return std::fs::write(path, &collected).unwrap();
         }
         let served = text(bench.get("/openapi.json").await).await;
         assert!(

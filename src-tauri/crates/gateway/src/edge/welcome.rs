@@ -3,14 +3,15 @@
 use crate::edge::origin::OverTls;
 use axum::{
     body::Body,
-    http::{Request, header},
+    http::{Method, Request, header},
     response::{IntoResponse, Response},
 };
 
 /// Returns whether a request wants text and not the page, which browsers name in `Accept`.
 pub(crate) fn is_wanted(request: &Request<Body>) -> bool {
     let mut accepted = request.headers().get_all(header::ACCEPT).iter();
-    request.uri().path() == "/"
+    [Method::GET, Method::HEAD].contains(request.method())
+        && request.uri().path() == "/"
         && !accepted.any(|accepted| {
             let accepted = String::from_utf8_lossy(accepted.as_bytes());
             accepted.to_ascii_lowercase().contains("text/html")
@@ -64,6 +65,17 @@ mod tests {
         let response = bench.send(request.body(Body::empty()).unwrap()).await;
         let kind = response.headers()[header::CONTENT_TYPE].to_str().unwrap();
         (kind.to_owned(), text(response).await)
+    }
+
+    #[tokio::test]
+    async fn no_other_method_gets_the_text() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        for method in ["POST", "DELETE", "BREW"] {
+            let request = Request::builder().method(method).uri("/");
+            let request = request.header("host", "127.0.0.1:11435");
+            let response = bench.send(request.body(Body::empty()).unwrap()).await;
+            assert!(response.status().is_client_error(), "{method}");
+        }
     }
 
     #[tokio::test]

@@ -66,7 +66,7 @@ home = ""
 quiet_hours = ""
 # On battery below this percentage, models load only on request. 0: ignore the battery.
 battery_below = 20
-# true: models load only on request while another app is full screen.
+# true: on a Mac, models load only on request while another app is full screen. No effect on Linux.
 defer_to_full_screen = true
 # true: after memory runs low, requests for the loaded tier go to the next smaller tier for a while.
 step_down = true
@@ -108,7 +108,8 @@ access_key = ""
 text = "none"
 # What a click on it opens on a Mac: "menu" or "popover", a small window with memory, speed and tiers.
 click = "menu"
-# Keys that open and close that window from any app, such as "Alt+Space": Ctrl, Alt, Shift, Cmd and a key. Empty: none.
+# Keys that open and close that window from any app, such as "Alt+Space": Ctrl, Alt, Shift, Cmd and a key. Empty: none. Not on
+# Wayland, where the desktop's settings give keys to the command `tierbar-app --open popover`.
 shortcut = ""
 
 [notifications]

@@ -76,6 +76,7 @@ fn has_trash(top: &Path) -> bool {
 mod tests {
     use super::*;
     use std::{io::Write, process::Command};
+    use tierbar_skip::skip;
 
     fn cached_pages(path: &Path) -> u64 {
         let output = Command::new("fincore")
@@ -102,8 +103,7 @@ mod tests {
         assert!(cached_pages(&path) > 1000);
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         if cached_pages(&path) > 0 {
-            // A volume in memory takes no such advice.
-            return;
+            return skip("a volume in memory does not let go of what is cached");
         }
         fs::read(&path).unwrap();
         crate::checksums::hash(&path, &mut |_| true).unwrap();

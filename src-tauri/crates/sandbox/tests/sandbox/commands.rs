@@ -1,6 +1,9 @@
 //! Work, and its limits.
 
-use crate::{launcher, place::Place};
+use crate::{
+    launcher,
+    place::{Place, skip_unsandboxed},
+};
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
@@ -13,7 +16,7 @@ use tierbar_sandbox::{End, NotRun, Request, Stop, report, run};
 #[test]
 fn ordinary_commands_work() {
     let Some(place) = Place::of_ordinary_user() else {
-        return;
+        return skip_unsandboxed();
     };
     let lines = r#"
         set -e
@@ -41,7 +44,9 @@ fn ordinary_commands_work() {
 #[test]
 fn processes_that_end_while_others_begin_break_nothing_off() {
     for place in [Place::new(), Place::of_ordinary_user()] {
-        let Some(place) = place else { return };
+        let Some(place) = place else {
+            return skip_unsandboxed();
+        };
         // Debian's `sh` gives up when the signal that a child has ended breaks off a fork.
         let finished = place
             .run("i=0; while [ $i -lt 300 ]; do true | true | true; i=$((i + 1)); done; echo $i");
@@ -52,7 +57,7 @@ fn processes_that_end_while_others_begin_break_nothing_off() {
 #[test]
 fn a_folder_to_read_is_not_written() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     fs::write(place.work.join("file"), "kept").unwrap();
     place.policy.read = std::mem::take(&mut place.policy.write);
@@ -65,7 +70,9 @@ fn a_folder_to_read_is_not_written() {
 
 #[test]
 fn a_command_that_is_not_there_says_so() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let mut request = Request::shell("", place.work.clone(), place.policy.clone());
     request.arguments = vec!["no-such-program".into()];
     let finished = run(launcher(), &request, &Stop::default()).unwrap();
@@ -78,7 +85,9 @@ fn a_command_that_is_not_there_says_so() {
 
 #[test]
 fn a_command_sees_a_short_list_of_the_environment() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let seen = place.run("env").stdout.text;
     let names = seen.lines().filter_map(|line| line.split_once('='));
     for (name, _) in names {
@@ -106,7 +115,7 @@ fn a_command_sees_a_short_list_of_the_environment() {
 #[test]
 fn an_endless_command_is_ended() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.limits.seconds = 1;
     let finished = place.run("trap '' TERM INT HUP; echo begun; while :; do :; done");
@@ -117,7 +126,7 @@ fn an_endless_command_is_ended() {
 #[test]
 fn a_gigabyte_of_output_is_cut() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.limits.kept_output_bytes = 100;
     place.policy.limits.output_bytes = 4 << 20;
@@ -132,7 +141,9 @@ fn a_gigabyte_of_output_is_cut() {
 
 #[test]
 fn a_stopped_command_is_ended() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let stop = Stop::default();
     let line = ": > begun; while :; do sleep 1; done";
     let request = Request::shell(line, place.work.clone(), place.policy.clone());
@@ -155,7 +166,9 @@ fn a_stopped_command_is_ended() {
 
 #[test]
 fn what_a_command_left_running_is_ended_with_it() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let finished = place.run("(while :; do sleep 1; done) & echo done");
     assert_eq!(finished.end, End::Exited { code: 0 }, "{finished:?}");
     assert_eq!(finished.stdout.text, "done\n");
@@ -164,7 +177,7 @@ fn what_a_command_left_running_is_ended_with_it() {
 #[test]
 fn a_large_file_is_cut() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.limits.file_bytes = 1 << 20;
     let finished = place.run("head -c 10000000 /dev/zero > large; echo $?");
@@ -176,7 +189,7 @@ fn a_large_file_is_cut() {
 #[test]
 fn a_request_that_shows_the_token_is_refused() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.write.push(place.hidden.clone());
     let request = Request::shell("true", place.work.clone(), place.policy.clone());
@@ -190,7 +203,9 @@ fn a_request_that_shows_the_token_is_refused() {
 
 #[test]
 fn a_server_speaks_with_its_host_until_its_input_ends() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let line = r#"
         echo "$NAMED and ${OTHER-nothing}"
         while read word; do echo "got $word"; done

@@ -1,8 +1,9 @@
 //! Where tests run commands. The tests of the agent use it, too.
 
-use std::{fs, io::Write, path::PathBuf, thread};
+use std::{fs, path::PathBuf};
 use tempfile::TempDir;
 use tierbar_sandbox::{Limits, Policy, enforcement};
+use tierbar_skip::skip;
 
 /// A folder to work in, and one beside it that no command may see.
 pub(crate) struct Place {
@@ -13,12 +14,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Returns `None`, and says so, where nothing enforces a sandbox.
+    /// Returns `None` where nothing enforces a sandbox.
     pub(crate) fn new() -> Option<Self> {
-        if let Err(error) = enforcement() {
-            skip(&error.to_string());
-            return None;
-        }
+        enforcement().ok()?;
         let root = tempfile::tempdir().unwrap();
         let path = root.path().canonicalize().unwrap();
         let (work, hidden) = (path.join("work"), path.join("hidden"));
@@ -44,9 +42,8 @@ impl Place {
     }
 }
 
-/// Says that this test can't run here, past the capture of its output: `tests/run` counts it as skipped.
-pub(crate) fn skip(reason: &str) {
-    let thread = thread::current();
-    let line = format!("SKIPPED {}: {reason}\n", thread.name().unwrap_or("?"));
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
+/// Skips a test because nothing enforces a sandbox here.
+pub(crate) fn skip_unsandboxed() {
+    let reason = enforcement().err().map(|error| error.to_string());
+    skip(&reason.unwrap_or_default());
 }

@@ -2,11 +2,12 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Read},
     path::Path,
     process::{Child, ChildStdout, Command, Stdio},
 };
 use tempfile::TempDir;
+use tierbar_skip::skip;
 
 struct Guarded {
     child: Child,
@@ -178,13 +179,6 @@ fn a_program_that_ends_leaves_nothing_behind() {
     let guarded = Guarded::new("SIGTERM", "100", script);
     gone(guarded.alive());
     assert_eq!(guarded.end().0, Some(5));
-}
-
-/// Says that this test can't run here, past the capture of its output: `tests/run` counts it as skipped.
-fn skip(reason: &str) {
-    let thread = std::thread::current();
-    let line = format!("SKIPPED {}: {reason}\n", thread.name().unwrap_or("?"));
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
 /// Elsewhere a process that leaves the group is not found.

@@ -22,8 +22,8 @@ const NUMBERS: [(&str, &str); 14] = [
     ("mirostat_eta", "mirostat_eta"),
 ];
 
-/// Of these a number below 0 means as many as there is room for, which is what leaving them out means.
-const COUNTS: [&str; 2] = ["num_predict", "repeat_last_n"];
+/// A number below 0 means as many as there is room for, which is what leaving it out means.
+const MOST: &str = "num_predict";
 
 /// What some clients send beside `options`, by OpenAI's names, and as which option.
 const NAMED: [(&str, &str); 10] = [
@@ -69,7 +69,7 @@ pub(super) fn put(
     for (theirs, ours) in NUMBERS {
         let Some(value) = given(theirs) else { continue };
         let number = value.as_f64().ok_or_else(|| wrong(theirs, "a number"))?;
-        if COUNTS.contains(&theirs) && number < 0.0 {
+        if theirs == MOST && number < 0.0 {
             continue;
         }
         request.insert(ours.to_owned(), whole(number, value));
@@ -148,7 +148,9 @@ mod tests {
     #[test]
     fn negative_limits_mean_no_limit() {
         let options = json!({"num_predict": -1, "repeat_last_n": -1, "seed": -1});
-        assert_eq!(converted(&options).unwrap(), json!({"seed": -1}));
+        // The engine reads the second as Ollama does: the whole context.
+        let passed = json!({"repeat_last_n": -1, "seed": -1});
+        assert_eq!(converted(&options).unwrap(), passed);
         assert_eq!(converted(&json!({"num_predict": -2})).unwrap(), json!({}));
     }
 

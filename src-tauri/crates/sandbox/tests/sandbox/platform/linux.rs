@@ -2,7 +2,7 @@
 
 use crate::{
     launcher,
-    place::{Place, skip},
+    place::{Place, skip_unsandboxed},
 };
 use std::{
     fs,
@@ -19,6 +19,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 use tierbar_sandbox::{End, Network, Policy, Request, Stop, run};
+use tierbar_skip::skip;
 
 /// A process outside, to be attacked.
 struct Victim(Child);
@@ -66,7 +67,9 @@ fn processes_in(folder: &Path) -> usize {
 
 #[test]
 fn nothing_outside_is_read() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let hidden = place.hidden.display().to_string();
     std::os::unix::fs::symlink(&place.hidden, place.work.join("folder")).unwrap();
     let pid = std::process::id();
@@ -89,7 +92,9 @@ fn nothing_outside_is_read() {
 
 #[test]
 fn nothing_outside_is_written() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let hidden = place.hidden.display().to_string();
     let token = place.hidden.join("token");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
@@ -136,7 +141,9 @@ fn nothing_outside_is_written() {
 
 #[test]
 fn modes_and_times_are_set_where_a_command_may_write() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     fs::create_dir(place.work.join("deep")).unwrap();
     let work = place.work.display();
     let lines = format!(
@@ -172,7 +179,9 @@ fn modes_and_times_are_set_where_a_command_may_write() {
 /// Where the file system has none, they are refused before it says so.
 #[test]
 fn attributes_of_files_outside_are_not_read() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let token = place.hidden.join("token").display().to_string();
     let value = r#""user.secret", "\0" x 64, 64"#;
     let calls = [
@@ -218,7 +227,7 @@ fn attributes_of_files_outside_are_not_read() {
 fn random_calls_do_not_lead_out() {
     const PYTHON: &str = "/usr/bin/python3";
     if Place::new().is_none() {
-        return;
+        return skip_unsandboxed();
     }
     if !Path::new(PYTHON).exists() {
         return skip("there is no Python that a command can run");
@@ -241,7 +250,7 @@ fn random_calls_do_not_lead_out() {
 #[test]
 fn what_can_only_be_read_is_not_changed() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     let shelf = place.work.parent().unwrap().join("shelf");
     let book = shelf.join("book");
@@ -319,7 +328,9 @@ fn what_can_only_be_read_is_not_changed() {
 /// Each of these opens, makes, moves or links what is outside, and returns an error.
 #[test]
 fn no_call_on_files_leads_out() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let hidden = place.hidden.display();
     fs::write(place.work.join("mine"), "mine").unwrap();
     const READ: u32 = 0;
@@ -480,7 +491,9 @@ fn no_call_on_files_leads_out() {
 
 #[test]
 fn a_path_that_is_exchanged_changes_nothing_outside() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let token = place.hidden.join("token");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
     // The link leads inside and outside by turns, as fast as it can.
@@ -501,7 +514,9 @@ fn a_path_that_is_exchanged_changes_nothing_outside() {
 
 #[test]
 fn a_folder_that_becomes_a_link_leads_nowhere() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let hidden = place.hidden.display().to_string();
     // Swapped as fast as it is read and written.
     let lines = format!(
@@ -518,7 +533,9 @@ fn a_folder_that_becomes_a_link_leads_nowhere() {
 
 #[test]
 fn nothing_is_connected_to_without_the_network() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     attack_sockets(&place);
 }
 
@@ -526,7 +543,7 @@ fn nothing_is_connected_to_without_the_network() {
 #[test]
 fn the_web_is_not_this_machine() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     let version = tierbar_sandbox::enforcement().unwrap();
     place.policy.network = Network::Web {
@@ -592,7 +609,9 @@ fn attack_sockets(place: &Place) {
 
 #[test]
 fn nothing_is_sent_by_udp_without_the_network() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = udp.local_addr().unwrap().port();
     place.run(&format!("bash -c 'echo x > /dev/udp/127.0.0.1/{port}'"));
@@ -602,7 +621,9 @@ fn nothing_is_sent_by_udp_without_the_network() {
 
 #[test]
 fn other_processes_are_out_of_reach() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let mut victim = Victim::new();
     let pid = victim.0.id();
     let lines = format!(
@@ -658,7 +679,9 @@ fn other_processes_are_out_of_reach() {
 
 #[test]
 fn the_kernels_large_parts_are_closed() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let calls = [
         ("io_uring", libc::SYS_io_uring_setup, "8, \"\\0\" x 128"),
         ("bpf", libc::SYS_bpf, "0, \"\\0\" x 128, 128"),
@@ -777,7 +800,9 @@ fn the_kernels_large_parts_are_closed() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn another_numbering_of_calls_ends_the_process() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     // `getpid` of x32.
     let finished = place.run("perl -e 'syscall(0x40000000 + 39); print \"alive\"'; echo $?");
     // SIGSYS.
@@ -786,7 +811,9 @@ fn another_numbering_of_calls_ends_the_process() {
 
 #[test]
 fn no_rights_are_gained() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     // PR_GET_NO_NEW_PRIVS, and PR_CAPBSET_READ would be true for root.
     let lines = format!(
         "perl -e 'print syscall({}, 39, 0, 0, 0, 0), \"\\n\"'\nmknod device c 1 1; mknod socket b 8 0; id -u",
@@ -812,7 +839,9 @@ fn no_rights_are_gained() {
 
 #[test]
 fn open_files_are_not_inherited() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let token = fs::File::open(place.hidden.join("token")).unwrap();
     let number = token.as_raw_fd();
     rustix::io::fcntl_setfd(&token, rustix::io::FdFlags::empty()).unwrap();
@@ -826,7 +855,9 @@ fn too_many_processes_end_a_command() {
     let bomb = "perl -e 'fork for 1..8; sleep 100'";
     let zombies = "perl -e 'for (1..256) { fork or exit } sleep 100'";
     for place in [Place::new(), Place::of_ordinary_user()] {
-        let Some(mut place) = place else { return };
+        let Some(mut place) = place else {
+            return skip_unsandboxed();
+        };
         place.policy.limits.processes = 64;
         for line in [bomb, zombies] {
             let finished = place.run(line);
@@ -840,7 +871,7 @@ fn too_many_processes_end_a_command() {
 fn too_many_threads_end_a_command() {
     const PYTHON: &str = "/usr/bin/python3";
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     if !Path::new(PYTHON).exists() {
         return skip("there is no Python that a command can run");
@@ -854,7 +885,7 @@ fn too_many_threads_end_a_command() {
 #[test]
 fn the_kernel_bounds_the_processes_of_an_ordinary_user() {
     let Some(place) = Place::of_ordinary_user() else {
-        return;
+        return skip_unsandboxed();
     };
     let finished = place.run("id -u; ulimit -p 2> /dev/null || ulimit -u");
     let (user, most) = finished.stdout.text.trim().split_once('\n').unwrap();
@@ -868,7 +899,9 @@ fn the_kernel_bounds_the_processes_of_an_ordinary_user() {
 
 #[test]
 fn a_process_that_leaves_its_session_is_ended() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let finished = place.run(
         "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' > /dev/null 2>&1 & (setsid nohup setsid sleep 1000 > /dev/null 2>&1 &); sleep 0.2; echo done",
     );
@@ -879,7 +912,7 @@ fn a_process_that_leaves_its_session_is_ended() {
 #[test]
 fn too_much_memory_ends_a_command() {
     let Some(mut place) = Place::new() else {
-        return;
+        return skip_unsandboxed();
     };
     place.policy.limits.memory_bytes = 64 << 20;
     // One process is refused the memory.
@@ -893,7 +926,9 @@ fn too_much_memory_ends_a_command() {
 
 #[test]
 fn a_command_dies_with_its_launcher() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     let line = ": > begun; exec sleep 1000";
     let request = Request::shell(line, place.work.clone(), place.policy.clone());
     let mut child = Command::new(launcher())
@@ -918,7 +953,9 @@ fn a_command_dies_with_its_launcher() {
 
 #[test]
 fn a_second_request_is_no_command() {
-    let Some(place) = Place::new() else { return };
+    let Some(place) = Place::new() else {
+        return skip_unsandboxed();
+    };
     // A folder that holds the hidden one is refused by the launcher too, whatever the request's origin.
     let policy = Policy {
         write: vec![place.work.parent().unwrap().to_owned()],

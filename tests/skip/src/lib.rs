@@ -1,0 +1,18 @@
+//! How a test says that it cannot run on this machine, so that it does not count as passed.
+
+use std::{
+    io::{Write, stderr},
+    thread,
+};
+
+/// Prints `SKIPPED name: reason` past the capture of the test's output, for `tests/run` to count and repeat. A test that leaves
+/// early does so by `return skip("…")`; `tests/tests/house.rs` finds those that don't.
+pub fn skip(reason: &str) {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("?");
+    let reason = reason.replace('\n', " ");
+    // In one piece: other tests write at the same time.
+    let line = format!("SKIPPED {name}: {reason}\n");
+    // The handle itself is written to, since the harness captures what the macros print.
+    let _lost = stderr().write_all(line.as_bytes());
+}
