@@ -67,7 +67,7 @@ fn a_compiler_that_cannot_load_tiles_builds_without_amx() {
         run(command.args(["-o", "/dev/null"])).0
     };
     if !compile(&["-march=sapphirerapids"], &folder.join("tiles.cpp")) {
-        return crate::support::skip("this compiler builds for no CPU with AMX");
+        return tierbar_skip::skip("this compiler builds for no CPU with AMX");
     }
     let is_gcc = run(Command::new("c++").arg("--version"))
         .1
