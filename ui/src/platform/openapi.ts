@@ -3774,6 +3774,8 @@ export interface components {
             /** @description Always true. */
             deleted: boolean;
             name: string;
+            /** @description Whether the store is a bucket with versioning, which keeps older versions of the encrypted copy. */
+            versions_kept: boolean;
         };
         /** @description What is known of a saved context without loading it. */
         ContextEntry: {
