@@ -4026,7 +4026,7 @@ export interface components {
              * @description One document to answer from, by its id.
              */
             file?: number | null;
-            /** @description How many passages are found, at most 50; 6 without it. */
+            /** @description How many passages are found. Default: 6. */
             limit?: number | null;
             /** @description A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers. */
             model?: string | null;
@@ -4045,7 +4045,7 @@ export interface components {
              * @description One document to search, by its id.
              */
             file?: number | null;
-            /** @description How many passages, at most 50; 8 without it. */
+            /** @description How many passages. Default: 8. */
             limit?: number | null;
             query: string;
             /** @description Whether a reranker orders the best passages, if a tier has one; yes without it. */
