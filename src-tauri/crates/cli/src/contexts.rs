@@ -217,6 +217,11 @@ async fn remove(client: &Client, name: &str, store: bool, as_json: bool) -> Resu
         .post("/v1/context/delete", &json!({"name": name, "store": store}))
         .await?;
     output::done(as_json, &answer, &format!("Deleted {name}."));
+    if answer["versions_kept"] == true && !as_json {
+        output::line(
+            "The bucket has versioning, so it keeps older versions of the encrypted copy. Delete them with the bucket's own tools.",
+        );
+    }
     Ok(())
 }
 

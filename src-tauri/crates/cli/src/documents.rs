@@ -55,8 +55,8 @@ enum Command {
         /// Collection to search [default: all]
         #[arg(long, value_name = "NAME")]
         collection: Option<String>,
-        /// Number of passages
-        #[arg(long, short = 'n', value_name = "N", default_value_t = 5)]
+        /// Number of passages, 1 to 50
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
         limit: u32,
     },
     /// Ask a question, and see which passages answer it

@@ -5,9 +5,9 @@
 
 mod bucket;
 mod folder;
-mod signature;
 #[cfg(test)]
 mod tests;
+mod xml;
 
 pub use bucket::BucketOptions;
 
@@ -111,14 +111,14 @@ impl Objects {
         }
     }
 
-    /// Removes an object. Removing what is not there is no error.
+    /// Removes an object, and returns whether the store keeps older versions of it. Removing what is not there is no error.
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn remove(&self, name: &str) -> Result<(), Error> {
+    pub async fn remove(&self, name: &str) -> Result<bool, Error> {
         check(name)?;
         match &self.0 {
-            Store::Folder(folder) => folder.remove(name).await,
+            Store::Folder(folder) => folder.remove(name).await.map(|()| false),
             Store::Bucket(bucket) => bucket.remove(name).await,
         }
     }

@@ -31,7 +31,7 @@ pub(crate) enum Tool {
 struct Search {
     question: String,
     collection: Option<String>,
-    count: Option<u32>,
+    count: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -302,6 +302,12 @@ async fn search<A: Api>(api: &A, arguments: JsonObject) -> Result<Answer, Error>
         collection,
         count,
     } = read_arguments(arguments)?;
+    if let Some(count) = count
+        && !(1..=MOST_PASSAGES).contains(&count)
+    {
+        let message = format!("count is {count}; it must be between 1 and {MOST_PASSAGES}");
+        return Err(Error::new(Code::BadRequest, message));
+    }
     let wanted = json!({"query": question, "collection": collection, "limit": count});
     let found = api.send("/v1/documents/search", Some(&wanted)).await?;
     let FoundPassages {

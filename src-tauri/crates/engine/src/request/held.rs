@@ -4,6 +4,24 @@
 //! others, held by a grammar of ours, or refused. Where a schema allows more than the result, answers are still valid by it.
 //!
 //! Source: JSON Schema 2020-12, Core and Validation, with the older forms of tuples, definitions and exclusive bounds.
+//!
+//! # Why not llguidance
+//!
+//! llama-cpp-2 has it as a feature. Tried on 2026-11-28: llguidance 1.9.1 on a Xeon, beside this module and llama.cpp's grammars.
+//!
+//! - Tools come from llama.cpp's chat templates as GBNF with the parameters' schemas in it, so all of this would stay, and be second.
+//! - Of 123 schemas of this crate's tests it follows 70, this module 61; neither lets an invalid one of 8,000 answers through.
+//!   It alone follows `patternProperties`, `minProperties`, `maxProperties`, each `multipleOf`, and patterns with lengths or `\p{L}`.
+//!   This module alone follows disjoint values, ranges and required names in `oneOf`, names in `propertyNames`, unknown formats, and
+//!   bounds above 64 bits.
+//! - It accepts schemas without a finite answer, a million `minItems`, and a pattern that it gives up in the middle of an answer.
+//!   llama-cpp-2's sampler ignores such an error, and the rest is unconstrained.
+//! - A mask of SmolLM2's 49,152 tokens takes 0.08 to 0.35 million instructions (callgrind, four answers), llama.cpp's 25 to 98 million.
+//!   But the sampler checks the chosen token first, for 17,000 to 41,000 and 49,000 to 132,000, and masks only if that is refused.
+//!   Its tables of a model's tokens take 0.6 billion instructions, or 3.4 billion for Gemma's 262,144.
+//! - It adds 15 crates, 48 CPU seconds of compiling and 2.6 MB of code to the worker.
+//!
+//! Worth another look once llama.cpp's templates write grammars for it, or if masks show up in a profile.
 
 mod disjoint;
 mod merge;

@@ -1,25 +1,23 @@
 //! A bucket of Amazon S3, or of any server that speaks as it does: Cloudflare R2, Backblaze B2, MinIO, Garage and others.
 //!
 //! Of S3's API it uses `GetObject`, `PutObject`, `HeadObject`, `DeleteObject` and `ListObjectsV2`, with the bucket in the path, which every
-//! such server understands. Source: the Amazon S3 API Reference.
+//! such server understands. rusty-s3 signs each request in its URL, which no message shows.
 
 use super::{
-    MOST_LISTED, Object, gone, is_plain,
-    signature::{Request, Signer, encode_path, encode_query, hash},
-    too_long, wrong_length,
+    MOST_LISTED, Object, gone, too_long, wrong_length,
+    xml::{Page, read_failure, read_page},
 };
 use crate::{
     loopback::{built, strict},
     remote::is_near,
     web::{display_url, host_of, root_cause},
 };
-use data_encoding::HEXLOWER;
-use http::{Method, StatusCode, header};
-use jiff::Timestamp;
-use quick_xml::{Reader, events::Event};
-use reqwest::{Body, Response};
-use secrecy::SecretString;
-use sha2::{Digest, Sha256};
+use data_encoding::BASE64;
+use http::{StatusCode, header};
+use md5::{Digest, Md5};
+use reqwest::{Body, RequestBuilder, Response};
+use rusty_s3::{Bucket as Place, Credentials, S3Action, UrlStyle};
+use secrecy::{ExposeSecret, SecretString};
 use std::{fmt, io::Read, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{Code, Error, units::file_size};
 use tokio::{fs::File, io::AsyncWriteExt, task::spawn_blocking, time::timeout};
@@ -28,12 +26,16 @@ use url::Url;
 const CONNECT: Duration = Duration::from_secs(15);
 /// The longest silence of a server.
 const SILENCE: Duration = Duration::from_secs(60);
+/// How long a signed request may be sent, and so how slow this machine's clock may be. Amazon accepts as much.
+const SIGNED_FOR: Duration = Duration::from_secs(15 * 60);
 /// Slower than this, in bytes per second, an upload is given up.
 const LEAST_RATE: u64 = 32 << 10;
 /// `PutObject` takes no more.
 const MOST_BYTES: u64 = 5 << 30;
 /// A page of a list has a thousand objects of some hundreds of bytes; the text of an error is far shorter.
 const LONGEST_ANSWER: usize = 4 << 20;
+/// The most pages of a list, which may be empty and go on for ever.
+const MOST_PAGES: usize = 1000;
 
 /// A bucket, and the key that may read and write it.
 #[derive(Debug, Clone)]
@@ -54,34 +56,18 @@ pub(super) struct Bucket(Arc<Inner>);
 
 struct Inner {
     client: reqwest::Client,
-    server: Url,
-    /// `/bucket`.
-    root: String,
+    place: Place,
+    credentials: Credentials,
     /// Empty, or with a slash at its end.
     prefix: String,
-    region: String,
-    access_key: String,
-    secret: SecretString,
 }
 
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bucket")
-            .field("server", &self.0.server.as_str())
-            .field("root", &self.0.root)
+            .field("place", &self.0.place.base_url().as_str())
             .finish_non_exhaustive()
     }
-}
-
-/// What is sent.
-enum Sent<'a> {
-    Nothing,
-    Bytes(Vec<u8>),
-    File {
-        path: &'a Path,
-        bytes: u64,
-        sum: String,
-    },
 }
 
 impl Bucket {
@@ -117,52 +103,59 @@ impl Bucket {
         } else {
             builder
         })?;
+        let place = Place::new(server, UrlStyle::Path, options.bucket, region)
+            .map_err(|error| invalid(&format!("cannot be used: {error}")))?;
         let prefix = options.prefix.trim_matches('/');
         Ok(Self(Arc::new(Inner {
             client,
-            server,
-            root: format!("/{}", options.bucket),
+            place,
+            credentials: Credentials::new(options.access_key, options.secret.expose_secret()),
             prefix: if prefix.is_empty() {
                 String::new()
             } else {
                 format!("{prefix}/")
             },
-            region,
-            access_key: options.access_key,
-            secret: options.secret,
         })))
     }
 
     pub(super) async fn list(&self) -> Result<Vec<Object>, Error> {
+        let inner = &self.0;
         let (mut objects, mut after) = (Vec::new(), None::<String>);
-        loop {
-            let mut query = vec![("list-type", "2"), ("prefix", &self.0.prefix)];
+        for _ in 0..MOST_PAGES {
+            // Without a key it is the bucket that answers, with a list.
+            let mut action = inner.place.get_object(Some(&inner.credentials), "");
+            action.query_mut().insert("list-type", "2");
+            action.query_mut().insert("prefix", &*inner.prefix);
             if let Some(token) = &after {
-                query.push(("continuation-token", token));
+                action.query_mut().insert("continuation-token", &**token);
             }
-            let request = self.send(Method::GET, None, &query, &[], Sent::Nothing);
-            let answer = self.accepted(request.await?).await?;
-            let text = self.body(answer, LONGEST_ANSWER).await?;
-            let page = page(&text, &self.0.prefix).ok_or_else(|| {
-                let message = format!("{} did not return a list of objects", self.place());
-                Error::new(Code::Corrupt, message)
+            let request = inner.client.get(action.sign(SIGNED_FOR));
+            let answer = self.accepted(self.send(request, 0).await?).await?;
+            let text = self.body(answer).await?;
+            let Page {
+                objects: more,
+                next,
+            } = read_page(&text, &inner.prefix).ok_or_else(|| {
+                self.corrupt("did not return a list of objects")
                     .hint("check that `contexts.endpoint` is the address of an S3 server")
             })?;
-            objects.extend(page.objects);
+            objects.extend(more);
             // The same token again would go round in circles.
-            if objects.len() >= MOST_LISTED || page.next.is_none() || page.next == after {
+            if objects.len() >= MOST_LISTED || next.is_none() || next == after {
                 objects.truncate(MOST_LISTED);
                 return Ok(objects);
             }
-            after = page.next;
+            after = next;
         }
+        Err(self
+            .corrupt(&format!("returned a list of more than {MOST_PAGES} pages"))
+            .hint("set `contexts.store` to a bucket or folder of its own: s3://BUCKET/FOLDER"))
     }
 
     pub(super) async fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Error> {
         let range = format!("bytes=0-{}", most.saturating_sub(1));
-        let headers = [("range", &*range)];
-        let request = self.send(Method::GET, Some(name), &[], &headers, Sent::Nothing);
-        let answer = request.await?;
+        let answer = self.send(self.get(name).header(header::RANGE, range), 0);
+        let answer = answer.await?;
         // An empty object has no range.
         if answer.status() == StatusCode::RANGE_NOT_SATISFIABLE {
             return Ok(Some(Vec::new()));
@@ -184,9 +177,8 @@ impl Bucket {
     }
 
     pub(super) async fn write(&self, name: &str, bytes: Vec<u8>, new: bool) -> Result<(), Error> {
-        let headers: &[_] = if new { &[("if-none-match", "*")] } else { &[] };
-        let request = self.send(Method::PUT, Some(name), &[], headers, Sent::Bytes(bytes));
-        let answer = request.await?;
+        let (sum, length) = (BASE64.encode(&Md5::digest(&bytes)), bytes.len() as u64);
+        let answer = self.put(name, bytes.into(), length, &sum, new).await?;
         // There is one, or another machine was faster.
         if new && matches!(answer.status().as_u16(), 409 | 412) {
             return Ok(());
@@ -205,14 +197,15 @@ impl Bucket {
             return Err(Error::new(Code::PayloadTooLarge, message)
                 .hint("save it with a quantized KV cache, or use a folder as the store"));
         }
-        let file = Sent::File {
-            path: from,
-            bytes,
-            sum,
-        };
-        let answer = self.send(Method::PUT, Some(name), &[], &[], file).await?;
+        let file = File::open(from)
+            .await
+            .map_err(|error| cannot_read(from, &error))?;
+        let answer = self.put(name, file.into(), bytes, &sum, false).await?;
         self.accepted(answer).await?;
-        let head = self.send(Method::HEAD, Some(name), &[], &[], Sent::Nothing);
+        let inner = &self.0;
+        let key = self.key(name);
+        let head = inner.place.head_object(Some(&inner.credentials), &key);
+        let head = self.send(inner.client.head(head.sign(SIGNED_FOR)), 0);
         let head = self.accepted(head.await?).await?;
         // Not what is left of the body: a HEAD has none.
         let length = head.headers().get(header::CONTENT_LENGTH);
@@ -224,11 +217,8 @@ impl Bucket {
     }
 
     pub(super) async fn download(&self, name: &str, to: &Path, bytes: u64) -> Result<(), Error> {
-        let request = self.send(Method::GET, Some(name), &[], &[], Sent::Nothing);
-        let mut answer = self
-            .found(request.await?)
-            .await?
-            .ok_or_else(|| gone(&self.place()))?;
+        let answer = self.found(self.send(self.get(name), 0).await?).await?;
+        let mut answer = answer.ok_or_else(|| gone(&self.place()))?;
         if let Some(found) = answer.content_length().filter(|found| *found != bytes) {
             return Err(wrong_length(&self.place(), found, bytes));
         }
@@ -253,78 +243,54 @@ impl Bucket {
         out.flush().await.map_err(failed)
     }
 
-    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
-        let request = self.send(Method::DELETE, Some(name), &[], &[], Sent::Nothing);
-        self.found(request.await?).await.map(drop)
+    /// Returns whether older versions stay.
+    pub(super) async fn remove(&self, name: &str) -> Result<bool, Error> {
+        let (inner, key) = (&self.0, self.key(name));
+        let action = inner.place.delete_object(Some(&inner.credentials), &key);
+        let request = inner.client.delete(action.sign(SIGNED_FOR));
+        let answer = self.found(self.send(request, 0).await?).await?;
+        // A bucket with versioning hides the object behind a marker.
+        let marker = answer
+            .as_ref()
+            .and_then(|answer| answer.headers().get("x-amz-delete-marker"));
+        Ok(marker.is_some_and(|marker| marker.as_bytes().eq_ignore_ascii_case(b"true")))
     }
 
-    /// Signs and sends a request, and waits for the head of its answer.
-    async fn send(
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.0.prefix)
+    }
+
+    fn get(&self, name: &str) -> RequestBuilder {
+        let (inner, key) = (&self.0, self.key(name));
+        let action = inner.place.get_object(Some(&inner.credentials), &key);
+        inner.client.get(action.sign(SIGNED_FOR))
+    }
+
+    /// Sends an object with the MD5 of its bytes in base64, so that the server refuses any others. `new`: unless there is one.
+    async fn put(
         &self,
-        method: Method,
-        name: Option<&str>,
-        query: &[(&str, &str)],
-        headers: &[(&str, &str)],
-        sent: Sent<'_>,
+        name: &str,
+        body: Body,
+        bytes: u64,
+        sum: &str,
+        new: bool,
     ) -> Result<Response, Error> {
-        let inner = &self.0;
-        let path = match name {
-            Some(name) => format!("{}/{}{name}", inner.root, inner.prefix),
-            None => inner.root.clone(),
-        };
-        let (path, query) = (encode_path(&path), encode_query(query));
-        let (sum, bytes) = match &sent {
-            Sent::Nothing => (hash(b""), 0),
-            Sent::Bytes(bytes) => (hash(bytes), bytes.len() as u64),
-            Sent::File { bytes, sum, .. } => (sum.clone(), *bytes),
-        };
-        let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-        let host = host_of(&inner.server);
-        let mut signed = vec![
-            ("host", &*host),
-            ("x-amz-content-sha256", &*sum),
-            ("x-amz-date", &*time),
-        ];
-        signed.extend(headers);
-        signed.sort_unstable();
-        let signer = Signer {
-            access_key: &inner.access_key,
-            secret: &inner.secret,
-            region: &inner.region,
-        };
-        let authorization = signer.authorize(&Request {
-            method: method.as_str(),
-            path: &path,
-            query: &query,
-            headers: &signed,
-            body: &sum,
-            time: &time,
-        });
-        let mut url = inner.server.clone();
-        url.set_path(&path);
-        url.set_query(Some(&*query).filter(|query| !query.is_empty()));
-        let mut request = inner
-            .client
-            .request(method, url)
-            .header(header::AUTHORIZATION, authorization);
-        for (name, value) in signed.into_iter().filter(|(name, _)| *name != "host") {
+        let (inner, key) = (&self.0, self.key(name));
+        let mut action = inner.place.put_object(Some(&inner.credentials), &key);
+        action.headers_mut().insert("content-md5", sum);
+        if new {
+            action.headers_mut().insert("if-none-match", "*");
+        }
+        let mut request = inner.client.put(action.sign(SIGNED_FOR));
+        for (name, value) in action.headers_mut().iter() {
             request = request.header(name, value);
         }
-        request = match sent {
-            Sent::Nothing => request,
-            Sent::Bytes(bytes) => request.body(bytes),
-            Sent::File { path, bytes, .. } => {
-                let file = File::open(path).await.map_err(|error| {
-                    Error::new(
-                        Code::Storage,
-                        format!("cannot read {}: {error}", path.display()),
-                    )
-                })?;
-                request
-                    .header(header::CONTENT_LENGTH, bytes)
-                    .body(Body::from(file))
-            }
-        };
+        let request = request.header(header::CONTENT_LENGTH, bytes).body(body);
+        self.send(request, bytes).await
+    }
+
+    /// Sends a request with a body of so many bytes, and waits for the head of its answer.
+    async fn send(&self, request: RequestBuilder, bytes: u64) -> Result<Response, Error> {
         let patience = SILENCE + Duration::from_secs(bytes / LEAST_RATE);
         match timeout(patience, request.send()).await {
             Ok(Ok(answer)) => Ok(answer),
@@ -348,8 +314,8 @@ impl Bucket {
         if answer.status() != StatusCode::NOT_FOUND {
             return self.accepted(answer).await.map(Some);
         }
-        let text = self.body(answer, LONGEST_ANSWER).await.unwrap_or_default();
-        match failure(&text) {
+        let text = self.body(answer).await.unwrap_or_default();
+        match read_failure(&text) {
             Some((code, _)) if code == "NoSuchBucket" => Err(self.no_bucket()),
             _ => Ok(None),
         }
@@ -370,8 +336,8 @@ impl Bucket {
                 .unreachable(&format!("redirects to {to}, which is not followed"))
                 .hint("set `contexts.endpoint` and `contexts.region` to those of the bucket");
         }
-        let text = self.body(answer, LONGEST_ANSWER).await.unwrap_or_default();
-        let (code, message) = failure(&text).unwrap_or_default();
+        let text = self.body(answer).await.unwrap_or_default();
+        let (code, message) = read_failure(&text).unwrap_or_default();
         let why = [code.as_str(), message.as_str()]
             .into_iter()
             .filter(|part| !part.is_empty())
@@ -403,13 +369,12 @@ impl Bucket {
         }
     }
 
-    async fn body(&self, mut answer: Response, most: usize) -> Result<String, Error> {
+    async fn body(&self, mut answer: Response) -> Result<String, Error> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk(&mut answer).await? {
             body.extend_from_slice(&chunk);
-            if body.len() > most {
-                let message = format!("{} sent more than {most} bytes", self.place());
-                return Err(Error::new(Code::Corrupt, message));
+            if body.len() > LONGEST_ANSWER {
+                return Err(self.corrupt(&format!("sent more than {LONGEST_ANSWER} bytes")));
             }
         }
         Ok(String::from_utf8_lossy(&body).into_owned())
@@ -420,151 +385,46 @@ impl Bucket {
             .hint("check the network connection and `contexts.endpoint`, then try again")
     }
 
+    fn corrupt(&self, why: &str) -> Error {
+        Error::new(Code::Corrupt, format!("{} {why}", self.place()))
+    }
+
     /// For messages.
     fn place(&self) -> String {
-        let bucket = self.0.root.trim_start_matches('/');
-        format!("the bucket {bucket} at {}", host_of(&self.0.server))
+        let place = &self.0.place;
+        format!(
+            "the bucket {} at {}",
+            place.name(),
+            host_of(place.base_url())
+        )
     }
 }
 
+/// The MD5 of a file's bytes, in base64, and how many they are.
 fn sum(path: &Path) -> Result<(String, u64), Error> {
     let read = || {
-        let (mut file, mut sum, mut length) = (std::fs::File::open(path)?, Sha256::new(), 0);
+        let (mut file, mut sum, mut length) = (std::fs::File::open(path)?, Md5::new(), 0);
         let mut buffer = vec![0; 1 << 20];
         loop {
             let read = file.read(&mut buffer)?;
             if read == 0 {
-                return Ok((HEXLOWER.encode(&sum.finalize()), length));
+                return Ok((BASE64.encode(&sum.finalize()), length));
             }
             sum.update(&buffer[..read]);
             length += read as u64;
         }
     };
-    read().map_err(|error: std::io::Error| {
-        Error::new(
-            Code::Storage,
-            format!("cannot read {}: {error}", path.display()),
-        )
-    })
+    read().map_err(|error| cannot_read(path, &error))
 }
 
-struct Page {
-    objects: Vec<Object>,
-    /// Where the next page begins.
-    next: Option<String>,
-}
-
-/// Reads a `ListBucketResult`. Objects whose names are not ours are left out.
-fn page(text: &str, prefix: &str) -> Option<Page> {
-    let mut page = Page {
-        objects: Vec::new(),
-        next: None,
-    };
-    let (mut key, mut size, mut etag) = (None, None, String::new());
-    let root = elements(text, |path, text| match path {
-        ["ListBucketResult", "Contents", "Key"] => key = Some(text),
-        ["ListBucketResult", "Contents", "Size"] => size = text.parse().ok(),
-        ["ListBucketResult", "Contents", "ETag"] => etag = text,
-        ["ListBucketResult", "Contents"] => {
-            let (key, bytes, version) = (key.take(), size.take(), std::mem::take(&mut etag));
-            let name = key.as_deref().and_then(|key| key.strip_prefix(prefix));
-            if let (Some(name), Some(bytes)) = (name.filter(|name| is_plain(name)), bytes) {
-                page.objects.push(Object {
-                    name: name.to_owned(),
-                    bytes,
-                    version,
-                });
-            }
-        }
-        ["ListBucketResult", "NextContinuationToken"] => page.next = Some(text),
-        _ => {}
-    })?;
-    (root == "ListBucketResult").then_some(page)
-}
-
-/// The code and the message of an `Error`.
-fn failure(text: &str) -> Option<(String, String)> {
-    let (mut code, mut message) = (None, String::new());
-    elements(text, |path, text| match path {
-        ["Error", "Code"] => code = Some(text),
-        ["Error", "Message"] => message = text,
-        _ => {}
-    })?;
-    let short = |text: String| text.chars().take(300).collect();
-    Some((short(code?), short(message)))
-}
-
-/// Calls back at each element's end with its path and its text. Returns the name of the first; `None` if it is no XML.
-fn elements(text: &str, mut end: impl FnMut(&[&str], String)) -> Option<String> {
-    let mut reader = Reader::from_str(text);
-    let (mut path, mut content, mut root) = (Vec::<String>::new(), String::new(), None);
-    loop {
-        match reader.read_event().ok()? {
-            Event::Start(element) => {
-                let name = element.local_name().as_ref().to_owned();
-                root.get_or_insert_with(|| name.clone());
-                path.push(name);
-                content.clear();
-            }
-            Event::Text(text) => content.push_str(&text),
-            Event::CData(text) => content.push_str(&text),
-            Event::GeneralRef(entity) => {
-                let escaped = format!("&{};", &*entity);
-                content.push_str(&quick_xml::escape::unescape(&escaped).ok()?);
-            }
-            Event::End(_) => {
-                let names: Vec<_> = path.iter().map(String::as_str).collect();
-                end(&names, std::mem::take(&mut content));
-                path.pop();
-            }
-            Event::Eof => return root,
-            _ => {}
-        }
-    }
+fn cannot_read(path: &Path, error: &std::io::Error) -> Error {
+    let message = format!("cannot read {}: {error}", path.display());
+    Error::new(Code::Storage, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_page_of_a_list_is_read() {
-        let text = r#"<?xml version="1.0" encoding="UTF-8"?>
-            <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
-              <Name>b</Name><Prefix>a&amp;b/</Prefix>
-              <Contents><Key>a&amp;b/one.tier</Key><Size>17</Size><ETag>&quot;x&quot;</ETag></Contents>
-              <Contents><Size>4</Size><Key>a&amp;b/sub/two</Key></Contents>
-              <Contents><Key>other/three</Key><Size>4</Size></Contents>
-              <Contents><Key>a&amp;b/four</Key><Size>many</Size></Contents>
-              <IsTruncated>true</IsTruncated><NextContinuationToken>t/1=</NextContinuationToken>
-            </ListBucketResult>"#;
-        let page = page(text, "a&b/").unwrap();
-        let expected = Object {
-            name: "one.tier".to_owned(),
-            bytes: 17,
-            version: "\"x\"".to_owned(),
-        };
-        assert_eq!(page.objects, [expected]);
-        assert_eq!(page.next.as_deref(), Some("t/1="));
-    }
-
-    #[test]
-    fn what_is_no_list_is_refused() {
-        for text in [
-            "",
-            "hello",
-            "<html><body>Sign in</body></html>",
-            "<ListBucketResult><",
-        ] {
-            assert!(page(text, "").is_none(), "{text}");
-        }
-        let text = "<Error><Code>NoSuchBucket</Code><Message>It &lt;is&gt; gone</Message></Error>";
-        assert_eq!(
-            failure(text),
-            Some(("NoSuchBucket".to_owned(), "It <is> gone".to_owned()))
-        );
-        assert_eq!(failure("<html></html>"), None);
-    }
 
     #[test]
     fn the_server_is_an_address_and_no_more() {
@@ -600,7 +460,7 @@ mod tests {
                 "{endpoint}"
             );
         }
-        let server = bucket("").unwrap().0.server.to_string();
-        assert_eq!(server, "https://s3.us-east-1.amazonaws.com/");
+        let place = bucket("").unwrap().0.place.base_url().to_string();
+        assert_eq!(place, "https://s3.us-east-1.amazonaws.com/b/");
     }
 }

@@ -6,6 +6,8 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
+use data_encoding::BASE64;
+use md5::{Digest, Md5};
 use std::{collections::BTreeMap, fs, sync::Arc};
 
 /// What the server does beside keeping objects.
@@ -14,17 +16,24 @@ enum Manner {
     Honest,
     Shorter,
     Longer,
+    KeepsVersions,
     Redirects,
     Denies,
     NoBucket,
     Page,
+    /// Returns a list of empty pages that never ends.
+    EndlessList,
 }
 
 type Kept = Arc<parking_lot::Mutex<BTreeMap<String, Vec<u8>>>>;
 
 async fn answer(State((kept, manner)): State<(Kept, Manner)>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    assert!(parts.headers.contains_key("authorization"));
+    let query = parts.uri.query().unwrap();
+    let signed = |what: &str| assert!(query.contains(what), "{query}");
+    signed("X-Amz-Signature=");
+    signed("X-Amz-Credential=key%2F");
+    signed("%2Fus-east-1%2Fs3%2Faws4_request");
     let error = |status: u16, code: &str| {
         let body = format!("<Error><Code>{code}</Code><Message>So it is.</Message></Error>");
         (StatusCode::from_u16(status).unwrap(), body).into_response()
@@ -37,6 +46,11 @@ async fn answer(State((kept, manner)): State<(Kept, Manner)>, request: Request) 
         Manner::Denies => return error(403, "SignatureDoesNotMatch"),
         Manner::NoBucket => return error(404, "NoSuchBucket"),
         Manner::Page => return "<html><body>Welcome to the hotel</body></html>".into_response(),
+        Manner::EndlessList => {
+            let token = uuid::Uuid::new_v4();
+            let next = format!("<NextContinuationToken>{token}</NextContinuationToken>");
+            return format!("<ListBucketResult>{next}</ListBucketResult>").into_response();
+        }
         _ => {}
     }
     let path = parts.uri.path().to_owned();
@@ -47,20 +61,25 @@ async fn answer(State((kept, manner)): State<(Kept, Manner)>, request: Request) 
             error(412, "PreconditionFailed")
         }
         "PUT" => {
-            let sum = &parts.headers["x-amz-content-sha256"];
-            assert_eq!(sum, &signature::hash(&body));
+            let sum = BASE64.encode(&Md5::digest(&body));
+            assert_eq!(parts.headers["content-md5"], sum);
+            assert_eq!(parts.headers["content-length"], body.len().to_string());
+            signed("X-Amz-SignedHeaders=content-md5%3Bhost");
             kept.insert(path, body.to_vec());
             ().into_response()
         }
         "DELETE" => match kept.remove(&path) {
-            Some(_) => StatusCode::NO_CONTENT.into_response(),
+            Some(_) => {
+                let marker = (manner == Manner::KeepsVersions).to_string();
+                (StatusCode::NO_CONTENT, [("x-amz-delete-marker", marker)]).into_response()
+            }
             None => error(404, "NoSuchKey"),
         },
         "HEAD" => match kept.get(&path) {
             Some(object) => [(header::CONTENT_LENGTH, object.len())].into_response(),
             None => StatusCode::NOT_FOUND.into_response(),
         },
-        _ if path == "/b" => {
+        _ if path == "/b/" => {
             let objects = kept.iter().fold(String::new(), |list, (path, object)| {
                 let key = path.trim_start_matches("/b/");
                 let size = object.len();
@@ -94,15 +113,18 @@ async fn bucket(manner: Manner) -> Objects {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Objects::bucket(BucketOptions {
+    Objects::bucket(options(endpoint)).unwrap()
+}
+
+fn options(endpoint: String) -> BucketOptions {
+    BucketOptions {
         endpoint,
         region: String::new(),
         bucket: "b".to_owned(),
         prefix: "mine".to_owned(),
         access_key: "key".to_owned(),
         secret: "secret".to_owned().into(),
-    })
-    .unwrap()
+    }
 }
 
 fn file(home: &Path, bytes: &[u8]) -> PathBuf {
@@ -115,7 +137,7 @@ async fn keeps_objects(store: &Objects) {
     let home = tempfile::tempdir().unwrap();
     assert_eq!(store.list().await.unwrap(), []);
     assert_eq!(store.read("one", 10).await.unwrap(), None);
-    store.remove("one").await.unwrap();
+    assert!(!store.remove("one").await.unwrap());
     let bytes: Vec<u8> = (0..100_000_u32).map(|at| (at % 251) as u8).collect();
     let from = file(home.path(), &bytes);
     store.upload("one", &from).await.unwrap();
@@ -134,7 +156,7 @@ async fn keeps_objects(store: &Objects) {
     assert_eq!(store.read("two", 99).await.unwrap().unwrap(), b"first");
     store.write("two", b"third".to_vec(), false).await.unwrap();
     assert_eq!(store.read("two", 99).await.unwrap().unwrap(), b"third");
-    store.remove("one").await.unwrap();
+    assert!(!store.remove("one").await.unwrap());
     assert_eq!(store.list().await.unwrap().len(), 1);
     let gone = store.download("one", &to, 5).await.unwrap_err();
     assert_eq!(gone.code, Code::NotFound);
@@ -155,6 +177,29 @@ async fn a_folder_keeps_objects() {
 #[tokio::test]
 async fn a_bucket_keeps_objects() {
     keeps_objects(&bucket(Manner::Honest).await).await;
+}
+
+#[tokio::test]
+async fn a_bucket_with_versioning_says_that_it_keeps_them() {
+    let store = bucket(Manner::KeepsVersions).await;
+    store.write("one", Vec::new(), false).await.unwrap();
+    assert!(store.remove("one").await.unwrap());
+}
+
+#[tokio::test]
+async fn an_error_shows_no_signature() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let store = Objects::bucket(options(endpoint)).unwrap();
+    let error = store.read("one", 1).await.unwrap_err();
+    assert_eq!(error.code, Code::Unreachable);
+    for text in [format!("{error:?}"), format!("{store:?}")] {
+        assert!(
+            !text.contains("X-Amz-") && !text.contains("secret"),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -198,12 +243,18 @@ async fn a_server_that_lies_is_an_error() {
             "the bucket b at 127.0.0.1",
         ),
         (Manner::Page, Code::Corrupt, "did not return a list"),
+        (
+            Manner::EndlessList,
+            Code::Corrupt,
+            "a list of more than 1000 pages",
+        ),
     ] {
         let store = bucket(manner).await;
         let error = store.list().await.unwrap_err();
         assert_eq!(error.code, code, "{manner:?}");
         assert!(error.message.contains(word), "{error}");
         assert!(error.hint.is_some());
+        assert!(!format!("{error:?}").contains("X-Amz-"), "{error:?}");
     }
     let error = bucket(Manner::Redirects).await.upload("one", &from).await;
     assert_eq!(error.unwrap_err().code, Code::Unreachable);

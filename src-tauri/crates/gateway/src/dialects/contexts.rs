@@ -147,13 +147,16 @@ async fn in_form(body: Body, form: ContextForm) -> Result<Body, Failure> {
 )]
 async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let Deleted { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
-    if store {
-        saves.remote.remove(&name).await?;
+    let versions_kept = if store {
+        saves.remote.remove(&name).await?
     } else {
         let removed = name.clone();
         on_disk(&saves, move |contexts| contexts.remove(&removed)).await?;
-    }
-    Ok(Json(json!({"name": name, "deleted": true})))
+        false
+    };
+    Ok(Json(
+        json!({"name": name, "deleted": true, "versions_kept": versions_kept}),
+    ))
 }
 
 /// Encrypts a saved context and copies it to the store.

@@ -45,8 +45,9 @@ pub(crate) struct DocumentSearch {
     /// One document to search, by its id.
     #[serde(default)]
     pub(crate) file: Option<u64>,
-    /// How many passages, at most 50; 8 without it.
+    /// How many passages. Default: 8.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 50)]
     pub(crate) limit: Option<usize>,
     /// Whether a reranker orders the best passages, if a tier has one; yes without it.
     #[serde(default)]
@@ -57,7 +58,7 @@ impl Jobs {
     /// Returns the passages that match a question best.
     ///
     /// # Errors
-    /// `BadRequest` for a query that is empty or too long; `Storage` if the index cannot be read.
+    /// `BadRequest` for a query that is empty or too long, or a limit out of its range; `Storage` if the index cannot be read.
     pub(crate) async fn search_documents(
         &self,
         search: &DocumentSearch,
@@ -110,7 +111,7 @@ impl Jobs {
         helps: fn(&TierStatus) -> bool,
     ) -> Result<FoundPassages, Error> {
         let query = search.query.trim();
-        let limit = search.limit.unwrap_or(USUAL).clamp(1, MOST_PASSAGES);
+        let limit = checked_limit(search.limit)?;
         let place = || Place {
             collection: collection.clone(),
             file: search.file.map(|file| file.min(MOST_ID)),
@@ -171,6 +172,15 @@ fn checked(query: &str) -> Result<&str, Error> {
         return Err(Error::new(Code::BadRequest, message));
     }
     Ok(query)
+}
+
+fn checked_limit(limit: Option<usize>) -> Result<usize, Error> {
+    let limit = limit.unwrap_or(USUAL);
+    if (1..=MOST_PASSAGES).contains(&limit) {
+        return Ok(limit);
+    }
+    let message = format!("limit is {limit}; it must be between 1 and {MOST_PASSAGES}");
+    Err(Error::new(Code::BadRequest, message))
 }
 
 /// The tier on this machine whose model is for that and that helps, and the model's name.

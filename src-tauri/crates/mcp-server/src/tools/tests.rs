@@ -75,6 +75,19 @@ async fn passages_come_with_their_file_page_and_text() {
 }
 
 #[tokio::test]
+async fn a_count_out_of_its_range_is_refused_with_the_range() {
+    for count in [0, 51, 500] {
+        let question = json!({"question": "x", "count": count});
+        let refused = call(Tool::SearchDocuments, question, |_, _| unreachable!()).await;
+        assert_eq!(refused["isError"], true, "{count}");
+        assert_eq!(
+            refused["content"][0]["text"],
+            format!("count is {count}; it must be between 1 and 50")
+        );
+    }
+}
+
+#[tokio::test]
 async fn collections_sum_what_their_sources_have() {
     let found = call(Tool::ListCollections, json!({}), |path, body| {
         assert_eq!((path, body), ("/tierbar/v1/documents", None));

@@ -80,4 +80,6 @@ pub(super) struct ContextDeleted {
     name: String,
     /// Always true.
     deleted: bool,
+    /// Whether the store is a bucket with versioning, which keeps older versions of the encrypted copy.
+    versions_kept: bool,
 }

@@ -178,8 +178,8 @@ impl RemoteContexts {
         blocking("the saved contexts", unseal).await
     }
 
-    /// Removes a context from the store.
-    pub(super) async fn remove(&self, name: &str) -> Result<(), Error> {
+    /// Removes a context from the store, and returns whether the store keeps older versions of it.
+    pub(super) async fn remove(&self, name: &str) -> Result<bool, Error> {
         let Some(opened) = self.open(false).await? else {
             return Err(self.unknown(name).await);
         };

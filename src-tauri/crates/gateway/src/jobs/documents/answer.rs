@@ -48,8 +48,9 @@ pub(crate) struct DocumentQuestion {
     /// A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers.
     #[serde(default)]
     pub(crate) model: Option<String>,
-    /// How many passages are found, at most 50; 6 without it.
+    /// How many passages are found. Default: 6.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 50)]
     pub(crate) limit: Option<usize>,
     /// Whether the answer comes as server-sent events; the data of each is a `DocumentEvent`.
     #[serde(default)]

@@ -83,7 +83,12 @@ async fn a_search_without_an_embedder_goes_by_words() {
     let path = format!("/tierbar/v1/passages/{}", found["passages"][0]["id"]);
     let around = json(bench.get(&path).await).await;
     assert_eq!(around["passages"].as_array().unwrap().len(), 2);
-    for refused in ["{}", r#"{"query": " "}"#] {
+    for refused in [
+        "{}",
+        r#"{"query": " "}"#,
+        r#"{"query": "tower", "limit": 0}"#,
+        r#"{"query": "tower", "limit": 51}"#,
+    ] {
         let answer = bench.ask("POST", "/v1/documents/search", refused).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{refused}");
     }
