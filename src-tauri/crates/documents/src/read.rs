@@ -75,7 +75,7 @@ pub struct Facts {
     /// Pages or slides.
     #[serde(default)]
     pub pages: Option<u32>,
-    /// What is missing, in a sentence.
+    /// What is missing or may be wrong, in sentences.
     #[serde(default)]
     pub notice: Option<String>,
     /// Pages that are pictures without text, if their pictures were asked for; the notice does not have them then.
@@ -108,9 +108,19 @@ struct Sink<'a> {
     bytes: usize,
     /// Text was left out.
     full: bool,
+    /// What is missing or may be wrong, each in a sentence.
+    notices: Vec<String>,
 }
 
 impl Sink<'_> {
+    /// Notes what is missing or may be wrong, once.
+    fn warn(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.notices.contains(&sentence) {
+            self.notices.push(sentence);
+        }
+    }
+
     fn push(&mut self, mut block: Block) {
         if block.text.len() > LONGEST_BLOCK {
             let mut rest = block.text.as_str();
@@ -183,6 +193,7 @@ pub fn read(
         picture_bytes: 0,
         bytes: 0,
         full: false,
+        notices: Vec::new(),
     };
     let decoded = || text::decode(bytes).ok_or_else(|| Refusal::new("This file holds no text."));
     let mut facts = match kind {
@@ -199,14 +210,13 @@ pub fn read(
     if sink.bytes == 0 && sink.pictures == 0 {
         return Err(Refusal::new("This file holds no text."));
     }
+    let mut notices = sink.notices;
     if sink.full {
         let most = LONGEST_TEXT >> 20;
-        let sentence = format!("Only the first {most} MB of its text are searched.");
-        facts.notice = Some(match facts.notice {
-            Some(notice) => format!("{sentence} {notice}"),
-            None => sentence,
-        });
+        notices.insert(0, format!("Only the first {most} MB of its text are searched."));
     }
+    notices.extend(facts.notice);
+    facts.notice = (!notices.is_empty()).then(|| notices.join(" "));
     facts.title = facts
         .title
         .map(|title| text::head(&text::squeeze(&title), 300).to_owned())
