@@ -1,288 +1,212 @@
-//! Mail (RFC 5322, MIME in RFC 2045 and 2047): who wrote what to whom, the text, and the names of what is attached.
+//! Mail (RFC 5322, MIME in RFC 2045 to 2047) by `mail-parser`: who wrote what to whom, the text, and the names of what is attached.
+//! A file of several mails (mbox, RFC 4155) is read mail by mail.
 
 use super::{Block, Facts, Sink, html, plain};
-use crate::text;
-use base64::{
-    Engine as _,
-    alphabet::STANDARD,
-    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+use crate::{charset, text::squeeze};
+use mail_parser::{
+    Encoding, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType,
+    decoders::{
+        base64::base64_decode, charsets::map::charset_decoder,
+        quoted_printable::quoted_printable_decode,
+    },
+    mailbox::mbox::MessageIterator,
 };
+use std::borrow::Cow;
 
-/// Parts within parts are read to this depth.
+/// Mails within mails are read to this depth.
 const DEEPEST: usize = 8;
-const MOST_PARTS: usize = 200;
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+/// A file with more mails within mails is not taken apart, since the parser's data nests as deep as they do.
+const MOST_NESTED: usize = 1000;
+const HEADER: [HeaderName<'static>; 4] = [
+    HeaderName::From,
+    HeaderName::To,
+    HeaderName::Cc,
+    HeaderName::Date,
+];
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Facts {
-    let (head, body) = split(bytes);
-    let fields = fields(head);
-    let subject = field(&fields, "subject").map(encoded_words);
+    let mut facts = Facts::default();
+    if !bytes.starts_with(b"From ") {
+        facts.title = one(bytes, sink);
+        return facts;
+    }
+    for mail in MessageIterator::new(bytes) {
+        // Bytes in memory can always be read.
+        let Ok(mail) = mail else { break };
+        let subject = one(mail.contents(), sink);
+        facts.title = facts.title.or(subject);
+        if sink.full {
+            break;
+        }
+    }
+    facts
+}
+
+/// Reads one mail, and returns its subject.
+fn one(bytes: &[u8], sink: &mut Sink<'_>) -> Option<String> {
+    let bytes = with_readable_header(bytes, sink);
+    let mut parser = MessageParser::new()
+        .with_mime_headers()
+        .header_text(HeaderName::Subject)
+        .default_header_ignore();
+    for name in HEADER {
+        parser = parser.header_text(name);
+    }
+    let nested = nested(&bytes);
+    if nested <= MOST_NESTED
+        && let Some(message) = parser.parse(&*bytes)
+    {
+        return read_message(&message, 1, sink);
+    }
+    if nested > MOST_NESTED {
+        sink.warn("This mail holds more than 1,000 mails within it, and is read as plain text.");
+    }
+    plain::read(&decoded(&bytes, None, false, sink), sink);
+    None
+}
+
+/// How many mails within mails there may be.
+fn nested(bytes: &[u8]) -> usize {
+    let is_one = |rest: &[u8]| {
+        [b"message/".as_slice(), b"multipart/digest"]
+            .iter()
+            .any(|word| {
+                let start = rest.get(..word.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+            })
+    };
+    (0..bytes.len())
+        .filter(|&at| bytes[at] | 0x20 == b'm' && is_one(&bytes[at..]))
+        .count()
+}
+
+/// Returns the mail with a header in UTF-8. Some programs write letters beyond ASCII into it without saying in which encoding.
+fn with_readable_header<'a>(bytes: &'a [u8], sink: &mut Sink<'_>) -> Cow<'a, [u8]> {
+    let ends = [b"\r\n\r\n".as_slice(), b"\n\n"];
+    let end = ends
+        .iter()
+        .filter_map(|end| bytes.windows(end.len()).position(|part| part == *end));
+    let (header, body) = bytes.split_at(end.min().unwrap_or(bytes.len()));
+    if std::str::from_utf8(header).is_ok() {
+        return Cow::Borrowed(bytes);
+    }
+    let declared = charset::named_behind(&String::from_utf8_lossy(header), "charset");
+    let mut readable = decoded(header, declared.as_deref(), false, sink).into_bytes();
+    readable.extend(body);
+    Cow::Owned(readable)
+}
+
+/// Reads a mail with those within it, and returns its subject.
+fn read_message(message: &Message<'_>, depth: usize, sink: &mut Sink<'_>) -> Option<String> {
+    let field = |name: HeaderName<'static>| {
+        let value = message.header(name)?.as_text()?;
+        Some(squeeze(value)).filter(|value| !value.is_empty())
+    };
+    let subject = field(HeaderName::Subject);
     if let Some(subject) = &subject {
         sink.push(Block {
-            heading: Some(1),
+            heading: u8::try_from(depth.min(6)).ok(),
             ..Block::new(subject.as_str())
         });
     }
-    let mut known = Vec::new();
-    for name in ["From", "To", "Cc", "Date"] {
-        if let Some(value) = field(&fields, name) {
-            known.push(format!("{name}: {}", encoded_words(value)));
-        }
-    }
-    sink.push(Block::new(known.join("\n")));
-    let mut found = Found::default();
-    part(&fields, body, DEEPEST, &mut found);
-    match (found.plain.is_empty(), found.html.is_empty()) {
-        (false, _) => {
-            plain::read(&found.plain, sink);
-        }
-        (true, false) => {
-            html::for_each_block(&found.html, &mut |block| sink.push(block), &mut None);
-        }
-        (true, true) => {}
-    }
-    if !found.attached.is_empty() {
-        sink.push(Block::new(format!(
-            "Attached: {}",
-            found.attached.join(", ")
-        )));
-    }
-    Facts {
-        title: subject,
-        ..Facts::default()
-    }
-}
-
-#[derive(Default)]
-struct Found {
-    plain: String,
-    html: String,
-    attached: Vec<String>,
-    parts: usize,
-}
-
-type Fields = Vec<(String, String)>;
-
-/// Splits a message at its first empty line.
-fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let mut at = 0;
-    while let Some(end) = bytes[at..].iter().position(|&byte| byte == b'\n') {
-        let line = &bytes[at..at + end];
-        let next = at + end + 1;
-        if line.is_empty() || line == b"\r" {
-            return (&bytes[..at], &bytes[next..]);
-        }
-        at = next;
-    }
-    (bytes, &[])
-}
-
-/// The fields of a header, unfolded.
-fn fields(head: &[u8]) -> Fields {
-    let head = text::decode(head).unwrap_or_default();
-    let mut fields: Fields = Vec::new();
-    for line in head.lines() {
-        if line.starts_with([' ', '\t']) {
-            if let Some((_, value)) = fields.last_mut() {
-                value.push(' ');
-                value.push_str(line.trim());
-            }
-        } else if let Some((name, value)) = line.split_once(':') {
-            fields.push((name.trim().to_owned(), value.trim().to_owned()));
-        }
-    }
-    fields
-}
-
-fn field<'a>(fields: &'a Fields, wanted: &str) -> Option<&'a str> {
-    let found = fields
+    let known = HEADER.into_iter().filter_map(|name| {
+        let value = field(name.clone())?;
+        Some(format!("{}: {value}", name.as_str()))
+    });
+    sink.push(Block::new(known.collect::<Vec<_>>().join("\n")));
+    body(message, sink);
+    let parts = message.attachments.iter();
+    let parts: Vec<_> = parts.filter_map(|&number| message.part(number)).collect();
+    let names: Vec<_> = parts
         .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(wanted));
-    found.map(|(_, value)| value.as_str())
-}
-
-/// A parameter of a field such as `text/plain; charset="utf-8"`.
-fn parameter(value: &str, wanted: &str) -> Option<String> {
-    value.split(';').skip(1).find_map(|part| {
-        let (name, value) = part.split_once('=')?;
-        let value = value.trim().trim_matches('"');
-        name.trim()
-            .eq_ignore_ascii_case(wanted)
-            .then(|| value.to_owned())
-    })
-}
-
-fn part(fields: &Fields, body: &[u8], depth: usize, found: &mut Found) {
-    found.parts += 1;
-    if depth == 0 || found.parts > MOST_PARTS {
-        return;
+        .filter_map(|part| part.attachment_name())
+        .collect();
+    if !names.is_empty() {
+        sink.push(Block::new(format!("Attached: {}", names.join(", "))));
     }
-    let kind = field(fields, "content-type").unwrap_or("text/plain");
-    let media = kind
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    let disposition = field(fields, "content-disposition").unwrap_or_default();
-    let name = parameter(disposition, "filename").or_else(|| parameter(kind, "name"));
-    if let Some(name) = name
-        && (disposition
-            .trim_start()
-            .to_ascii_lowercase()
-            .starts_with("attachment")
-            || !media.starts_with("text/"))
+    for part in parts {
+        if let PartType::Message(inner) = &part.body {
+            if depth < DEEPEST {
+                read_message(inner, depth + 1, sink);
+            } else {
+                sink.warn("Mails within mails are searched to a depth of 8.");
+            }
+        }
+    }
+    subject
+}
+
+/// Reads what a mail shows: its plain text, or its HTML if there is much more of it.
+fn body(message: &Message<'_>, sink: &mut Sink<'_>) {
+    let mut words = String::new();
+    let mut pages = Vec::new();
+    for part in message
+        .text_body
+        .iter()
+        .filter_map(|&number| message.part(number))
     {
-        found.attached.push(encoded_words(&name));
-        return;
-    }
-    if media.starts_with("multipart/") {
-        if let Some(boundary) = parameter(kind, "boundary").filter(|boundary| !boundary.is_empty())
-        {
-            for piece in pieces(body, &boundary) {
-                let (head, body) = split(piece);
-                part(&self::fields(head), body, depth - 1, found);
-            }
+        if let PartType::Text(_) = part.body {
+            words.push_str(&text_of(message, part, sink));
+            words.push_str("\n\n");
         }
-        return;
     }
-    if media == "message/rfc822" {
-        let (head, body) = split(body);
-        return part(&self::fields(head), body, depth - 1, found);
+    for part in message
+        .html_body
+        .iter()
+        .filter_map(|&number| message.part(number))
+    {
+        if let PartType::Html(_) = part.body {
+            let page = text_of(message, part, sink);
+            html::for_each_block(&page, &mut |block| pages.push(block), &mut None);
+        }
     }
-    let is_html = media == "text/html";
-    if !is_html && media != "text/plain" {
-        return;
-    }
-    let encoding = field(fields, "content-transfer-encoding").unwrap_or_default();
-    let bytes = match encoding.trim().to_ascii_lowercase().as_str() {
-        "base64" => base64(body),
-        "quoted-printable" => quoted_printable(body, false),
-        _ => body.to_vec(),
-    };
-    let charset = parameter(kind, "charset").unwrap_or_default();
-    let text = of_charset(&bytes, &charset);
-    let all = if is_html {
-        &mut found.html
+    let shown: usize = pages.iter().map(|block| block.text.len()).sum();
+    if words.trim().len() * 2 < shown {
+        for block in pages {
+            sink.push(block);
+        }
     } else {
-        &mut found.plain
+        plain::read(&words, sink);
+    }
+}
+
+/// Returns a part's text in its declared encoding.
+fn text_of(message: &Message<'_>, part: &MessagePart<'_>, sink: &mut Sink<'_>) -> String {
+    let raw = message
+        .raw_message
+        .get(part.raw_body_offset() as usize..part.raw_end_offset() as usize)
+        .unwrap_or_default();
+    let bytes = match part.encoding {
+        Encoding::None => Some(Cow::Borrowed(raw)),
+        Encoding::QuotedPrintable => quoted_printable_decode(raw).map(Cow::Owned),
+        Encoding::Base64 => base64_decode(raw).map(Cow::Owned),
     };
-    if !all.is_empty() {
-        all.push_str("\n\n");
+    let parsed = part.text_contents().unwrap_or_default();
+    let Some(bytes) = bytes else {
+        return parsed.to_owned();
+    };
+    let kind = part.content_type();
+    let declared = kind.and_then(|kind| kind.attribute("charset"));
+    // UTF-7 is no encoding of the web's.
+    let is_of_mail_alone = declared
+        .is_some_and(|name| !charset::is_known(name) && charset_decoder(name.as_bytes()).is_some());
+    if is_of_mail_alone {
+        return parsed.to_owned();
     }
-    all.push_str(&text);
+    decoded(&bytes, declared, part.is_text_html(), sink)
 }
 
-/// The parts of a multipart body: what is between lines that begin with `--` and the boundary.
-fn pieces<'a>(body: &'a [u8], boundary: &str) -> Vec<&'a [u8]> {
-    let mark = format!("--{boundary}");
-    let mark = mark.as_bytes();
-    let (mut pieces, mut begun, mut at) = (Vec::new(), None, 0);
-    while at < body.len() {
-        let end = body[at..].iter().position(|&byte| byte == b'\n');
-        let next = end.map_or(body.len(), |end| at + end + 1);
-        if body[at..].starts_with(mark) {
-            if let Some(begun) = begun {
-                pieces.push(&body[begun..at]);
-            }
-            begun = Some(next);
-            if body[at + mark.len()..].starts_with(b"--") {
-                return pieces;
-            }
+/// Returns bytes as text, and notes whether its letters may be wrong.
+fn decoded(bytes: &[u8], declared: Option<&str>, is_html: bool, sink: &mut Sink<'_>) -> String {
+    let own = match declared {
+        Some(name) => Some(name.to_owned()),
+        None => charset::declared_in(bytes, is_html),
+    };
+    match charset::decode(bytes, own.as_deref()) {
+        Some(decoded) => {
+            decoded.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
+            decoded.text
         }
-        at = next;
-    }
-    pieces.extend(begun.map(|begun| &body[begun..]));
-    pieces
-}
-
-fn base64(body: &[u8]) -> Vec<u8> {
-    let mut letters: Vec<u8> = body.to_vec();
-    letters.retain(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
-    // One letter more than whole groups is nothing.
-    if letters.len() % 4 == 1 {
-        letters.pop();
-    }
-    LENIENT.decode(letters).unwrap_or_default()
-}
-
-/// `in_word` is the form of RFC 2047, where an underscore is a space.
-fn quoted_printable(body: &[u8], in_word: bool) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(body.len());
-    let mut at = 0;
-    while at < body.len() {
-        let rest = &body[at + 1..];
-        match body[at] {
-            b'=' if rest.starts_with(b"\r\n") => at += 2,
-            b'=' if rest.starts_with(b"\n") => at += 1,
-            b'=' => match rest.get(..2).and_then(hex) {
-                Some(byte) => {
-                    bytes.push(byte);
-                    at += 2;
-                }
-                None => bytes.push(b'='),
-            },
-            b'_' if in_word => bytes.push(b' '),
-            byte => bytes.push(byte),
-        }
-        at += 1;
-    }
-    bytes
-}
-
-fn hex(two: &[u8]) -> Option<u8> {
-    u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok()
-}
-
-fn of_charset(bytes: &[u8], charset: &str) -> String {
-    let charset = charset.to_ascii_lowercase();
-    if charset.starts_with("iso-8859-") || charset.starts_with("windows-125") {
-        return text::windows_1252(bytes);
-    }
-    match text::decode(bytes) {
-        Some(text) => text,
         None => String::from_utf8_lossy(bytes).into_owned(),
     }
-}
-
-/// Decodes words such as `=?utf-8?B?8J+Ziw==?=`; those that stand side by side are one.
-fn encoded_words(value: &str) -> String {
-    let (mut decoded, mut rest, mut behind_word) = (String::new(), value, false);
-    while let Some(at) = rest.find("=?") {
-        let between = &rest[..at];
-        let Some((word, after)) = encoded_word(&rest[at + 2..]) else {
-            decoded.push_str(&rest[..at + 2]);
-            rest = &rest[at + 2..];
-            behind_word = false;
-            continue;
-        };
-        if !(behind_word && between.trim().is_empty()) {
-            decoded.push_str(between);
-        }
-        decoded.push_str(&word);
-        rest = after;
-        behind_word = true;
-    }
-    decoded + rest
-}
-
-/// Reads the word behind `=?`; returns it, and what follows.
-fn encoded_word(text: &str) -> Option<(String, &str)> {
-    let (charset, rest) = text.split_once('?')?;
-    let (encoding, rest) = rest.split_once('?')?;
-    let (letters, rest) = rest.split_once("?=")?;
-    if charset.contains(' ') || letters.contains(' ') {
-        return None;
-    }
-    let bytes = match encoding {
-        "B" | "b" => base64(letters.as_bytes()),
-        "Q" | "q" => quoted_printable(letters.as_bytes(), true),
-        _ => return None,
-    };
-    Some((of_charset(&bytes, charset), rest))
 }
