@@ -228,7 +228,8 @@ pub fn read(
     if sink.bytes == 0 && sink.pictures == 0 {
         return Err(Refusal::new("This file holds no text."));
     }
-    if sink.lost > 0 {
+    // A PDF reports its own.
+    if sink.lost > 0 && kind != DocumentKind::Pdf {
         let (lost, letters) = (sink.lost, sink.letters);
         sink.warn(format!(
             "{lost} of {letters} letters could not be read and stand as \u{fffd}."

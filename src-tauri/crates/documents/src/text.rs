@@ -1,20 +1,15 @@
 //! Letters, and what is done with words.
 
-/// What Windows-1252 has where Latin-1 has control characters.
-const WINDOWS: [char; 32] = [
-    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
-    '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
-];
+use encoding_rs::WINDOWS_1252;
 
 pub(crate) fn windows_1252(bytes: &[u8]) -> String {
-    bytes.iter().map(|&byte| windows_letter(byte)).collect()
+    let (text, _) = WINDOWS_1252.decode_without_bom_handling(bytes);
+    text.into_owned()
 }
 
 pub(crate) fn windows_letter(byte: u8) -> char {
-    match byte {
-        0x80..=0x9f => WINDOWS[usize::from(byte - 0x80)],
-        _ => char::from(byte),
-    }
+    let letter = windows_1252(&[byte]).chars().next();
+    letter.unwrap_or_default()
 }
 
 pub(crate) fn utf16(bytes: &[u8], of: fn([u8; 2]) -> u16) -> String {

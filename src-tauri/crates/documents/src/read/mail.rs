@@ -2,7 +2,10 @@
 //! A file of several mails (mbox, RFC 4155) is read mail by mail.
 
 use super::{Block, Facts, Sink, html, plain};
-use crate::{charset, text::squeeze};
+use crate::{
+    charset::{self, Decoded},
+    text::squeeze,
+};
 use mail_parser::{
     Encoding, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType,
     decoders::{
@@ -61,7 +64,9 @@ fn one(bytes: &[u8], sink: &mut Sink<'_>) -> Option<String> {
     if nested > MOST_NESTED {
         sink.warn("This mail holds more than 1,000 mails within it, and is read as plain text.");
     }
-    plain::read(&decoded(&bytes, None, false, sink), sink);
+    let decoded = decoded(&bytes, None, false);
+    decoded.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
+    plain::read(&decoded.text, sink);
     None
 }
 
@@ -80,98 +85,131 @@ fn nested(bytes: &[u8]) -> usize {
         .count()
 }
 
-/// Returns the mail with a header in UTF-8. Some programs write letters beyond ASCII into it without saying in which encoding.
+/// Returns the mail with a header in UTF-8. Some programs write letters beyond ASCII into it without saying in which encoding. Lines
+/// that say it are the parser's.
 fn with_readable_header<'a>(bytes: &'a [u8], sink: &mut Sink<'_>) -> Cow<'a, [u8]> {
     let ends = [b"\r\n\r\n".as_slice(), b"\n\n"];
     let end = ends
         .iter()
         .filter_map(|end| bytes.windows(end.len()).position(|part| part == *end));
     let (header, body) = bytes.split_at(end.min().unwrap_or(bytes.len()));
-    if std::str::from_utf8(header).is_ok() {
+    let is_plain = |line: &[u8]| std::str::from_utf8(line).is_ok() && !line.contains(&b'\x1b');
+    let says_it = |line: &[u8]| line.windows(2).any(|two| two == b"=?");
+    let lines = || header.split_inclusive(|&byte| byte == b'\n');
+    let unclear: Vec<_> = lines()
+        .filter(|line| !is_plain(line) && !says_it(line))
+        .collect();
+    if unclear.is_empty() {
         return Cow::Borrowed(bytes);
     }
     let declared = charset::named_behind(&String::from_utf8_lossy(header), "charset");
-    let mut readable = decoded(header, declared.as_deref(), false, sink).into_bytes();
-    readable.extend(body);
+    let whole = decoded(&unclear.concat(), declared.as_deref(), false);
+    whole.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
+    let mut clear = whole.text.split_inclusive('\n');
+    let mut readable = Vec::with_capacity(bytes.len());
+    for line in lines() {
+        let is_unclear = !is_plain(line) && !says_it(line);
+        let read = is_unclear.then(|| clear.next()).flatten();
+        readable.extend_from_slice(read.map_or(line, str::as_bytes));
+    }
+    readable.extend_from_slice(body);
     Cow::Owned(readable)
 }
 
 /// Reads a mail with those within it, and returns its subject.
 fn read_message(message: &Message<'_>, depth: usize, sink: &mut Sink<'_>) -> Option<String> {
-    let field = |name: HeaderName<'static>| {
-        let value = message.header(name)?.as_text()?;
-        Some(squeeze(value)).filter(|value| !value.is_empty())
+    let field = |name: &HeaderName<'static>| {
+        let values = message.header_values(name.clone());
+        let values: Vec<_> = values.filter_map(|value| value.as_text()).collect();
+        Some(squeeze(&values.join(", "))).filter(|value| !value.is_empty())
     };
-    let subject = field(HeaderName::Subject);
+    let subject = field(&HeaderName::Subject);
     if let Some(subject) = &subject {
         sink.push(Block {
             heading: u8::try_from(depth.min(6)).ok(),
             ..Block::new(subject.as_str())
         });
     }
-    let known = HEADER.into_iter().filter_map(|name| {
-        let value = field(name.clone())?;
-        Some(format!("{}: {value}", name.as_str()))
-    });
-    sink.push(Block::new(known.collect::<Vec<_>>().join("\n")));
-    body(message, sink);
-    let parts = message.attachments.iter();
-    let parts: Vec<_> = parts.filter_map(|&number| message.part(number)).collect();
-    let names: Vec<_> = parts
+    let known = HEADER
         .iter()
-        .filter_map(|part| part.attachment_name())
+        .filter_map(|name| Some(format!("{}: {}", name.as_str(), field(name)?)));
+    sink.push(Block::new(known.collect::<Vec<_>>().join("\n")));
+    // What has both is shown as its plain text, unless that is much less.
+    let (text, page) = (
+        Body::new(message, &message.text_body),
+        Body::new(message, &message.html_body),
+    );
+    let shown = if text.length() * 2 < page.length() {
+        page
+    } else {
+        text
+    };
+    shown.push_to(sink);
+    let attached = message.attachments.iter();
+    let attached: Vec<_> = attached
+        .filter_map(|&number| message.part(number))
         .collect();
+    let names = attached.iter().filter_map(|part| part.attachment_name());
+    let names = names.collect::<Vec<_>>().join(", ");
     if !names.is_empty() {
-        sink.push(Block::new(format!("Attached: {}", names.join(", "))));
+        sink.push(Block::new(format!("Attached: {names}")));
     }
-    for part in parts {
-        if let PartType::Message(inner) = &part.body {
-            if depth < DEEPEST {
+    for (part, &number) in attached.iter().zip(&message.attachments) {
+        match &part.body {
+            // What is no mail after all is text.
+            PartType::Message(inner) if depth < DEEPEST && !inner.is_empty() => {
                 read_message(inner, depth + 1, sink);
-            } else {
+            }
+            PartType::Message(inner) if !inner.is_empty() => {
                 sink.warn("Mails within mails are searched to a depth of 8.");
             }
+            _ => Body::new(message, &[number]).push_to(sink),
         }
     }
     subject
 }
 
-/// Reads what a mail shows: its plain text, or its HTML if there is much more of it.
-fn body(message: &Message<'_>, sink: &mut Sink<'_>) {
-    let mut words = String::new();
-    let mut pages = Vec::new();
-    for part in message
-        .text_body
-        .iter()
-        .filter_map(|&number| message.part(number))
-    {
-        if let PartType::Text(_) = part.body {
-            words.push_str(&text_of(message, part, sink));
-            words.push_str("\n\n");
+/// The text of some parts of a mail.
+#[derive(Default)]
+struct Body {
+    blocks: Vec<Block>,
+    doubts: Vec<String>,
+}
+
+impl Body {
+    fn new(message: &Message<'_>, parts: &[u32]) -> Self {
+        let mut body = Self::default();
+        for part in parts.iter().filter_map(|&number| message.part(number)) {
+            // Reports to a sender, and the header of a mail that came back.
+            let kind = part.content_type().map(|kind| kind.ctype());
+            let is_report = kind.is_some_and(|kind| kind.eq_ignore_ascii_case("message"));
+            if !part.is_text() && !is_report {
+                continue;
+            }
+            let Decoded { text, doubt } = text_of(message, part);
+            body.doubts.extend(doubt);
+            let take = &mut |block| body.blocks.push(block);
+            if part.is_text_html() {
+                html::for_each_block(&text, take, &mut None);
+            } else {
+                plain::for_each_block(&text, take);
+            }
         }
+        body
     }
-    for part in message
-        .html_body
-        .iter()
-        .filter_map(|&number| message.part(number))
-    {
-        if let PartType::Html(_) = part.body {
-            let page = text_of(message, part, sink);
-            html::for_each_block(&page, &mut |block| pages.push(block), &mut None);
-        }
+
+    fn length(&self) -> usize {
+        self.blocks.iter().map(|block| block.text.len()).sum()
     }
-    let shown: usize = pages.iter().map(|block| block.text.len()).sum();
-    if words.trim().len() * 2 < shown {
-        for block in pages {
-            sink.push(block);
-        }
-    } else {
-        plain::read(&words, sink);
+
+    fn push_to(self, sink: &mut Sink<'_>) {
+        self.doubts.into_iter().for_each(|doubt| sink.warn(doubt));
+        self.blocks.into_iter().for_each(|block| sink.push(block));
     }
 }
 
 /// Returns a part's text in its declared encoding.
-fn text_of(message: &Message<'_>, part: &MessagePart<'_>, sink: &mut Sink<'_>) -> String {
+fn text_of(message: &Message<'_>, part: &MessagePart<'_>) -> Decoded {
     let raw = message
         .raw_message
         .get(part.raw_body_offset() as usize..part.raw_end_offset() as usize)
@@ -181,32 +219,27 @@ fn text_of(message: &Message<'_>, part: &MessagePart<'_>, sink: &mut Sink<'_>) -
         Encoding::QuotedPrintable => quoted_printable_decode(raw).map(Cow::Owned),
         Encoding::Base64 => base64_decode(raw).map(Cow::Owned),
     };
-    let parsed = part.text_contents().unwrap_or_default();
-    let Some(bytes) = bytes else {
-        return parsed.to_owned();
-    };
     let kind = part.content_type();
     let declared = kind.and_then(|kind| kind.attribute("charset"));
     // UTF-7 is no encoding of the web's.
     let is_of_mail_alone = declared
         .is_some_and(|name| !charset::is_known(name) && charset_decoder(name.as_bytes()).is_some());
-    if is_of_mail_alone {
-        return parsed.to_owned();
+    match bytes {
+        Some(bytes) if !is_of_mail_alone => decoded(&bytes, declared, part.is_text_html()),
+        _ => Decoded {
+            text: part.text_contents().unwrap_or_default().to_owned(),
+            doubt: None,
+        },
     }
-    decoded(&bytes, declared, part.is_text_html(), sink)
 }
 
-/// Returns bytes as text, and notes whether its letters may be wrong.
-fn decoded(bytes: &[u8], declared: Option<&str>, is_html: bool, sink: &mut Sink<'_>) -> String {
+fn decoded(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Decoded {
     let own = match declared {
         Some(name) => Some(name.to_owned()),
         None => charset::declared_in(bytes, is_html),
     };
-    match charset::decode(bytes, own.as_deref()) {
-        Some(decoded) => {
-            decoded.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
-            decoded.text
-        }
-        None => String::from_utf8_lossy(bytes).into_owned(),
-    }
+    charset::decode(bytes, own.as_deref()).unwrap_or_else(|| Decoded {
+        text: String::from_utf8_lossy(bytes).into_owned(),
+        doubt: None,
+    })
 }
