@@ -16,9 +16,9 @@ pub struct Decoded {
     pub doubt: Option<String>,
 }
 
-/// Returns bytes as text; `None` for bytes that are no text. `declared`: the name of an encoding, if one is declared.
+/// Returns bytes as text; `None` for bytes that are no text. `declared`: the name of an encoding, if one is declared outside the text.
 #[must_use]
-pub fn decode(bytes: &[u8], declared: Option<&str>) -> Option<Decoded> {
+pub fn decode(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Option<Decoded> {
     let sure = |text: String| Some(Decoded { text, doubt: None });
     let read_as = |encoding: &'static Encoding, bytes| {
         let (text, is_damaged) = encoding.decode_without_bom_handling(bytes);
@@ -27,7 +27,10 @@ pub fn decode(bytes: &[u8], declared: Option<&str>) -> Option<Decoded> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return sure(read_as(encoding, &bytes[mark..]).0);
     }
-    let declared = declared.and_then(known);
+    let declared = match declared {
+        Some(name) => known(name),
+        None => declared_in(bytes, is_html),
+    };
     if let Some(encoding) = declared {
         let (text, is_damaged) = read_as(encoding, bytes);
         // Bytes that another encoding explains without a loss are in that one.
@@ -107,14 +110,14 @@ fn is_utf8(bytes: &[u8]) -> bool {
 
 /// Returns the encoding that a text declares in itself: in its XML declaration, as editors and Python do in the first two lines, or, if it
 /// is HTML, in a `meta` element.
-#[must_use]
-pub fn declared_in(bytes: &[u8], is_html: bool) -> Option<String> {
+fn declared_in(bytes: &[u8], is_html: bool) -> Option<&'static Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(HEAD)]);
     let name =
         declared_at_the_top(&head).or_else(|| is_html.then(|| declared_in_meta(&head))?)?;
+    let found = known(&name)?;
     // A declaration that can be read is not in two bytes a letter.
-    let is_wide = known(&name).is_some_and(|found| [UTF_16LE, UTF_16BE].contains(&found));
-    Some(if is_wide { "utf-8".to_owned() } else { name })
+    let is_wide = [UTF_16LE, UTF_16BE].contains(&found);
+    Some(if is_wide { UTF_8 } else { found })
 }
 
 fn declared_at_the_top(head: &str) -> Option<String> {
@@ -129,14 +132,20 @@ fn declared_in_meta(head: &str) -> Option<String> {
     Pieces::new(head).find_map(|piece| match piece {
         Piece::Start(tag) if tag.name == "meta" => {
             let whole = tag.attribute("charset").map(str::to_owned);
-            whole.or_else(|| named_behind(tag.attribute("content")?, "charset"))
+            whole.or_else(|| declared_by(tag.attribute("content")?))
         }
         _ => None,
     })
 }
 
-/// Returns the name behind a word such as `charset` and a sign, if it is one.
-pub(crate) fn named_behind(text: &str, word: &str) -> Option<String> {
+/// Returns the name of an encoding in a media type such as `text/html; charset=utf-8`.
+#[must_use]
+pub fn declared_by(media_type: &str) -> Option<String> {
+    named_behind(media_type, "charset")
+}
+
+/// Returns the name behind a word such as `charset` and a sign, if it is one of an encoding.
+fn named_behind(text: &str, word: &str) -> Option<String> {
     text.to_ascii_lowercase()
         .match_indices(word)
         .find_map(|(at, _)| {

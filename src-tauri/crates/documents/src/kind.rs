@@ -41,8 +41,7 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         return Package::open(bytes).ok()?.kind();
     }
-    let declared = charset::declared_in(head, false);
-    let text = charset::decode(head, declared.as_deref())?.text;
+    let text = charset::decode(head, None, false)?.text;
     let start = text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
     let lower: String = start
         .chars()

@@ -160,8 +160,7 @@ impl Sink<'_> {
 
     /// Returns a file as text, and notes whether its letters may be wrong.
     fn decode(&mut self, bytes: &[u8], is_html: bool) -> Result<String, Refusal> {
-        let declared = charset::declared_in(bytes, is_html);
-        let decoded = charset::decode(bytes, declared.as_deref())
+        let decoded = charset::decode(bytes, None, is_html)
             .ok_or_else(|| Refusal::new("This file holds no text."))?;
         decoded.doubt.into_iter().for_each(|doubt| self.warn(doubt));
         Ok(decoded.text)

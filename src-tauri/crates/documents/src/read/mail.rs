@@ -102,7 +102,7 @@ fn with_readable_header<'a>(bytes: &'a [u8], sink: &mut Sink<'_>) -> Cow<'a, [u8
     if unclear.is_empty() {
         return Cow::Borrowed(bytes);
     }
-    let declared = charset::named_behind(&String::from_utf8_lossy(header), "charset");
+    let declared = charset::declared_by(&String::from_utf8_lossy(header));
     let whole = decoded(&unclear.concat(), declared.as_deref(), false);
     whole.doubt.into_iter().for_each(|doubt| sink.warn(doubt));
     let mut clear = whole.text.split_inclusive('\n');
@@ -234,11 +234,7 @@ fn text_of(message: &Message<'_>, part: &MessagePart<'_>) -> Decoded {
 }
 
 fn decoded(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Decoded {
-    let own = match declared {
-        Some(name) => Some(name.to_owned()),
-        None => charset::declared_in(bytes, is_html),
-    };
-    charset::decode(bytes, own.as_deref()).unwrap_or_else(|| Decoded {
+    charset::decode(bytes, declared, is_html).unwrap_or_else(|| Decoded {
         text: String::from_utf8_lossy(bytes).into_owned(),
         doubt: None,
     })

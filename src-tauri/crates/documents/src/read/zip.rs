@@ -118,13 +118,13 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// XML is in UTF-8 unless it says otherwise; bytes that are no letter are replaced.
+/// Office's XML is in UTF-8, or begins with the mark of UTF-16.
 fn decoded(bytes: &[u8]) -> String {
-    let declared = charset::declared_in(bytes, false);
-    match charset::decode(bytes, declared.as_deref().or(Some("utf-8"))) {
-        Some(decoded) => decoded.text,
-        None => String::from_utf8_lossy(bytes).into_owned(),
-    }
+    let decoded = charset::decode(bytes, Some("utf-8"), false);
+    decoded.map_or_else(
+        || String::from_utf8_lossy(bytes).into_owned(),
+        |decoded| decoded.text,
+    )
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
