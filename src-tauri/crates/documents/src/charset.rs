@@ -94,7 +94,9 @@ fn is_utf8(bytes: &[u8]) -> bool {
         return !(bytes.is_ascii() && bytes.windows(2).any(|two| two == b"\x1b$"));
     };
     if error.error_len().is_none() {
-        return true;
+        // One byte beyond ASCII at the end is a letter of another encoding.
+        let (before, cut) = bytes.split_at(error.valid_up_to());
+        return cut.len() > 1 || !before.is_ascii();
     }
     let (mut letters, mut damaged) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -158,4 +160,117 @@ fn named_behind(text: &str, word: &str) -> Option<String> {
             Encoding::for_label(name.as_bytes()).or_else(|| known(name))?;
             Some(name.to_owned())
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(bytes: &[u8], is_html: bool) -> (String, Option<String>) {
+        let decoded = decode(bytes, None, is_html).unwrap();
+        (decoded.text, decoded.doubt)
+    }
+
+    fn encoded(text: &str, name: &str) -> Vec<u8> {
+        let encoding = Encoding::for_label(name.as_bytes()).unwrap();
+        let (bytes, _, is_lossy) = encoding.encode(text);
+        assert!(!is_lossy, "{text} in {name}");
+        bytes.into_owned()
+    }
+
+    #[test]
+    fn marks_and_utf_8_need_no_guess() {
+        for bytes in [
+            "żółw".as_bytes(),
+            b"\xef\xbb\xbf\xc5\xbc\xc3\xb3\xc5\x82w",
+            b"\xff\xfe\x7c\x01\xf3\0\x42\x01w\0",
+            b"\xfe\xff\x01\x7c\0\xf3\x01\x42\0w",
+        ] {
+            assert_eq!(read(bytes, false), ("żółw".to_owned(), None));
+        }
+        assert_eq!(decode(b"a\0b", None, false), None);
+        assert_eq!(decode(b"\x01\x02\x03\x04\xff", None, false), None);
+        // Colors of a terminal are no Japanese.
+        assert_eq!(read(b"\x1b[1mbold\x1b(B", false).1, None);
+    }
+
+    #[test]
+    fn bad_bytes_in_utf_8_cost_their_letters_alone() {
+        let mut bytes = "Grüße aus München\n".repeat(5).into_bytes();
+        bytes.push(0xff);
+        let (text, doubt) = read(&bytes, false);
+        assert_eq!((text.matches("Grüße").count(), doubt), (5, None));
+        assert_eq!(text.matches('\u{fffd}').count(), 1);
+        // The last letter is cut off.
+        assert_eq!(read(b"ab\xe2\x82", false), ("ab\u{fffd}".to_owned(), None));
+    }
+
+    #[test]
+    fn an_undeclared_encoding_is_guessed_and_reported() {
+        for (text, name) in [
+            ("会议纪要由王小明主持，预算已批准。", "GBK"),
+            ("議事録。東京支社の予算。", "Shift_JIS"),
+            ("議事録。東京支社の予算。", "ISO-2022-JP"),
+            ("Бюджет утверждён на совещании.", "windows-1251"),
+            // It has all of KOI8-R's letters.
+            ("Бюджет утверждён на совещании.", "KOI8-U"),
+            ("회의록과 예산안이 승인되었다.", "EUC-KR"),
+            ("café – bar", "windows-1252"),
+        ] {
+            let (read, doubt) = read(&encoded(text, name), false);
+            assert_eq!(read, text);
+            assert!(doubt.unwrap().contains(&format!("guessed as {name}")));
+        }
+    }
+
+    #[test]
+    fn a_declared_encoding_is_used() {
+        let text = "預算 東京支社の予算";
+        for declaration in [
+            "<html><meta charset=shift_jis>",
+            "<!-- <meta charset=utf-8> --><META HTTP-EQUIV='Content-Type' CONTENT='text/html; Charset=\"Shift_JIS\"'>",
+            "<?xml version='1.0' encoding='x-sjis'?><html>",
+        ] {
+            let page = format!("{declaration}<p>{text}");
+            let bytes = encoded(&page, "shift_jis");
+            assert_eq!(read(&bytes, true), (page, None));
+        }
+        let code = "#!/usr/bin/env python\n# -*- coding: latin-1 -*-\nname = 'Jürgen'";
+        assert_eq!(
+            read(&encoded(code, "latin1"), false),
+            (code.to_owned(), None)
+        );
+        let wide = "<meta charset=utf-16><p>für";
+        assert_eq!(read(wide.as_bytes(), true), (wide.to_owned(), None));
+        let declared = decode(&encoded(text, "euc-jp"), Some("EUC-JP"), false);
+        assert_eq!(declared.map(|read| read.text).as_deref(), Some(text));
+        assert_eq!(
+            declared_by("text/html; charset=\"koi8-r\"").as_deref(),
+            Some("koi8-r")
+        );
+        assert_eq!(declared_by("text/html; charset=nonsense"), None);
+    }
+
+    #[test]
+    fn a_wrong_declaration_is_reported() {
+        let bytes = encoded("für die Straße, größer als je zuvor", "windows-1252");
+        let decoded = decode(&bytes, Some("utf-8"), false).unwrap();
+        assert!(decoded.text.starts_with("für die Straße"));
+        assert!(decoded.doubt.unwrap().contains("that it declares, UTF-8"));
+        // ASCII has no such letters, and UTF-8 has them all.
+        let decoded = decode("für".as_bytes(), Some("us-ascii"), false).unwrap();
+        assert_eq!((decoded.text.as_str(), decoded.doubt), ("für", None));
+        let decoded = decode("für 预算".as_bytes(), Some("shift_jis"), false).unwrap();
+        assert_eq!(decoded.text, "für 预算");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..60), is_html in any::<bool>()) {
+            if let Some(decoded) = decode(&bytes, None, is_html) {
+                prop_assert!(decoded.text.len() <= 4 * bytes.len());
+            }
+        }
+    }
 }

@@ -168,6 +168,27 @@ mod tests {
     }
 
     #[test]
+    fn all_named_references_are_read() {
+        let names = include_str!("../../tests/fixtures/entities.txt");
+        assert_eq!(names.lines().count(), 2231);
+        for line in names.lines() {
+            let mut words = line.split(' ');
+            let name = words.next().unwrap();
+            let code = |hex| char::from_u32(u32::from_str_radix(hex, 16).unwrap()).unwrap();
+            let letters: String = words.map(code).collect();
+            let pieces: Vec<_> = Pieces::new(&format!("&{name} <a href='&{name}'>")).collect();
+            let Piece::Text(text) = &pieces[0] else {
+                panic!("{name} is no text");
+            };
+            assert_eq!(*text, format!("{letters} "), "{name}");
+            let Piece::Start(tag) = &pieces[1] else {
+                panic!("{name} is no tag");
+            };
+            assert_eq!(tag.attribute("href"), Some(letters.as_str()), "{name}");
+        }
+    }
+
+    #[test]
     fn an_element_is_skipped_with_those_inside_it() {
         let mut pieces = Pieces::new("<nav><nav>a</nav>b</nav>c<nav>d");
         let Some(Piece::Start(tag)) = pieces.next() else {

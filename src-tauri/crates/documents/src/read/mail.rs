@@ -239,3 +239,6 @@ fn decoded(bytes: &[u8], declared: Option<&str>, is_html: bool) -> Decoded {
         doubt: None,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -295,3 +295,6 @@ impl Open {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;
