@@ -1,6 +1,6 @@
 //! What a document is, by its content; its name only tells kinds of plain text apart.
 
-use crate::{read::zip::Archive, text};
+use crate::{charset, read::office::Package};
 use std::path::Path;
 use tierbar_core::documents::DocumentKind;
 
@@ -18,7 +18,7 @@ const CODE_MORE: [&str; 4] = ["yml", "zig", "zsh", "xml"];
 const MARKDOWN: [&str; 4] = ["md", "markdown", "mdown", "mkd"];
 const HTML: [&str; 3] = ["html", "htm", "xhtml"];
 const TEXT: [&str; 7] = ["txt", "text", "rst", "org", "adoc", "tex", "log"];
-const OTHERS: [&str; 4] = ["pdf", "docx", "pptx", "eml"];
+const OTHERS: [&str; 8] = ["pdf", "docx", "docm", "dotx", "pptx", "pptm", "eml", "mbox"];
 
 /// Returns whether a file with this name is looked into when its folder is added. A file that is added itself always is.
 #[must_use]
@@ -39,16 +39,9 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
         return Some(DocumentKind::Pdf);
     }
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        let archive = Archive::open(bytes).ok()?;
-        return if archive.has("word/document.xml") {
-            Some(DocumentKind::Docx)
-        } else if archive.has("ppt/presentation.xml") {
-            Some(DocumentKind::Pptx)
-        } else {
-            None
-        };
+        return Package::open(bytes).ok()?.kind();
     }
-    let text = text::decode(head)?;
+    let text = charset::decode(head, None, false)?.text;
     let start = text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
     let lower: String = start
         .chars()
@@ -60,7 +53,7 @@ pub fn kind(bytes: &[u8], name: &Path) -> Option<DocumentKind> {
     if lower.starts_with("<!doctype html") || lower.starts_with("<html") || HTML.contains(&ending) {
         return Some(DocumentKind::Html);
     }
-    if ending == "eml" || is_mail(start) {
+    if ["eml", "mbox"].contains(&ending) || is_mail(start) {
         return Some(DocumentKind::Mail);
     }
     Some(if MARKDOWN.contains(&ending) {
@@ -77,10 +70,12 @@ fn ending(path: &Path) -> String {
     ending.to_string_lossy().to_ascii_lowercase()
 }
 
-/// Whether the text begins with the header of a message (RFC 5322): who it is from, and when it was sent or what it is about.
+/// Whether the text begins with the header of a message (RFC 5322): who it is from, and when it was sent or what it is about. In a file
+/// of several (mbox), a line with `From ` stands above it.
 fn is_mail(text: &str) -> bool {
     let (mut from, mut other) = (false, false);
-    for line in text.lines().take(60) {
+    let above = usize::from(text.starts_with("From "));
+    for line in text.lines().skip(above).take(60) {
         if line.is_empty() {
             break;
         }

@@ -2,9 +2,11 @@
 //! what a model is asked about them. All of it is pure, but for `tierbar-extract`, the process that reads a file.
 
 pub mod answer;
+pub mod charset;
 pub mod chunks;
 pub mod extraction;
 mod kind;
+pub mod markup;
 pub mod pictured;
 pub mod plan;
 mod platform;

@@ -5,13 +5,13 @@ mod docx;
 mod html;
 mod mail;
 mod markdown;
-mod markup;
+pub(crate) mod office;
 mod pdf;
 mod plain;
 mod pptx;
-pub(crate) mod zip;
+mod zip;
 
-use crate::{kind::kind, text};
+use crate::{charset, kind::kind, text};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize};
 use std::{fmt, path::Path};
@@ -24,6 +24,7 @@ pub const MOST_PICTURES: usize = 40;
 const MOST_PICTURE_BYTES: usize = 24 << 20;
 /// How Microsoft's compound files begin: old Office documents, and new ones within, if they are encrypted ([MS-CFB], [MS-OFFCRYPTO]).
 const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
+const SOFT_HYPHEN: char = '\u{ad}';
 /// A longer block is cut.
 const LONGEST_BLOCK: usize = 64 << 10;
 
@@ -75,7 +76,7 @@ pub struct Facts {
     /// Pages or slides.
     #[serde(default)]
     pub pages: Option<u32>,
-    /// What is missing, in a sentence.
+    /// What is missing or may be wrong, in sentences.
     #[serde(default)]
     pub notice: Option<String>,
     /// Pages that are pictures without text, if their pictures were asked for; the notice does not have them then.
@@ -108,9 +109,22 @@ struct Sink<'a> {
     bytes: usize,
     /// Text was left out.
     full: bool,
+    letters: usize,
+    /// Letters that could not be read.
+    lost: usize,
+    /// What is missing or may be wrong, each in a sentence.
+    notices: Vec<String>,
 }
 
 impl Sink<'_> {
+    /// Notes what is missing or may be wrong, once.
+    fn warn(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.notices.contains(&sentence) {
+            self.notices.push(sentence);
+        }
+    }
+
     fn push(&mut self, mut block: Block) {
         if block.text.len() > LONGEST_BLOCK {
             let mut rest = block.text.as_str();
@@ -125,12 +139,16 @@ impl Sink<'_> {
             }
             return;
         }
-        // A text cannot hold what no text has.
-        block
-            .text
-            .retain(|letter| !letter.is_control() || matches!(letter, '\n' | '\t'));
+        // A text cannot hold what no text has, and a hyphen that is not shown would cut a word.
+        block.text.retain(|letter| {
+            matches!(letter, '\n' | '\t') || !letter.is_control() && letter != SOFT_HYPHEN
+        });
         if block.text.trim().is_empty() {
             return;
+        }
+        for letter in block.text.chars() {
+            self.letters += usize::from(!letter.is_whitespace());
+            self.lost += usize::from(letter == char::REPLACEMENT_CHARACTER);
         }
         self.bytes += block.text.len();
         if self.bytes > LONGEST_TEXT {
@@ -138,6 +156,14 @@ impl Sink<'_> {
             return;
         }
         (self.take)(Part::Block(block));
+    }
+
+    /// Returns a file as text, and notes whether its letters may be wrong.
+    fn decode(&mut self, bytes: &[u8], is_html: bool) -> Result<String, Refusal> {
+        let decoded = charset::decode(bytes, None, is_html)
+            .ok_or_else(|| Refusal::new("This file holds no text."))?;
+        decoded.doubt.into_iter().for_each(|doubt| self.warn(doubt));
+        Ok(decoded.text)
     }
 
     /// Takes a page that is a picture, if it is wanted and there is room for it.
@@ -183,30 +209,41 @@ pub fn read(
         picture_bytes: 0,
         bytes: 0,
         full: false,
+        letters: 0,
+        lost: 0,
+        notices: Vec::new(),
     };
-    let decoded = || text::decode(bytes).ok_or_else(|| Refusal::new("This file holds no text."));
     let mut facts = match kind {
         DocumentKind::Pdf => pdf::read(bytes, &mut sink)?,
         DocumentKind::Docx => docx::read(bytes, &mut sink)?,
         DocumentKind::Pptx => pptx::read(bytes, &mut sink)?,
-        DocumentKind::Markdown => markdown::read(&decoded()?, &mut sink),
-        DocumentKind::Html => html::read(&decoded()?, &mut sink),
-        DocumentKind::Text => plain::read(&decoded()?, &mut sink),
-        DocumentKind::Code => code::read(&decoded()?, &mut sink),
         DocumentKind::Mail => mail::read(bytes, &mut sink),
+        DocumentKind::Markdown => markdown::read(&sink.decode(bytes, false)?, &mut sink),
+        DocumentKind::Html => html::read(&sink.decode(bytes, true)?, &mut sink),
+        DocumentKind::Text => plain::read(&sink.decode(bytes, false)?, &mut sink),
+        DocumentKind::Code => code::read(&sink.decode(bytes, false)?, &mut sink),
     };
     facts.kind = Some(kind);
     if sink.bytes == 0 && sink.pictures == 0 {
         return Err(Refusal::new("This file holds no text."));
     }
+    // A PDF reports its own.
+    if sink.lost > 0 && kind != DocumentKind::Pdf {
+        let (lost, letters) = (sink.lost, sink.letters);
+        sink.warn(format!(
+            "{lost} of {letters} letters could not be read and stand as \u{fffd}."
+        ));
+    }
+    let mut notices = sink.notices;
     if sink.full {
         let most = LONGEST_TEXT >> 20;
-        let sentence = format!("Only the first {most} MB of its text are searched.");
-        facts.notice = Some(match facts.notice {
-            Some(notice) => format!("{sentence} {notice}"),
-            None => sentence,
-        });
+        notices.insert(
+            0,
+            format!("Only the first {most} MB of its text are searched."),
+        );
     }
+    notices.extend(facts.notice);
+    facts.notice = (!notices.is_empty()).then(|| notices.join(" "));
     facts.title = facts
         .title
         .map(|title| text::head(&text::squeeze(&title), 300).to_owned())

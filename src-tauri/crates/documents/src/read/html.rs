@@ -1,10 +1,10 @@
 //! HTML: what is shown of a page, by its headings and paragraphs.
 
-use super::{
-    Block, Facts, Sink,
-    markup::{Piece, Pieces},
+use super::{Block, Facts, Sink};
+use crate::{
+    markup::html::{Piece, Pieces},
+    text::squeeze,
 };
-use crate::text::squeeze;
 
 /// Elements that begin and end a block.
 const BLOCKS: [&str; 34] = [
@@ -32,6 +32,7 @@ const BLOCKS: [&str; 34] = [
     "li",
     "main",
     "ol",
+    "option",
     "p",
     "section",
     "summary",
@@ -41,10 +42,11 @@ const BLOCKS: [&str; 34] = [
     "thead",
     "tr",
     "ul",
-    "option",
 ];
 /// Elements that are not the page's text.
-const LEFT_OUT: [&str; 4] = ["nav", "select", "button", "iframe"];
+const LEFT_OUT: [&str; 9] = [
+    "button", "iframe", "nav", "noscript", "script", "select", "style", "svg", "template",
+];
 
 pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
     let mut title = None;
@@ -56,7 +58,7 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
 }
 
 pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mut Option<String>) {
-    let mut pieces = Pieces::html(text);
+    let mut pieces = Pieces::new(text);
     let mut state = State {
         take,
         words: String::new(),
@@ -66,25 +68,20 @@ pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mu
     while let Some(piece) = pieces.next() {
         match piece {
             Piece::Text(text) => state.words.push_str(&text),
-            Piece::Open { name, .. } => match name.as_str() {
+            Piece::Start(tag) => match tag.name.as_str() {
                 "title" => {
-                    // The one in an SVG is skipped with it.
-                    let mut words = String::new();
-                    for piece in pieces.by_ref() {
-                        match piece {
-                            Piece::Text(text) => words.push_str(&text),
-                            Piece::Close(name) if name == "title" => break,
-                            _ => {}
-                        }
+                    // It has no markup inside. The one in an SVG is skipped with it.
+                    if let Some(Piece::Text(words)) = pieces.next() {
+                        title.get_or_insert(squeeze(&words));
                     }
-                    title.get_or_insert(squeeze(&words));
                 }
                 "td" | "th" => state.cell(),
                 "pre" => {
                     state.end();
                     state.preformatted += 1;
                 }
-                left_out if LEFT_OUT.contains(&left_out) => pieces.skip_element(left_out),
+                "svg" if tag.is_closed => {}
+                left_out if LEFT_OUT.contains(&left_out) => pieces.skip_element(&tag),
                 heading if level(heading).is_some() => {
                     state.end();
                     state.heading = level(heading);
@@ -92,7 +89,7 @@ pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block), title: &mu
                 block if BLOCKS.contains(&block) => state.end_line(block == "br"),
                 _ => {}
             },
-            Piece::Close(name) => {
+            Piece::End(name) => {
                 if name == "pre" {
                     state.end();
                     state.preformatted = state.preformatted.saturating_sub(1);

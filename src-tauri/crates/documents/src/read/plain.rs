@@ -3,10 +3,14 @@
 use super::{Block, Facts, Sink};
 
 pub(super) fn read(text: &str, sink: &mut Sink<'_>) -> Facts {
+    for_each_block(text, &mut |block| sink.push(block))
+}
+
+pub(super) fn for_each_block(text: &str, take: &mut dyn FnMut(Block)) -> Facts {
     let has_pages = text.contains('\u{c}');
     let (mut page, mut paragraph, mut begun) = (1_u32, String::new(), 1_u32);
     let mut end = |paragraph: &mut String, line: u32, page: u32| {
-        sink.push(Block {
+        take(Block {
             page: has_pages.then_some(page),
             line: Some(line),
             ..Block::new(std::mem::take(paragraph))

@@ -8,7 +8,7 @@ use flate2::{
 use proptest::prelude::*;
 use std::io::Write;
 
-fn all(bytes: &[u8], name: &str) -> Result<(Vec<Block>, Facts), Refusal> {
+pub(super) fn all(bytes: &[u8], name: &str) -> Result<(Vec<Block>, Facts), Refusal> {
     let (blocks, pictures, facts) = with_pictures(bytes, name, false)?;
     assert!(pictures.is_empty());
     Ok((blocks, facts))
@@ -27,12 +27,12 @@ fn with_pictures(
     Ok((blocks, pictures, facts))
 }
 
-fn texts(blocks: &[Block]) -> Vec<&str> {
+pub(super) fn texts(blocks: &[Block]) -> Vec<&str> {
     blocks.iter().map(|block| block.text.as_str()).collect()
 }
 
 /// An archive whose files are deflated.
-fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+pub(super) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for (name, text) in files {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
@@ -394,6 +394,27 @@ fn a_page_has_what_it_shows() {
     );
     assert_eq!(blocks[0].heading, Some(2));
     assert_eq!(facts.title.as_deref(), Some("My — page"));
+    let hidden = "<svg/><p>caf&eacute; co&shy;operation &hopf;<svg><title>x</title></svg><template>t</template><noscript>n</noscript>";
+    let (blocks, facts) = all(hidden.as_bytes(), "a.html").unwrap();
+    assert_eq!(texts(&blocks), ["café cooperation 𝕙"]);
+    assert_eq!((facts.title, facts.notice), (None, None));
+}
+
+#[test]
+fn letters_that_could_not_be_read_are_reported() {
+    let mut bytes = "Grüße aus München\n".repeat(5).into_bytes();
+    bytes.push(0xff);
+    let (blocks, facts) = all(&bytes, "a.txt").unwrap();
+    assert!(blocks[0].text.ends_with("München\n\u{fffd}"));
+    assert_eq!(
+        facts.notice.as_deref(),
+        Some("1 of 76 letters could not be read and stand as \u{fffd}.")
+    );
+    // Those that were lost before are, too.
+    let (_, facts) = all("a\u{fffd}b".as_bytes(), "a.md").unwrap();
+    assert!(facts.notice.unwrap().starts_with("1 of 3 letters"));
+    let (_, facts) = all(b"caf\xe9", "a.txt").unwrap();
+    assert!(facts.notice.unwrap().contains("guessed as windows-1252"));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The files in an archive (PKWARE's APPNOTE, 4.3), as far as documents use them: stored or deflated, not encrypted.
 
 use super::Refusal;
+use crate::charset;
 use flate2::read::DeflateDecoder;
 use std::{collections::HashMap, io::Read};
 
 /// The most bytes that one file of an archive unpacks to.
 const LONGEST: u64 = 128 << 20;
+/// So many bytes of a part tell what it is.
+const HEAD: u64 = 4096;
 const MOST_FILES: usize = 20_000;
 /// The end of the central directory is in the last bytes, behind a comment of at most 64 KiB.
 const TAIL: usize = 22 + (64 << 10);
@@ -66,13 +69,28 @@ impl<'a> Archive<'a> {
         self.entries.contains_key(name)
     }
 
-    /// Returns a file's bytes; `None` if there is no such file.
+    /// Returns a part as text; an empty one if there is none.
     ///
     /// # Errors
     /// If it is encrypted, damaged, or unpacks to more than 128 MB.
-    pub(crate) fn file(&self, name: &str) -> Result<Option<Vec<u8>>, Refusal> {
+    pub(crate) fn text(&self, name: &str) -> Result<String, Refusal> {
+        let bytes = self.unpack(name, LONGEST + 1)?;
+        if bytes.len() as u64 > LONGEST {
+            let most = LONGEST >> 20;
+            let sentence = format!("This file unpacks to more than {most} MB, and is not read.");
+            return Err(Refusal::new(sentence));
+        }
+        Ok(decoded(&bytes))
+    }
+
+    /// Returns the beginning of a part as text, as far as it can be unpacked.
+    pub(crate) fn head(&self, name: &str) -> String {
+        decoded(&self.unpack(name, HEAD).unwrap_or_default())
+    }
+
+    fn unpack(&self, name: &str, most: u64) -> Result<Vec<u8>, Refusal> {
         let Some(entry) = self.entries.get(name) else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         if entry.encrypted {
             return Err(Refusal::new("This file is encrypted with a password."));
@@ -81,28 +99,14 @@ impl<'a> Archive<'a> {
             .packed(entry)
             .ok_or_else(|| Refusal::new("This file is damaged: its archive is cut off."))?;
         if !entry.deflated {
-            return Ok(Some(packed.to_vec()));
+            return Ok(packed.to_vec());
         }
         let mut unpacked = Vec::new();
         DeflateDecoder::new(packed)
-            .take(LONGEST + 1)
+            .take(most)
             .read_to_end(&mut unpacked)
             .map_err(|_| Refusal::new("This file is damaged: its archive cannot be unpacked."))?;
-        if unpacked.len() as u64 > LONGEST {
-            let most = LONGEST >> 20;
-            let sentence = format!("This file unpacks to more than {most} MB, and is not read.");
-            return Err(Refusal::new(sentence));
-        }
-        Ok(Some(unpacked))
-    }
-
-    /// Returns a part as text; an empty one if there is none. Bytes that are no UTF-8 are replaced.
-    ///
-    /// # Errors
-    /// As [`Archive::file`].
-    pub(crate) fn text(&self, name: &str) -> Result<String, Refusal> {
-        let bytes = self.file(name)?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(unpacked)
     }
 
     /// Behind the file's own header, whose name and extra field may be longer than the directory's.
@@ -112,6 +116,15 @@ impl<'a> Archive<'a> {
         let start = entry.at + 30 + name + extra;
         self.bytes.get(start..start.checked_add(entry.packed)?)
     }
+}
+
+/// Office's XML is in UTF-8, or begins with the mark of UTF-16.
+fn decoded(bytes: &[u8]) -> String {
+    let decoded = charset::decode(bytes, Some("utf-8"), false);
+    decoded.map_or_else(
+        || String::from_utf8_lossy(bytes).into_owned(),
+        |decoded| decoded.text,
+    )
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {

@@ -1,6 +1,6 @@
 //! The text of a page. Pages are read as they come: unclosed, nested wrongly, and hostile.
 
-use std::collections::VecDeque;
+use tierbar_documents::markup::html::{Piece, Pieces, Tag};
 use url::Url;
 
 /// What is read of a page.
@@ -30,8 +30,6 @@ const SKIPPED: [&str; 11] = [
     "script", "style", "noscript", "template", "svg", "iframe", "object", "head", "select",
     "textarea", "canvas",
 ];
-/// Elements whose content is no markup until their end tag.
-const RAW: [&str; 6] = ["script", "style", "textarea", "title", "noscript", "iframe"];
 const BLOCKS: [&str; 32] = [
     "address",
     "article",
@@ -67,20 +65,6 @@ const BLOCKS: [&str; 32] = [
     "ul",
 ];
 
-/// One piece of a page.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
-    Text(String),
-    /// With its attributes of interest: `class`, `href`, and whether it is hidden.
-    Start {
-        name: String,
-        class: String,
-        href: Option<String>,
-        hidden: bool,
-    },
-    End(String),
-}
-
 /// Reads a page that came from this address.
 #[must_use]
 pub fn read_page(html: &str, url: &Url) -> Page {
@@ -90,17 +74,16 @@ pub fn read_page(html: &str, url: &Url) -> Page {
     let mut skipped: Vec<String> = Vec::new();
     let mut link: Option<(Url, String)> = None;
     let mut base = url.clone();
-    for piece in pieces(html) {
+    for piece in Pieces::new(html) {
         match piece {
-            Piece::Start {
-                name, href, hidden, ..
-            } => {
+            Piece::Start(tag) => {
+                let (name, href) = (tag.name.as_str(), tag.attribute("href"));
                 if name == "title" && page.title.is_empty() {
                     in_title = true;
                     continue;
                 }
                 if name == "base"
-                    && let Some(href) = &href
+                    && let Some(href) = href
                 {
                     base = url.join(href).unwrap_or(base);
                 }
@@ -108,16 +91,15 @@ pub fn read_page(html: &str, url: &Url) -> Page {
                     skipped.clear();
                 }
                 let is_void = ["br", "hr", "img", "input", "meta", "link", "base"];
-                if (SKIPPED.contains(&name.as_str()) || hidden || !skipped.is_empty())
-                    && !is_void.contains(&name.as_str())
-                {
-                    let counts = skipped.first().is_none_or(|outermost| *outermost == name);
+                let is_skipped = SKIPPED.contains(&name) || is_hidden(&tag);
+                if (is_skipped || !skipped.is_empty()) && !is_void.contains(&name) {
+                    let counts = skipped.first().is_none_or(|outermost| outermost == name);
                     if counts {
-                        skipped.push(name);
+                        skipped.push(name.to_owned());
                     }
                     continue;
                 }
-                if BLOCKS.contains(&name.as_str()) {
+                if BLOCKS.contains(&name) {
                     break_line(&mut page.text);
                 } else if name == "td" || name == "th" {
                     page.text.push_str("  ");
@@ -200,66 +182,16 @@ fn push_words(to: &mut String, text: &str) {
     }
 }
 
-/// Splits a page into its pieces.
-pub(super) fn pieces(html: &str) -> impl Iterator<Item = Piece> + '_ {
-    let mut rest = html;
-    let mut ready = VecDeque::new();
-    std::iter::from_fn(move || {
-        loop {
-            if let Some(piece) = ready.pop_front() {
-                return Some(piece);
-            }
-            if rest.is_empty() {
-                return None;
-            }
-            rest = next(rest, &mut ready);
-        }
-    })
-}
-
-/// Reads the piece at the beginning of a text that is not empty, and returns what follows it, which is shorter.
-fn next<'a>(html: &'a str, ready: &mut VecDeque<Piece>) -> &'a str {
-    let Some(inside) = html.strip_prefix('<') else {
-        let end = html.find('<').unwrap_or(html.len());
-        ready.push_back(Piece::Text(decode(&html[..end])));
-        return &html[end..];
-    };
-    if let Some(comment) = inside.strip_prefix("!--") {
-        return comment.find("-->").map_or("", |end| &comment[end + 3..]);
-    }
-    if inside.starts_with(['!', '?']) {
-        return inside.find('>').map_or("", |end| &inside[end + 1..]);
-    }
-    let (is_end, tag) = match inside.strip_prefix('/') {
-        Some(tag) => (true, tag),
-        None => (false, inside),
-    };
-    if !tag.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
-        // A lone sign.
-        ready.push_back(Piece::Text("<".to_owned()));
-        return inside;
-    }
-    let end = tag
-        .find(|letter: char| letter.is_ascii_whitespace() || letter == '/' || letter == '>')
-        .unwrap_or(tag.len());
-    let name = tag[..end].to_ascii_lowercase();
-    let (attributes, rest) = attributes(&tag[end..]);
-    if is_end {
-        ready.push_back(Piece::End(name));
-        return rest;
-    }
-    let value = |wanted: &str| {
-        let found = attributes.iter().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| value.clone())
-    };
-    let style = value("style").unwrap_or_default();
+/// Whether people do not see what an element holds.
+fn is_hidden(tag: &Tag) -> bool {
+    let style = tag.attribute("style").unwrap_or_default();
     let style: String = style
         .chars()
         .filter(|letter| !letter.is_whitespace())
         .collect();
     let style = style.to_ascii_lowercase();
-    let hidden = value("hidden").is_some()
-        || value("aria-hidden").is_some_and(|value| value == "true")
+    tag.attribute("hidden").is_some()
+        || tag.attribute("aria-hidden") == Some("true")
         || [
             "display:none",
             "visibility:hidden",
@@ -267,145 +199,7 @@ fn next<'a>(html: &'a str, ready: &mut VecDeque<Piece>) -> &'a str {
             "opacity:0",
         ]
         .iter()
-        .any(|unseen| style.contains(unseen) && !style.contains("opacity:0."));
-    let is_raw = RAW.contains(&name.as_str());
-    ready.push_back(Piece::Start {
-        class: value("class").unwrap_or_default(),
-        href: value("href"),
-        hidden,
-        name: name.clone(),
-    });
-    if !is_raw {
-        return rest;
-    }
-    let end = find_end(rest, &name);
-    ready.push_back(Piece::Text(decode(&rest[..end])));
-    &rest[end..]
-}
-
-/// Where the end tag of an element begins, or the text's end.
-fn find_end(text: &str, name: &str) -> usize {
-    let mut from = 0;
-    while let Some(at) = text[from..].find("</") {
-        let start = from + at;
-        let tag = &text.as_bytes()[start + 2..];
-        if tag.len() >= name.len() && tag[..name.len()].eq_ignore_ascii_case(name.as_bytes()) {
-            return start;
-        }
-        from = start + 2;
-    }
-    text.len()
-}
-
-/// Reads attributes up to the end of their tag.
-fn attributes(text: &str) -> (Vec<(String, String)>, &str) {
-    let mut attributes = Vec::new();
-    let mut rest = text;
-    loop {
-        rest =
-            rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace() || letter == '/');
-        if let Some(after) = rest.strip_prefix('>') {
-            return (attributes, after);
-        }
-        if rest.is_empty() {
-            return (attributes, "");
-        }
-        let ends = |letter: char| letter.is_ascii_whitespace() || "/>=".contains(letter);
-        // At least one character, so that it ends.
-        let first = rest.chars().next().map_or(1, char::len_utf8);
-        let end = rest[first..]
-            .find(ends)
-            .map_or(rest.len(), |end| end + first);
-        let name = rest[..end].to_ascii_lowercase();
-        rest = rest[end..].trim_start();
-        let mut value = String::new();
-        if let Some(after) = rest.strip_prefix('=') {
-            let after = after.trim_start();
-            (value, rest) = match after.chars().next() {
-                Some(quote @ ('"' | '\'')) => {
-                    let inner = &after[1..];
-                    match inner.find(quote) {
-                        Some(end) => (decode(&inner[..end]), &inner[end + 1..]),
-                        None => (decode(inner), ""),
-                    }
-                }
-                _ => {
-                    let ends = |letter: char| letter.is_ascii_whitespace() || letter == '>';
-                    let end = after.find(ends).unwrap_or(after.len());
-                    (decode(&after[..end]), &after[end..])
-                }
-            };
-        }
-        attributes.push((name, value));
-    }
-}
-
-/// Replaces the character references that pages use.
-pub(super) fn decode(text: &str) -> String {
-    /// The longest one that is known, without its `&`.
-    const LONGEST: usize = 10;
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        decoded.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        let end = rest.bytes().take(LONGEST).position(|byte| byte == b';');
-        let letter = end.and_then(|end| reference(&rest[..end]).map(|letter| (letter, end)));
-        match letter {
-            Some((letter, end)) => {
-                decoded.push(letter);
-                rest = &rest[end + 1..];
-            }
-            None => decoded.push('&'),
-        }
-    }
-    decoded.push_str(rest);
-    decoded
-}
-
-fn reference(name: &str) -> Option<char> {
-    if let Some(number) = name.strip_prefix('#') {
-        let number = match number.strip_prefix(['x', 'X']) {
-            Some(digits) => u32::from_str_radix(digits, 16).ok()?,
-            None => number.parse().ok()?,
-        };
-        return char::from_u32(number).filter(|letter| *letter != '\0');
-    }
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => ' ',
-        "ndash" => '–',
-        "mdash" => '—',
-        "hellip" => '…',
-        "lsquo" => '‘',
-        "rsquo" => '’',
-        "ldquo" => '“',
-        "rdquo" => '”',
-        "bull" => '•',
-        "middot" => '·',
-        "copy" => '©',
-        "reg" => '®',
-        "euro" => '€',
-        "pound" => '£',
-        "deg" => '°',
-        "times" => '×',
-        "auml" => 'ä',
-        "ouml" => 'ö',
-        "uuml" => 'ü',
-        "Auml" => 'Ä',
-        "Ouml" => 'Ö',
-        "Uuml" => 'Ü',
-        "szlig" => 'ß',
-        "eacute" => 'é',
-        "egrave" => 'è',
-        "agrave" => 'à',
-        "ccedil" => 'ç',
-        _ => return None,
-    })
+        .any(|unseen| style.contains(unseen) && !style.contains("opacity:0."))
 }
 
 #[cfg(test)]

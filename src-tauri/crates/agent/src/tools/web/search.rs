@@ -1,8 +1,8 @@
 //! Search providers: the request for some words, and the hits in its answer.
 
-use super::html::{Piece, pieces};
 use crate::{consent::WebAddress, tools::Failure};
 use serde::Deserialize;
+use tierbar_documents::markup::html::{Piece, Pieces};
 use url::Url;
 
 /// How many hits are kept.
@@ -164,7 +164,7 @@ impl Provider {
 
 /// Brave marks the words that were found.
 fn plain(html: &str) -> String {
-    let pieces = pieces(html).filter_map(|piece| match piece {
+    let pieces = Pieces::new(html).filter_map(|piece| match piece {
         Piece::Text(text) => Some(text),
         _ => None,
     });
@@ -181,9 +181,10 @@ fn duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure> {
     let mut hits: Vec<(String, String, String)> = Vec::new();
     let mut inside = In::Nothing;
     let mut is_answer = false;
-    for piece in pieces(html) {
+    for piece in Pieces::new(html) {
         match piece {
-            Piece::Start { class, href, .. } => {
+            Piece::Start(tag) => {
+                let class = tag.attribute("class").unwrap_or_default();
                 let has = |wanted: &str| class.split_ascii_whitespace().any(|one| one == wanted);
                 if class.contains("anomaly") {
                     return Err(Failure::new(
@@ -192,7 +193,7 @@ fn duckduckgo(html: &str) -> Result<Vec<(String, String, String)>, Failure> {
                 }
                 is_answer |= has("results") || has("no-results") || has("result");
                 if has("result__a") {
-                    let target = href.and_then(|href| target(&href));
+                    let target = tag.attribute("href").and_then(target);
                     if let Some(target) = target {
                         hits.push((String::new(), target, String::new()));
                         inside = In::Title;

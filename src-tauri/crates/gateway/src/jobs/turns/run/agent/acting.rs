@@ -22,6 +22,7 @@ use tierbar_chats::agent::{AgentOptions, AgentWay};
 use tierbar_core::{
     Code, Config, Error, config::McpServerConfig, home::from_home, nearest::suggest,
 };
+use tierbar_documents::charset::{self, Decoded};
 use tierbar_fetch::{Get, Url, Web, WebOptions};
 use tierbar_sandbox::Limits;
 use tierbar_secrets::{Name, Secrets};
@@ -179,15 +180,20 @@ impl Acting {
         let came_from = answer.url.clone();
         let bytes = answer.bytes(PAGE_BYTES).await;
         let bytes = bytes.map_err(|error| error.message)?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let text = if is_html || kind.is_empty() {
-            // A large page takes as long as a large file.
-            let read =
-                tokio::task::spawn_blocking(move || page_text(&read_page(&text, &came_from)));
-            read.await.map_err(|ended| ended.to_string())?
-        } else {
-            text
-        };
+        // A large page takes as long as a large file.
+        let read = tokio::task::spawn_blocking(move || {
+            let is_html = is_html || kind.is_empty();
+            let declared = charset::declared_by(&kind);
+            let Decoded { text, doubt } = charset::decode(&bytes, declared.as_deref(), is_html)?;
+            let text = if is_html {
+                page_text(&read_page(&text, &came_from))
+            } else {
+                text
+            };
+            Some(doubt.map_or_else(String::new, |doubt| doubt + "\n\n") + &text)
+        });
+        let read = read.await.map_err(|ended| ended.to_string())?;
+        let text = read.ok_or("this page holds no text")?;
         Ok(Found::text(text))
     }
 }

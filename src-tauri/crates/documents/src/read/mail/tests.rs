@@ -1,0 +1,195 @@
+use crate::read::tests::{all, texts};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use proptest::prelude::*;
+
+/// Texts in encodings of mail, in base64.
+const ENCODED: [(&str, &str, &str); 8] = [
+    (
+        "windows-1251",
+        "Бюджет утверждён",
+        "wf7k5uXyIPPy4uXw5uS47Q==",
+    ),
+    (
+        "iso-8859-2",
+        "Příliš žluťoučký kůň",
+        "UPjtbGm5IL5sdbtvdehr/SBr+fI=",
+    ),
+    (
+        "iso-2022-jp",
+        "東京支社の予算",
+        "GyRCRWw1fjtZPFIkTk09OzsbKEI=",
+    ),
+    ("koi8-r", "Бюджет утверждён", "4sDE1sXUINXU18XS1sSjzg=="),
+    ("gb18030", "预算已批准𠮷", "1KTL49LRxfrXvJU0sjU="),
+    ("shift_jis", "東京支社の予算", "k4yLno54jtCCzJdcjlo="),
+    ("euc-kr", "예산안 회의록", "v7m76r7IIMi4wMe3zw=="),
+    ("utf-7", "Grüße 预算", "R3IrQVB3QTN3LWUgK21JUjdsdy0="),
+];
+
+#[test]
+fn eight_encodings_are_read_in_words_parts_and_bytes() {
+    for (name, text, encoded) in ENCODED {
+        let part = format!("Content-Type: text/plain; charset={name}\n");
+        let in_base64 = format!(
+            "From: a@b.c\nSubject: =?{name}?B?{encoded}?=\n{part}Content-Transfer-Encoding: base64\n\n{encoded}\n"
+        );
+        let mut in_bytes =
+            format!("From: a@b.c\nSubject: Plan\n{part}Content-Transfer-Encoding: 8bit\n\n")
+                .into_bytes();
+        in_bytes.extend(STANDARD.decode(encoded).unwrap());
+        let (blocks, facts) = all(in_base64.as_bytes(), "a.eml").unwrap();
+        assert_eq!(texts(&blocks), [text, "From: a@b.c", text], "{name}");
+        assert_eq!((facts.title.as_deref(), facts.notice), (Some(text), None));
+        let (blocks, facts) = all(&in_bytes, "a.eml").unwrap();
+        assert_eq!(
+            (blocks[2].text.as_str(), facts.notice),
+            (text, None),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_encoding_that_is_not_declared_is_guessed_and_reported() {
+    let (_, russian, encoded) = ENCODED[0];
+    let russian_bytes = STANDARD.decode(encoded).unwrap();
+    let mut mail = b"From: a@b.c\nSubject: ".to_vec();
+    mail.extend(&russian_bytes);
+    mail.extend(b"\nTo: =?utf-8?Q?J=C3=BCrgen?= <j@b.c>\n\nText\n");
+    let (blocks, facts) = all(&mail, "a.eml").unwrap();
+    assert_eq!(
+        texts(&blocks),
+        [russian, "From: a@b.c\nTo: Jürgen <j@b.c>", "Text"]
+    );
+    let notice = facts.notice.unwrap();
+    assert!(notice.contains("guessed as windows-1251"), "{notice}");
+    // The HTML that is not shown says nothing.
+    let mut mail = b"From: a@b.c\nContent-Type: multipart/alternative; boundary=b\n\n--b\n\nA text that is shown\n--b\nContent-Type: text/html\n\n<p>".to_vec();
+    mail.extend(&russian_bytes);
+    mail.extend(b"\n--b--\n");
+    let (blocks, facts) = all(&mail, "a.eml").unwrap();
+    assert_eq!((blocks.len(), facts.notice), (2, None));
+}
+
+#[test]
+fn a_mailbox_is_read_mail_by_mail() {
+    let mailbox = "From a@b.c Sat Nov 28 10:00:00 2026\nFrom: a@b.c\nSubject: One\n\nFirst\n>From here\n\n\
+        From d@e.f Sat Nov 28 11:00:00 2026\nFrom: d@e.f\nSubject: Two\nContent-Type: text/html; charset=iso-8859-1\n\n<p>Gr&uuml;\u{df}e\n\n\
+        From g@h.i Sat Nov 28 12:00:00 2026\nFrom: g@h.i\nSubject: Three\n\nThird\n";
+    let (bytes, ..) = encoding_rs::WINDOWS_1252.encode(mailbox);
+    for name in ["mail.mbox", "Inbox"] {
+        let (blocks, facts) = all(&bytes, name).unwrap();
+        assert_eq!(
+            texts(&blocks),
+            [
+                "One",
+                "From: a@b.c",
+                "First\nFrom here",
+                "Two",
+                "From: d@e.f",
+                "Grüße",
+                "Three",
+                "From: g@h.i",
+                "Third"
+            ]
+        );
+        assert_eq!((facts.title.as_deref(), facts.notice), (Some("One"), None));
+    }
+}
+
+#[test]
+fn mails_within_mails_and_reports_are_read() {
+    let digest = "From: list@x.y\nSubject: Digest\nContent-Type: multipart/digest; boundary=b\n\n\
+        --b\n\nFrom: one@x.y\nSubject: First\n\nHello\n\
+        --b\n\nFrom: two@x.y\nSubject: Second\nContent-Type: text/html\n\n<p>World\n--b--\n";
+    let (blocks, _) = all(digest.as_bytes(), "a.eml").unwrap();
+    let read: Vec<_> = blocks
+        .iter()
+        .map(|block| (block.text.as_str(), block.heading))
+        .collect();
+    assert_eq!(
+        read,
+        [
+            ("Digest", Some(1)),
+            ("From: list@x.y", None),
+            ("First", Some(2)),
+            ("From: one@x.y", None),
+            ("Hello", None),
+            ("Second", Some(2)),
+            ("From: two@x.y", None),
+            ("World", None),
+        ]
+    );
+    // What is no mail after all is text.
+    let (blocks, _) = all(
+        digest
+            .replace("From: two@x.y\nSubject: Second\n", "no mail\n")
+            .as_bytes(),
+        "a.eml",
+    )
+    .unwrap();
+    assert!(texts(&blocks).iter().any(|text| text.contains("no mail")));
+    let bounced = "From: mailer@x.y\nSubject: Failed\nContent-Type: multipart/report; boundary=b\n\n\
+        --b\n\nSorry\n--b\nContent-Type: message/delivery-status\n\nStatus: 5.1.1\n\
+        --b\nContent-Type: text/x-notes; name=\"notes.txt\"\nContent-Disposition: attachment\n\nAn attached text\n--b--\n";
+    let (blocks, _) = all(bounced.as_bytes(), "a.eml").unwrap();
+    assert_eq!(
+        texts(&blocks)[2..],
+        [
+            "Sorry",
+            "Attached: notes.txt",
+            "Status: 5.1.1",
+            "An attached text"
+        ]
+    );
+}
+
+#[test]
+fn html_is_read_if_the_plain_text_is_much_less() {
+    let mail = |plain: &str| {
+        format!(
+            "From: a\nDate: x\nContent-Type: multipart/alternative; boundary=b\n\n--b\n\n{plain}\n--b\nContent-Type: text/html\n\n\
+             <h1>Offer</h1><p>The price is 12 euros</p>\n--b--\n"
+        )
+    };
+    let shown = |plain: &str| {
+        let (blocks, _) = all(mail(plain).as_bytes(), "a.eml").unwrap();
+        blocks[1].text.clone()
+    };
+    assert_eq!(shown("See the page"), "Offer");
+    assert_eq!(
+        shown("Offer: the price is 12 euros"),
+        "Offer: the price is 12 euros"
+    );
+}
+
+#[test]
+fn mails_that_nest_too_deep_are_reported() {
+    let nested = |levels: usize| {
+        let level = "From: a\nSubject: s\nContent-Type: message/rfc822\n\n".repeat(levels);
+        all(
+            format!("{level}From: a\nDate: x\n\nend").as_bytes(),
+            "a.eml",
+        )
+        .unwrap()
+    };
+    assert_eq!(nested(3).1.notice, None);
+    let notice = nested(20).1.notice.unwrap();
+    assert!(notice.contains("to a depth of 8"), "{notice}");
+    let (blocks, facts) = nested(100_000);
+    assert!(facts.notice.unwrap().contains("more than 1,000 mails"));
+    assert!(blocks.last().unwrap().text.ends_with("end"));
+}
+
+proptest! {
+    #[test]
+    fn any_damaged_mail_is_read_to_its_end(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>()) {
+        let mut mail = b"From a\nFrom: a\nSubject: =?utf-8?B?8J?=\nContent-Type: multipart/digest; boundary=b\n\n--b\n\n=E\n--b\n\n\
+            From: x\nContent-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n\
+            RnJvbTogeAoKeQ==\n--c--\n--b--".to_vec();
+        let place = at.index(mail.len());
+        mail[place] = byte;
+        mail.truncate(cut.index(mail.len()) + 1);
+        let _ = all(&mail, "a.eml");
+    }
+}
