@@ -66,8 +66,8 @@ def read_pdfium(path):
 def read_ours(extract, path):
     with open(path, "rb") as file:
         output, seconds = run([extract, path.name], file)
-    lines = output.splitlines()
-    if not lines or not lines[-1].startswith('{"end":'):
+    lines = output.strip().split("\n")
+    if not lines[-1].startswith('{"end":'):
         return "", seconds
     return "\n".join(json.loads(line)["block"]["text"] for line in lines if line.startswith('{"block":')), seconds
 

@@ -16,7 +16,7 @@ use crate::{
 };
 use content::{Content, Matrix, Reader};
 use hayro_syntax::{
-    DecryptionError, LoadPdfError, Pdf,
+    LoadPdfError, Pdf,
     object::{Dict, String as Text},
     page::Page,
 };
@@ -32,17 +32,13 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> 
     let file = catch_unwind(|| Pdf::new(bytes.to_vec()));
     let file = match file.unwrap_or(Err(LoadPdfError::Invalid)) {
         Ok(file) => file,
-        Err(LoadPdfError::Decryption(DecryptionError::PasswordProtected)) => {
+        // Of a damaged file, only that it is encrypted may be known.
+        Err(error) if error != LoadPdfError::Invalid || is_encrypted(bytes) => {
             return Err(Refusal::new(
                 "This PDF is encrypted. Save a copy without a password to have it searched.",
             ));
         }
-        Err(LoadPdfError::Decryption(_)) => {
-            return Err(Refusal::new(
-                "This PDF is encrypted in a way that Tierbar does not know. Save a copy without a password to have it searched.",
-            ));
-        }
-        Err(LoadPdfError::Invalid) => return Err(Refusal::new(DAMAGED)),
+        Err(_) => return Err(Refusal::new(DAMAGED)),
     };
     let mut reading = Reading {
         reader: Reader::new(),
@@ -161,19 +157,28 @@ impl<'a> Reading<'a, '_, '_> {
     }
 }
 
+fn is_encrypted(bytes: &[u8]) -> bool {
+    bytes.windows(8).any(|word| word == b"/Encrypt")
+}
+
 /// An entry of a dictionary that is text.
 fn text_of(dictionary: &Dict<'_>, entry: &str) -> Option<String> {
     let text = decode_text(&dictionary.get::<Text<'_>>(entry)?);
-    (!text.trim().is_empty()).then_some(text)
+    (!text.is_empty()).then_some(text)
 }
 
 /// A text outside of pages (7.9.2.2).
 fn decode_text(bytes: &[u8]) -> String {
-    if let Some(utf8) = bytes.strip_prefix(b"\xef\xbb\xbf") {
-        return String::from_utf8_lossy(utf8).into_owned();
-    }
-    match bytes.strip_prefix(b"\xfe\xff") {
-        Some(utf16) => text::utf16(utf16, u16::from_be_bytes),
-        None => text::windows_1252(bytes),
-    }
+    let text = match (
+        bytes.strip_prefix(b"\xfe\xff"),
+        bytes.strip_prefix(b"\xef\xbb\xbf"),
+    ) {
+        (Some(utf16), _) => text::utf16(utf16, u16::from_be_bytes),
+        (_, Some(utf8)) => String::from_utf8_lossy(utf8).into_owned(),
+        _ => text::windows_1252(bytes),
+    };
+    text.trim().replace("\r\n", "\n").replace('\r', "\n")
 }
+
+#[cfg(test)]
+mod tests;

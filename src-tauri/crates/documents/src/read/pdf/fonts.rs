@@ -71,7 +71,6 @@ impl<'a> Fonts<'a> {
 
 pub(super) struct Font<'a> {
     font: Option<hayro_font::Font<'a>>,
-    is_composite: bool,
     /// The font says how wide its glyphs are.
     has_widths: bool,
     /// How high a line of it is, in units of the text's size.
@@ -110,7 +109,6 @@ impl<'a> Font<'a> {
                 .then(|| Collection::of(dictionary, find_map))
                 .flatten(),
             font,
-            is_composite,
             embedded: RefCell::default(),
             glyphs: RefCell::default(),
         }

@@ -240,10 +240,6 @@ impl Line {
         self.pieces.iter().map(|piece| piece.text.len()).sum()
     }
 
-    pub(super) fn is_beside(&self, other: &Self) -> bool {
-        self.angle == other.angle && (self.y - other.y).abs() <= 0.5 * self.size.max(other.size)
-    }
-
     /// Its parts between gaps that are wider than those of words.
     pub(super) fn parts(&self, gap: f64) -> Vec<Self> {
         let mut parts: Vec<Self> = Vec::new();
