@@ -7,6 +7,7 @@ mod columns;
 mod content;
 mod fonts;
 mod layout;
+mod matrix;
 mod streams;
 
 use super::{Block, Facts, Refusal, Sink};
@@ -14,13 +15,14 @@ use crate::{
     pictured::{skipped, unread},
     text,
 };
-use content::{Content, Matrix, Reader};
+use content::{Content, Reader};
 use hayro_syntax::{
     LoadPdfError, Pdf,
     object::{Dict, String as Text},
     page::Page,
 };
 use layout::{Paragraph, Sizes};
+use matrix::Matrix;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const MOST_PAGES: usize = 50_000;

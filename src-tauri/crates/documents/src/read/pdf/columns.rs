@@ -1,4 +1,4 @@
-//! Columns that a page draws row by row: each column's lines come together again.
+//! Columns that a page draws row by row: the lines of each come together again.
 
 use super::layout::Line;
 
@@ -9,58 +9,69 @@ const FEWEST_ROWS: usize = 4;
 /// Columns of text have lines of this length on average, in bytes; a table's cells are shorter.
 const LONG: usize = 24;
 
-/// Returns the lines with rows of columns one column after the other.
+/// Returns the lines with rows of two columns one column after the other.
 pub(super) fn in_order(lines: Vec<Line>) -> Vec<Line> {
     let mut ordered = Vec::with_capacity(lines.len());
-    let mut rows: Vec<(Line, Vec<Line>)> = Vec::new();
-    // The gap that all rows have in common.
-    let mut common: Option<(f64, f64)> = None;
+    let mut rows = Rows::default();
     for line in lines {
-        let parts = line.parts(GAP);
-        let shared = match (parts.len(), common) {
-            (2, None) => Some((parts[0].right, parts[1].left)),
-            (2, Some((from, to))) => Some((from.max(parts[0].right), to.min(parts[1].left))),
-            (1, Some((from, to))) if line.right <= to || line.left >= from => Some((from, to)),
-            _ => None,
-        };
-        let shared = shared.filter(|(from, to)| to - from >= 0.5 * GAP * line.size);
-        if shared.is_none() {
-            end(&mut rows, &mut common, &mut ordered);
-            common = (parts.len() == 2).then(|| (parts[0].right, parts[1].left));
-        } else {
-            common = shared;
+        let mut gutter = rows.gutter_with(&line);
+        if gutter.is_none() {
+            rows.end(&mut ordered);
+            gutter = rows.gutter_with(&line);
         }
-        match common {
-            Some(_) => rows.push((line, parts)),
+        match gutter {
+            Some(_) => rows.lines.push(line),
             None => ordered.push(line),
         }
+        rows.gutter = gutter;
     }
-    end(&mut rows, &mut common, &mut ordered);
+    rows.end(&mut ordered);
     ordered
 }
 
-fn end(
-    rows: &mut Vec<(Line, Vec<Line>)>,
-    common: &mut Option<(f64, f64)>,
-    ordered: &mut Vec<Line>,
-) {
-    let rows = std::mem::take(rows);
-    let Some((from, _)) = common.take() else {
-        return;
-    };
-    let halves = |at: usize| {
-        let parts = rows.iter().filter(|(_, parts)| parts.len() == 2);
-        let (count, length) = parts.fold((0, 0), |(count, length), (_, parts)| {
-            (count + 1, length + parts[at].length())
-        });
-        count >= FEWEST_ROWS && length >= LONG * count
-    };
-    if !(halves(0) && halves(1)) {
-        ordered.extend(rows.into_iter().map(|(line, _)| line));
-        return;
+/// Lines that leave one gap in common.
+#[derive(Default)]
+struct Rows {
+    lines: Vec<Line>,
+    gutter: Option<(f64, f64)>,
+}
+
+impl Rows {
+    /// The gap that is left with one line more.
+    fn gutter_with(&self, line: &Line) -> Option<(f64, f64)> {
+        let gutter = match (line.gaps(GAP).as_slice(), self.gutter) {
+            ([gap], None) => *gap,
+            ([(left, right)], Some((from, to))) => (from.max(*left), to.min(*right)),
+            ([], Some((from, to))) if line.left < from => (from.max(line.right), to),
+            ([], Some((from, to))) => (from, to.min(line.left)),
+            _ => return None,
+        };
+        (gutter.1 - gutter.0 >= 0.5 * GAP * line.size).then_some(gutter)
     }
-    let parts = rows.into_iter().flat_map(|(_, parts)| parts);
-    let (left, right): (Vec<Line>, Vec<Line>) = parts.partition(|part| part.left < from);
-    ordered.extend(left);
-    ordered.extend(right);
+
+    fn end(&mut self, ordered: &mut Vec<Line>) {
+        let lines = std::mem::take(&mut self.lines);
+        let Some((from, to)) = self.gutter.take() else {
+            return;
+        };
+        let middle = f64::midpoint(from, to);
+        let lengths = lines.iter().map(|line| line.lengths(middle));
+        let (mut rows, mut left, mut right) = (0, 0, 0);
+        for (one, other) in lengths.filter(|&(one, other)| one > 0 && other > 0) {
+            (rows, left, right) = (rows + 1, left + one, right + other);
+        }
+        if rows < FEWEST_ROWS || left.min(right) < LONG * rows {
+            ordered.extend(lines);
+            return;
+        }
+        let is_from_right = lines.iter().any(|line| line.has_from_right);
+        let (left, right): (Vec<_>, Vec<_>) =
+            lines.into_iter().map(|line| line.split(middle)).unzip();
+        let (first, second) = if is_from_right {
+            (right, left)
+        } else {
+            (left, right)
+        };
+        ordered.extend(first.into_iter().chain(second).flatten());
+    }
 }

@@ -78,6 +78,8 @@ pub(super) struct Font<'a> {
     /// What the names of glyphs such as `a65` say.
     numbered: HashMap<u32, char>,
     collection: Option<Collection>,
+    /// What the file says of its codes, if `hayro-font` cannot read it.
+    map: Option<Map>,
     /// The letters of an embedded font's glyphs, once they are needed.
     embedded: RefCell<Option<HashMap<u32, char>>>,
     glyphs: RefCell<HashMap<(u32, usize), Glyph>>,
@@ -105,6 +107,7 @@ impl<'a> Font<'a> {
             },
             has_widths: is_composite || dictionary.contains_key("Widths"),
             numbered: numbered_glyphs(dictionary),
+            map: Map::of(dictionary),
             collection: is_composite
                 .then(|| Collection::of(dictionary, find_map))
                 .flatten(),
@@ -154,20 +157,26 @@ impl<'a> Font<'a> {
     fn letters(&self, font: &hayro_font::Font<'a>, code: u32, length: usize) -> Option<String> {
         let id = font.map_code(code);
         let glyph = font.glyph(id, code);
-        let said = match &glyph {
+        let named = match &glyph {
             FontGlyph::Outline(glyph) => glyph.as_unicode(),
             FontGlyph::Type3(glyph) => glyph.as_unicode(),
         };
-        let said = said.and_then(readable);
-        let said = said.or_else(|| {
-            let letter = self.collection.as_ref()?.letter(code, length)?;
-            readable(letter)
-        });
-        let said = said.or_else(|| self.numbered.get(&code).map(char::to_string));
-        said.or_else(|| match &glyph {
-            FontGlyph::Outline(glyph) => self.embedded(glyph, id).map(String::from),
-            FontGlyph::Type3(_) => None,
-        })
+        named
+            .and_then(readable)
+            .or_else(|| readable(self.map.as_ref()?.letter(code)?))
+            .or_else(|| readable(self.collection.as_ref()?.letter(code, length)?))
+            .or_else(|| self.numbered.get(&code).map(char::to_string))
+            .or_else(|| match &glyph {
+                FontGlyph::Outline(glyph) => {
+                    let letter = self.embedded(glyph, id);
+                    // What has no shape is a space.
+                    let is_blank = || id != GlyphId::NOTDEF && glyph.outline().is_empty();
+                    letter
+                        .or_else(|| is_blank().then_some(' '))
+                        .map(String::from)
+                }
+                FontGlyph::Type3(_) => None,
+            })
     }
 
     /// The letter that the embedded font itself has for a glyph.
@@ -191,6 +200,41 @@ impl<'a> Font<'a> {
             letters.collect()
         });
         letters.get(&id.to_u32()).copied()
+    }
+}
+
+/// What a font's `ToUnicode` says (9.10.3).
+enum Map {
+    /// Codes are letters themselves.
+    Identity,
+    Listed(Box<CMap>),
+}
+
+impl Map {
+    fn of(font: &Dict<'_>) -> Option<Self> {
+        match font.get::<Object<'_>>("ToUnicode")? {
+            Object::Name(_) => Some(Self::Identity),
+            // A head that is no PostScript hides the rest.
+            Object::Stream(map) => {
+                let map = map.decoded_data().ok()?;
+                if CMap::parse(&map, |_| None).is_some() {
+                    return None;
+                }
+                let head = b"begincodespacerange";
+                let head = map.windows(head.len()).position(|word| word == head)?;
+                let rest = [b"begincmap 1 ".as_slice(), &map[head..]].concat();
+                let map = CMap::parse(&rest, |_| None)?;
+                Some(Self::Listed(Box::new(map)))
+            }
+            _ => None,
+        }
+    }
+
+    fn letter(&self, code: u32) -> Option<BfString> {
+        match self {
+            Self::Identity => char::from_u32(code).map(BfString::Char),
+            Self::Listed(map) => map.lookup_bf_string(code),
+        }
     }
 }
 
@@ -261,7 +305,7 @@ fn is_letter(letter: char) -> bool {
     !letter.is_control() && !matches!(letter, '\u{e000}'..='\u{f8ff}' | '\u{fffd}' | '\u{ffff}')
 }
 
-/// Glyphs whose names are their codes, such as `a65` or `g065`.
+/// Glyphs whose names are their codes, such as `a65`, `g065` or, in hexadecimal digits, `C41`.
 fn numbered_glyphs(font: &Dict<'_>) -> HashMap<u32, char> {
     let mut letters = HashMap::new();
     let differences = font
@@ -272,12 +316,16 @@ fn numbered_glyphs(font: &Dict<'_>) -> HashMap<u32, char> {
         match item {
             Object::Number(number) => code = u32::try_from(number.as_i64()).unwrap_or_default(),
             Object::Name(name) => {
-                let number = name
-                    .as_str()
-                    .trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
-                if (33..127).contains(&code)
-                    && number.parse() == Ok(code)
-                    && let Some(letter) = char::from_u32(code)
+                let name = name.as_str();
+                let number = name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
+                let is_number = number.parse() == Ok(code)
+                    || name.len() == 3
+                        && name
+                            .get(1..)
+                            .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+                            == Some(code);
+                if let Some(letter) =
+                    char::from_u32(code).filter(|_| is_number && (33..127).contains(&code))
                 {
                     letters.insert(code, letter);
                 }

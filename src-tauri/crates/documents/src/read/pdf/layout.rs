@@ -66,7 +66,7 @@ pub(super) struct Line {
     y: f64,
     pub(super) size: f64,
     angle: u16,
-    has_from_right: bool,
+    pub(super) has_from_right: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -192,20 +192,27 @@ impl Line {
         if !is_level {
             return false;
         }
-        // Backwards is another line, or bold letters that are drawn twice.
-        let is_behind = span.left - self.right > -0.6 * size;
-        let is_before = self.left - span.right > -0.6 * size && self.left - span.right < 3.0 * size;
-        let is_from_right = self.has_from_right || span.text.chars().any(bidi::is_from_right);
-        if is_behind || is_before && is_from_right {
-            self.push(span);
-            if span.size > self.size {
-                (self.size, self.y) = (span.size, span.y);
-            }
+        // Bold letters may be drawn twice.
+        let last = &self.pieces[self.pieces.len() - 1];
+        let moved = (span.left - last.left).abs();
+        let is_shadow = last.text == span.text && moved < 0.1 * size
+            || last.text.ends_with(&span.text) && (span.left - self.left).abs() < 0.1 * size;
+        if is_shadow && moved < 0.5 * (last.right - last.left) {
             return true;
         }
-        let last = &self.pieces[self.pieces.len() - 1];
-        (span.left - self.left).abs() < 0.1 * size && last.text.ends_with(&span.text)
-            || (span.left - last.left).abs() < 0.1 * size && last.text == span.text
+        // Backwards is another line.
+        let is_behind = span.left - self.right > -0.6 * size;
+        let before = self.left - span.right;
+        let is_before = before > -0.6 * size && before < 3.0 * size;
+        let is_from_right = self.has_from_right || span.text.chars().any(bidi::is_from_right);
+        if !(is_behind || is_before && is_from_right) {
+            return false;
+        }
+        self.push(span);
+        if span.size > self.size {
+            (self.size, self.y) = (span.size, span.y);
+        }
+        true
     }
 
     /// The line's text in reading order.
@@ -235,29 +242,38 @@ impl Line {
         }
     }
 
-    /// How many bytes of text it has.
-    pub(super) fn length(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.text.len()).sum()
+    /// Where it has gaps of more than a part of its size.
+    pub(super) fn gaps(&self, part: f64) -> Vec<(f64, f64)> {
+        let pairs = self.pieces.windows(2);
+        let gaps = pairs.map(|pair| (pair[0].right, pair[1].left));
+        gaps.filter(|(from, to)| to - from > part * self.size)
+            .collect()
     }
 
-    /// Its parts between gaps that are wider than those of words.
-    pub(super) fn parts(&self, gap: f64) -> Vec<Self> {
-        let mut parts: Vec<Self> = Vec::new();
-        for piece in &self.pieces {
-            match parts.last_mut() {
-                Some(part) if piece.left - part.right <= gap * self.size => {
-                    part.pieces.push(piece.clone());
-                    part.right = part.right.max(piece.right);
-                }
-                _ => parts.push(Self {
-                    pieces: vec![piece.clone()],
-                    left: piece.left,
-                    right: piece.right,
-                    ..*self
-                }),
-            }
-        }
-        parts
+    /// How many bytes of text it has before and behind a place.
+    pub(super) fn lengths(&self, place: f64) -> (usize, usize) {
+        self.pieces
+            .iter()
+            .fold((0, 0), |(before, behind), piece| match piece.left < place {
+                true => (before + piece.text.len(), behind),
+                false => (before, behind + piece.text.len()),
+            })
+    }
+
+    /// Its parts before and behind a place.
+    pub(super) fn split(mut self, place: f64) -> (Option<Self>, Option<Self>) {
+        let pieces = std::mem::take(&mut self.pieces);
+        let (before, behind): (Vec<_>, Vec<_>) =
+            pieces.into_iter().partition(|piece| piece.left < place);
+        let part = |pieces: Vec<Piece>| {
+            Some(Self {
+                left: pieces.first()?.left,
+                right: pieces.last()?.right,
+                pieces,
+                ..self
+            })
+        };
+        (part(before), part(behind))
     }
 }
 

@@ -194,10 +194,20 @@ fn values_of_forms_and_notes_are_text() {
         b"<< /Subtype /Text /Rect [0 0 9 9] /Contents <feff00c40072006700650072> >>".to_vec(),
         b"<< /Subtype /Text /F 2 /Rect [0 0 9 9] /Contents (unseen) >>".to_vec(),
     ];
-    let bytes = with_helvetica("BT /F 10 Tf 20 200 Td (Name:) Tj ET", more, &objects);
+    let bytes = with_helvetica(
+        "BT /F 10 Tf 20 200 Td (Name:) Tj 0 -40 Td (Below) Tj ET",
+        more,
+        &objects,
+    );
     assert_text(
         &bytes,
-        &["Name: Ada Lovelace", "London, Paris", "A remark", "Ärger"],
+        &[
+            "Name: Ada Lovelace",
+            "Below",
+            "London, Paris",
+            "A remark",
+            "Ärger",
+        ],
     );
 }
 
