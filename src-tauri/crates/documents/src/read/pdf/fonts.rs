@@ -3,7 +3,12 @@
 use hayro_cmap::{BfString, CMap, CMapName, CidFamily, load_embedded};
 use hayro_font::{CMapResolverFn, FontCache, FontGlyph, FontQuery, FontResolverFn, GlyphId};
 use hayro_syntax::object::{Array, Dict, Name, Object, Rect, String as Text};
-use std::{cell::RefCell, collections::HashMap, rc::Rc, sync::Arc};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+    sync::Arc,
+};
 
 /// Fonts that are kept; a file may have one of its own for each page.
 const MOST_FONTS: usize = 256;
@@ -63,7 +68,7 @@ impl<'a> Fonts<'a> {
                 let font = hayro_font::StandardFont::Helvetica;
                 self.programs.standard_font(font, &self.find_font)
             });
-        let font = Rc::new(Font::new(font, dictionary, &self.find_map));
+        let font = Rc::new(Font::new(font, dictionary));
         self.read.insert(place, Rc::clone(&font));
         font
     }
@@ -71,18 +76,43 @@ impl<'a> Fonts<'a> {
 
 pub(super) struct Font<'a> {
     font: Option<hayro_font::Font<'a>>,
+    /// Codes may be of several bytes.
+    is_composite: bool,
     /// The font says how wide its glyphs are.
     has_widths: bool,
     /// How high a line of it is, in units of the text's size.
     pub(super) height: f64,
+    dictionary: Dict<'a>,
+    /// What else the dictionary says of its codes, once it is needed.
+    maps: OnceCell<Maps>,
+    /// The letters of an embedded font's glyphs, once they are needed.
+    embedded: OnceCell<HashMap<u32, char>>,
+    glyphs: RefCell<HashMap<(u32, usize), Glyph>>,
+}
+
+/// What a font's dictionary says of its codes beyond what `hayro-font` reads.
+struct Maps {
+    unicode: Option<Map>,
+    collection: Option<Collection>,
     /// What the names of glyphs such as `a65` say.
     numbered: HashMap<u32, char>,
-    collection: Option<Collection>,
-    /// What the file says of its codes, if `hayro-font` cannot read it.
-    map: Option<Map>,
-    /// The letters of an embedded font's glyphs, once they are needed.
-    embedded: RefCell<Option<HashMap<u32, char>>>,
-    glyphs: RefCell<HashMap<(u32, usize), Glyph>>,
+}
+
+impl Maps {
+    fn of(font: &Dict<'_>) -> Self {
+        Self {
+            unicode: Map::of(font),
+            collection: Collection::of(font),
+            numbered: numbered_glyphs(font),
+        }
+    }
+
+    fn letter(&self, code: u32, length: usize) -> Option<BfString> {
+        let unicode = self.unicode.as_ref().and_then(|map| map.letter(code));
+        unicode
+            .or_else(|| self.collection.as_ref()?.letter(code, length))
+            .or_else(|| self.numbered.get(&code).copied().map(BfString::Char))
+    }
 }
 
 /// From codes to the numbers of a known collection of characters, and from these to letters (9.7.5).
@@ -92,11 +122,7 @@ struct Collection {
 }
 
 impl<'a> Font<'a> {
-    fn new(
-        font: Option<hayro_font::Font<'a>>,
-        dictionary: &Dict<'a>,
-        find_map: &CMapResolverFn,
-    ) -> Self {
+    fn new(font: Option<hayro_font::Font<'a>>, dictionary: &Dict<'a>) -> Self {
         let kind = dictionary.get::<Name<'_>>("Subtype");
         let kind = kind.as_ref().map_or("", |kind| kind.as_str());
         let is_composite = kind == "Type0";
@@ -105,14 +131,12 @@ impl<'a> Font<'a> {
                 "Type3" => bitmap_height(dictionary).unwrap_or(1.0),
                 _ => 1.0,
             },
+            is_composite,
             has_widths: is_composite || dictionary.contains_key("Widths"),
-            numbered: numbered_glyphs(dictionary),
-            map: Map::of(dictionary),
-            collection: is_composite
-                .then(|| Collection::of(dictionary, find_map))
-                .flatten(),
+            dictionary: dictionary.clone(),
+            maps: OnceCell::new(),
             font,
-            embedded: RefCell::default(),
+            embedded: OnceCell::new(),
             glyphs: RefCell::default(),
         }
     }
@@ -163,9 +187,10 @@ impl<'a> Font<'a> {
         };
         named
             .and_then(readable)
-            .or_else(|| readable(self.map.as_ref()?.letter(code)?))
-            .or_else(|| readable(self.collection.as_ref()?.letter(code, length)?))
-            .or_else(|| self.numbered.get(&code).map(char::to_string))
+            .or_else(|| {
+                let maps = self.maps.get_or_init(|| Maps::of(&self.dictionary));
+                maps.letter(code, length).and_then(readable)
+            })
             .or_else(|| match &glyph {
                 FontGlyph::Outline(glyph) => {
                     let letter = self.embedded(glyph, id);
@@ -177,12 +202,15 @@ impl<'a> Font<'a> {
                 }
                 FontGlyph::Type3(_) => None,
             })
+            .or_else(|| {
+                let is_space = !self.is_composite && matches!(code, 0 | 9 | 10 | 13 | 32);
+                is_space.then(|| " ".to_owned())
+            })
     }
 
     /// The letter that the embedded font itself has for a glyph.
     fn embedded(&self, glyph: &hayro_font::OutlineGlyph, id: GlyphId) -> Option<char> {
-        let mut letters = self.embedded.borrow_mut();
-        let letters = letters.get_or_insert_with(|| {
+        let letters = self.embedded.get_or_init(|| {
             let data = glyph.font_data();
             let font = data.as_ref().and_then(|data| {
                 let bytes: &[u8] = data.data.as_ref().as_ref();
@@ -239,16 +267,13 @@ impl Map {
 }
 
 impl Collection {
-    fn of(font: &Dict<'_>, find_map: &CMapResolverFn) -> Option<Self> {
-        let parse = |bytes: &[u8]| {
-            let find_map = Arc::clone(find_map);
-            CMap::parse(bytes, move |name| find_map(name))
-        };
+    fn of(font: &Dict<'_>) -> Option<Self> {
+        let parse = |bytes: &[u8]| CMap::parse(bytes, load_embedded);
         let codes = match font.get::<Object<'_>>("Encoding")? {
             Object::Name(name) => match CMapName::from_bytes(name.as_ref()) {
                 CMapName::IdentityH => CMap::identity_h(),
                 CMapName::IdentityV => CMap::identity_v(),
-                name => parse(find_map(name)?)?,
+                name => parse(load_embedded(name)?)?,
             },
             Object::Stream(map) => parse(&map.decoded_data().ok()?)?,
             _ => return None,
@@ -267,7 +292,7 @@ impl Collection {
             let ordering = about.get::<Text<'_>>("Ordering")?;
             Some(CidFamily::from_registry_ordering(&registry, &ordering))
         });
-        let letters = parse(find_map(family?.ucs2_cmap()?)?)?;
+        let letters = parse(load_embedded(family?.ucs2_cmap()?)?)?;
         Some(Self { codes, letters })
     }
 

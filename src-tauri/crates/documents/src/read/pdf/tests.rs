@@ -119,6 +119,8 @@ fn lost_letters_are_counted() {
         notice.starts_with("50 % of this PDF's letters are lost"),
         "{notice}"
     );
+    // A tab is a space.
+    assert_eq!(texts(&read("a\\011b").unwrap().0), ["a b"]);
     let many = "abcdefghij".repeat(10);
     assert_eq!(read(&format!("{many}\\001")).unwrap().1.notice, None);
     assert!(
