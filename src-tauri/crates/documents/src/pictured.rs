@@ -15,6 +15,21 @@ pub fn unread(pages: &[u32], of: u32) -> Option<String> {
     }
 }
 
+/// Says which pages are damaged; `None` if there are none.
+#[must_use]
+pub fn skipped(pages: &[u32], of: u32) -> Option<String> {
+    let shown = ranges(pages);
+    match pages.len() {
+        0 => None,
+        1 => Some(format!(
+            "1 of {of} pages is damaged and is not searched: page {shown}."
+        )),
+        count => Some(format!(
+            "{count} of {of} pages are damaged and are not searched: pages {shown}."
+        )),
+    }
+}
+
 /// Says which pages a model has read; `None` if there are none.
 #[must_use]
 pub fn read_by(model: &str, pages: &[u32], of: u32) -> Option<String> {

@@ -5,11 +5,19 @@
 use flate2::{Compression, write::ZlibEncoder};
 use std::{
     fs::{self, File},
-    io::Write,
-    process::{Command, Stdio},
+    io::{Read, Write},
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
 };
+use tierbar_documents::extraction::{Ended, outcome};
 
 fn extract(name: &str, bytes: &[u8]) -> (Option<i32>, String) {
+    let (status, output) = run(name, bytes);
+    (status.code(), output)
+}
+
+fn run(name: &str, bytes: &[u8]) -> (ExitStatus, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("document");
     fs::write(&path, bytes).unwrap();
@@ -19,10 +27,7 @@ fn extract(name: &str, bytes: &[u8]) -> (Option<i32>, String) {
         .stderr(Stdio::null())
         .output()
         .unwrap();
-    (
-        output.status.code(),
-        String::from_utf8(output.stdout).unwrap(),
-    )
+    (output.status, String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]
@@ -116,6 +121,53 @@ fn limit_and_try() {
         fs::write("/dev/shm/tierbar-limited", b"x").is_err(),
         "a write"
     );
+}
+
+/// Whatever is cut off or changed, the process ends well and with a reason.
+#[test]
+fn damaged_pdfs_end_well() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let mut tried = 0;
+    for fixture in fs::read_dir(fixtures).unwrap() {
+        let path = fixture.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "pdf") {
+            continue;
+        }
+        let whole = fs::read(&path).unwrap();
+        for at in (0..whole.len()).step_by(whole.len() / 24) {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 0x15;
+            for damaged in [&whole[..at], &flipped] {
+                let (code, output) = extract("a.pdf", damaged);
+                let last = output.lines().last().unwrap_or_default();
+                let is_whole = last.starts_with("{\"end\":") || last.starts_with("{\"refused\":");
+                assert_eq!(
+                    (code, is_whole),
+                    (Some(0), true),
+                    "{path:?} at {at}: {output}"
+                );
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 200, "{tried}");
+}
+
+/// What unpacks to more than the process may have ends it; the host says so.
+#[test]
+fn what_unpacks_to_gigabytes_is_ended() {
+    let pack = |bytes: &mut dyn std::io::Read| {
+        let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
+        std::io::copy(bytes, &mut packed).unwrap();
+        packed.finish().unwrap()
+    };
+    let once = pack(&mut std::io::repeat(b' ').take(2 << 30));
+    let twice = pack(&mut once.as_slice());
+    let bomb = pdf(&[twice], "/Filter [/FlateDecode /FlateDecode]", "");
+    let (status, output) = run("a.pdf", &bomb);
+    let ended = Ended::Killed(status.signal().unwrap());
+    let refusal = outcome(&output, ended).unwrap_err().0;
+    assert!(refusal.contains("more than 1 GB of memory"), "{refusal}");
 }
 
 /// What a hostile document could make the process do, the process cannot do. The test runs itself again, with the limits.

@@ -1,205 +1,186 @@
-//! The text of PDFs (ISO 32000-2), page by page. Only text is computed; pictures, colors and paths are passed over.
-//!
-//! Objects are found by reading the file from its start rather than by its table of positions, so that a damaged table costs nothing.
+//! The text of PDFs (ISO 32000-2), page by page. `hayro-syntax` reads the file and `hayro-font` its fonts; what is here draws the text of a page
+//! and puts it in order. Pictures, colors and paths are passed over.
 
+mod annotations;
+mod bidi;
+mod columns;
 mod content;
-mod encodings;
-mod filters;
 mod fonts;
 mod layout;
-mod lexer;
-mod objects;
+mod matrix;
+mod streams;
 
 use super::{Block, Facts, Refusal, Sink};
-use crate::pictured::unread;
-use content::Reader;
-use layout::Sizes;
-use objects::{Dictionary, File, Object};
-use std::{collections::HashSet, rc::Rc};
+use crate::{
+    pictured::{skipped, unread},
+    text,
+};
+use content::{Content, Reader};
+use hayro_syntax::{
+    LoadPdfError, Pdf,
+    object::{Dict, String as Text},
+    page::Page,
+};
+use layout::{Paragraph, Sizes};
+use matrix::Matrix;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Levels of the tree of pages.
-const DEEPEST: usize = 40;
-const MOST_PAGES: u32 = 50_000;
-/// From this share of letters without a meaning on, a PDF's text cannot be read.
-const UNREADABLE: f64 = 0.3;
+const MOST_PAGES: usize = 50_000;
+const DAMAGED: &str = "This PDF is damaged: it has no pages.";
+const UNKNOWN: &str = "This PDF does not say which letters its text is made of. Have its text recognized, and save it again.";
 
 pub(super) fn read(bytes: &[u8], sink: &mut Sink<'_>) -> Result<Facts, Refusal> {
-    let file = File::open(bytes);
-    if file.is_encrypted() {
-        return Err(Refusal::new(
-            "This PDF is encrypted. Save a copy without a password to have it searched.",
-        ));
-    }
-    let root = file.root();
-    let Some(root) = root else {
-        return Err(Refusal::new(
-            "This PDF is damaged: it has no list of pages.",
-        ));
+    // A library's panic costs what it was reading, and no more.
+    let file = catch_unwind(|| Pdf::new(bytes.to_vec()));
+    let file = match file.unwrap_or(Err(LoadPdfError::Invalid)) {
+        Ok(file) => file,
+        // Of a damaged file, only that it is encrypted may be known.
+        Err(error) if error != LoadPdfError::Invalid || is_encrypted(bytes) => {
+            return Err(Refusal::new(
+                "This PDF is encrypted. Save a copy without a password to have it searched.",
+            ));
+        }
+        Err(_) => return Err(Refusal::new(DAMAGED)),
     };
-    let title = file
-        .information()
-        .and_then(|information| file.get(&information, "Title"))
-        .and_then(|title| title.text());
     let mut reading = Reading {
-        reader: Reader::new(&file),
-        file: &file,
+        reader: Reader::new(),
         sizes: Sizes::default(),
-        seen: HashSet::new(),
-        page: 0,
         pictured: Vec::new(),
-        sink: &mut *sink,
-        too_much: false,
+        broken: Vec::new(),
+        is_cut: file.pages().len() > MOST_PAGES,
+        sink,
     };
-    if let Some(pages) = file.get(&root, "Pages") {
-        let inherited = Inherited::default();
-        reading.pages(&pages, &inherited, 0, root.id_of("Pages"));
+    for (page, number) in file.pages().iter().take(MOST_PAGES).zip(1..) {
+        if catch_unwind(AssertUnwindSafe(|| reading.page(page, number))).is_err() {
+            reading.broken.push(number);
+            reading.reader.forget_fonts();
+        }
     }
-    let pictured = std::mem::take(&mut reading.pictured);
-    let (pages, letters, unknown, pictures, too_much) = (
-        reading.page,
-        reading.reader.letters,
-        reading.reader.unknown,
-        reading.reader.pictures,
-        reading.too_much || file.has_exploded(),
-    );
-    if pages == 0 {
-        return Err(Refusal::new("This PDF is damaged: it has no pages."));
-    }
-    if too_much && letters == 0 && sink.pictures == 0 {
-        return Err(Refusal::new(
-            "This PDF unpacks to more than a document can hold, and is not read.",
-        ));
-    }
-    let taken = sink.pictures > 0;
-    if letters == 0 && pictures > 0 && !taken {
-        return Err(Refusal::new(
-            "This PDF holds pictures of pages, no text. Have its text recognized, and save it again.",
-        ));
-    }
-    if letters == 0 && !taken {
-        return Err(Refusal::new("This PDF holds no text."));
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a share")]
-    if unknown as f64 > UNREADABLE * letters as f64 {
-        return Err(Refusal::new(
-            "This PDF does not say which letters its text is made of. Have its text recognized, and save it again.",
-        ));
-    }
-    let large = "Parts of this PDF are too large and are not searched.";
-    let notices: Vec<_> = too_much
-        .then(|| large.to_owned())
-        .into_iter()
-        .chain(unread(&pictured, pages).filter(|_| !sink.wants_pictures))
-        .collect();
-    Ok(Facts {
-        title,
-        pages: Some(pages),
-        notice: (!notices.is_empty()).then(|| notices.join(" ")),
-        pictured: if sink.wants_pictures {
-            pictured
-        } else {
-            Vec::new()
-        },
-        ..Facts::default()
-    })
-}
-
-/// What pages take over from the nodes above them.
-#[derive(Debug, Clone, Default)]
-struct Inherited {
-    resources: Option<Object>,
-    rotation: Option<f64>,
+    let title = file.metadata().title.as_deref().map(decode_text);
+    let pages = u32::try_from(file.pages().len()).unwrap_or(u32::MAX);
+    reading.end(pages, title)
 }
 
 struct Reading<'a, 'b, 'c> {
-    file: &'a File<'a>,
     reader: Reader<'a>,
     sizes: Sizes,
-    /// Nodes of the tree, which is no circle.
-    seen: HashSet<u32>,
-    page: u32,
     /// Pages with a picture and no letter.
     pictured: Vec<u32>,
+    /// Pages that could not be read.
+    broken: Vec<u32>,
+    is_cut: bool,
     sink: &'b mut Sink<'c>,
-    too_much: bool,
 }
 
-impl Reading<'_, '_, '_> {
-    fn pages(&mut self, node: &Object, above: &Inherited, depth: usize, id: Option<u32>) {
-        let Some(node) = node.dictionary() else {
-            return;
-        };
-        if depth > DEEPEST || id.is_some_and(|id| !self.seen.insert(id)) || self.page >= MOST_PAGES
-        {
-            return;
-        }
-        let inherited = Inherited {
-            resources: self
-                .file
-                .get(&node, "Resources")
-                .or_else(|| above.resources.clone()),
-            rotation: self
-                .file
-                .get(&node, "Rotate")
-                .and_then(|turn| turn.number())
-                .or(above.rotation),
-        };
-        if let Some(Object::Array(kids)) = self.file.get(&node, "Kids") {
-            for kid in kids.iter() {
-                let id = kid.reference();
-                self.pages(&self.file.resolve(kid), &inherited, depth + 1, id);
-            }
-            return;
-        }
-        self.page += 1;
-        self.one_page(&node, &inherited);
-    }
-
-    fn one_page(&mut self, page: &Rc<Dictionary>, inherited: &Inherited) {
-        let contents = self.contents(page);
-        let resources = inherited.resources.as_ref().and_then(Object::dictionary);
+impl<'a> Reading<'a, '_, '_> {
+    fn page(&mut self, page: &Page<'a>, number: u32) {
+        let bytes = streams::page_content(page, &mut self.is_cut);
         let (letters, pictures) = (self.reader.letters, self.reader.pictures);
         self.reader.picture = None;
-        let spans = self.reader.page(
-            &contents,
-            resources.unwrap_or_default(),
-            inherited.rotation.unwrap_or(0.0),
-        );
-        if self.reader.letters == letters && self.reader.pictures > pictures {
-            self.pictured.push(self.page);
+        let mut content = Content::default();
+        self.reader
+            .draw(&bytes, page.resources(), Matrix::SAME, &mut content);
+        let drawn = self.reader.pictures - pictures;
+        let notes = annotations::read(page, &mut self.reader, &mut content);
+        if self.reader.letters == letters && notes.is_empty() && drawn > 0 {
+            self.pictured.push(number);
             // Of several, none is the page.
-            let only = self.reader.picture.take();
-            let only = only.filter(|_| self.reader.pictures == pictures + 1);
-            if let Some(jpeg) = only.and_then(|picture| self.file.jpeg(&picture)) {
-                self.sink.picture(self.page, jpeg);
+            let only = self.reader.picture.take().filter(|_| drawn == 1);
+            if let Some(jpeg) = only.as_ref().and_then(streams::jpeg) {
+                self.sink.picture(number, &jpeg);
             }
         }
-        self.too_much |= spans.too_many;
-        for line in layout::paragraphs(&spans.spans, &mut self.sizes) {
-            self.sink.push(Block {
-                heading: line.heading,
-                page: Some(self.page),
-                ..Block::new(line.text)
-            });
+        self.is_cut |= content.is_cut;
+        let notes = notes.into_iter().map(|text| Paragraph {
+            text,
+            heading: None,
+        });
+        let paragraphs = layout::paragraphs(&content.spans, &mut self.sizes);
+        for Paragraph { text, heading } in paragraphs.into_iter().chain(notes) {
+            let page = Some(number);
+            // Marks of lost letters alone are no text.
+            if text
+                .chars()
+                .any(|letter| letter != char::REPLACEMENT_CHARACTER && !letter.is_whitespace())
+            {
+                self.sink.push(Block {
+                    heading,
+                    page,
+                    ..Block::new(text)
+                });
+            }
         }
     }
 
-    /// The streams of a page, as one.
-    fn contents(&self, page: &Rc<Dictionary>) -> Vec<u8> {
-        let mut whole = Vec::new();
-        let streams = match self.file.get(page, "Contents") {
-            Some(Object::Array(streams)) => {
-                streams.iter().map(|one| self.file.resolve(one)).collect()
-            }
-            Some(stream) => vec![stream],
-            None => Vec::new(),
-        };
-        for stream in streams {
-            if let Object::Stream(stream) = stream {
-                whole.extend(self.file.decode(&stream));
-                whole.push(b'\n');
-            }
+    fn end(self, pages: u32, title: Option<String>) -> Result<Facts, Refusal> {
+        let refuse = |sentence: &str| Err(Refusal::new(sentence));
+        let (letters, unknown) = (self.reader.letters, self.reader.unknown);
+        if self.sink.bytes == 0 && self.sink.pictures == 0 {
+            return refuse(if pages == 0 {
+                DAMAGED
+            } else if self.is_cut {
+                "This PDF unpacks to more than a document can hold, and is not read."
+            } else if unknown > 0 {
+                UNKNOWN
+            } else if !self.pictured.is_empty() {
+                "This PDF holds pictures of pages, no text. Have its text recognized, and save it again."
+            } else if !self.broken.is_empty() {
+                "This PDF is damaged: none of its pages can be read."
+            } else {
+                "This PDF holds no text."
+            });
         }
-        whole
+        let cut = "Parts of this PDF are too large and are not searched.";
+        let lost = (unknown * 100 > letters).then(|| {
+            let share = unknown * 100 / letters;
+            format!("{share} % of this PDF's letters are lost: its fonts do not say which they are. Have its text recognized, and save it again.")
+        });
+        let notices: Vec<String> = [
+            self.is_cut.then(|| cut.to_owned()),
+            lost,
+            skipped(&self.broken, pages),
+            unread(&self.pictured, pages).filter(|_| !self.sink.wants_pictures),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let wants_pictures = self.sink.wants_pictures;
+        Ok(Facts {
+            title,
+            pages: Some(pages),
+            notice: (!notices.is_empty()).then(|| notices.join(" ")),
+            pictured: if wants_pictures {
+                self.pictured
+            } else {
+                Vec::new()
+            },
+            ..Facts::default()
+        })
     }
 }
+
+fn is_encrypted(bytes: &[u8]) -> bool {
+    bytes.windows(8).any(|word| word == b"/Encrypt")
+}
+
+/// An entry of a dictionary that is text.
+fn text_of(dictionary: &Dict<'_>, entry: &str) -> Option<String> {
+    let text = decode_text(&dictionary.get::<Text<'_>>(entry)?);
+    (!text.is_empty()).then_some(text)
+}
+
+/// A text outside of pages (7.9.2.2).
+fn decode_text(bytes: &[u8]) -> String {
+    let text = match (
+        bytes.strip_prefix(b"\xfe\xff"),
+        bytes.strip_prefix(b"\xef\xbb\xbf"),
+    ) {
+        (Some(utf16), _) => text::utf16(utf16, u16::from_be_bytes),
+        (_, Some(utf8)) => String::from_utf8_lossy(utf8).into_owned(),
+        _ => text::windows_1252(bytes),
+    };
+    text.trim().replace("\r\n", "\n").replace('\r', "\n")
+}
+
+#[cfg(test)]
+mod tests;

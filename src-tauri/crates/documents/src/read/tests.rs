@@ -72,14 +72,14 @@ pub(super) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     bytes
 }
 
-fn zlib(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
 /// A PDF with these objects, numbered from 1, of which the first is the catalog.
-fn pdf(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
+pub(super) fn pdf(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut bytes = b"%PDF-1.5\n%\xe2\xe3\xcf\xd3\n".to_vec();
     for (object, number) in objects.iter().zip(1..) {
         bytes.extend(format!("{number} 0 obj\n").bytes());
@@ -90,7 +90,7 @@ fn pdf(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     bytes
 }
 
-fn stream(dictionary: &str, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn stream(dictionary: &str, bytes: &[u8]) -> Vec<u8> {
     let mut object = format!("<< {dictionary} /Length {} >>\nstream\n", bytes.len()).into_bytes();
     object.extend(bytes);
     object.extend(b"\nendstream");
@@ -98,7 +98,7 @@ fn stream(dictionary: &str, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A PDF whose pages draw these contents, with Helvetica as /F1.
-fn pages(contents: &[&str]) -> Vec<u8> {
+pub(super) fn pages(contents: &[&str]) -> Vec<u8> {
     let kids: String = (0..contents.len())
         .map(|at| format!("{} 0 R ", 4 + 2 * at))
         .collect();
@@ -210,7 +210,7 @@ fn hostile_pdfs_are_refused_with_the_reason() {
     let newer = stream("/Type /XRef /Root 1 0 R /Encrypt 4 0 R", b"x");
     let newer = pdf(&[catalog.clone(), newer], "");
     assert!(refused(&newer).contains("encrypted"));
-    assert!(refused(b"%PDF-1.4 and nothing").contains("no list of pages"));
+    assert!(refused(b"%PDF-1.4 and nothing").contains("no pages"));
     assert!(refused(&pdf(std::slice::from_ref(&catalog), "")).contains("no pages"));
     // Pages that are their own children, and a form that draws itself.
     let circle = pdf(

@@ -1,75 +1,51 @@
 //! What a page shows, as far as it is text: pieces of text with their places (9.4).
 
 use super::{
-    fonts::Font,
-    lexer::{Lexer, Token},
-    objects::{Dictionary, File, Object, Stream},
+    fonts::{Font, Fonts},
+    matrix::Matrix,
+    streams::unpack,
+    text_of,
 };
-use std::{collections::HashMap, rc::Rc};
+use hayro_syntax::{
+    content::{Instruction, UntypedIter},
+    object::{Array, Dict, Name, Object, Rect, Stream},
+    page::Resources,
+};
+use std::rc::Rc;
 
 /// Forms within forms are drawn to this depth.
 const DEEPEST_FORM: usize = 8;
 /// Forms that one page draws: each may draw others twice.
 const MOST_FORMS: usize = 2000;
-const MOST_OPERANDS: usize = 4096;
 const MOST_STATES: usize = 512;
 const MOST_SPANS: usize = 400_000;
 
-/// A piece of text on one line.
+/// A piece of text on one line. Its places are along the line and across it, upwards, whatever the line's angle is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Span {
     pub(super) text: String,
     pub(super) left: f64,
     pub(super) right: f64,
-    /// Upwards, as on paper.
     pub(super) y: f64,
     pub(super) size: f64,
+    /// The line's angle on paper, in degrees from 0 to 359.
+    pub(super) angle: u16,
+    /// The text is in reading order, even if it is read from the right.
+    pub(super) is_logical: bool,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Page {
+pub(super) struct Content {
     pub(super) spans: Vec<Span>,
-    pub(super) too_many: bool,
+    pub(super) is_cut: bool,
+    forms: usize,
 }
 
-/// `[a b c d e f]` (8.3.4).
-#[derive(Debug, Clone, Copy)]
-struct Matrix([f64; 6]);
-
-impl Matrix {
-    const SAME: Self = Self([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
-
-    fn of(numbers: &[f64]) -> Option<Self> {
-        Some(Self(numbers.get(..6)?.try_into().ok()?))
-    }
-
-    fn moved(x: f64, y: f64) -> Self {
-        Self([1.0, 0.0, 0.0, 1.0, x, y])
-    }
-
-    /// `self`, and then `other`.
-    fn then(self, other: Self) -> Self {
-        let ([a, b, c, d, e, f], [oa, ob, oc, od, oe, of]) = (self.0, other.0);
-        Self([
-            a * oa + b * oc,
-            a * ob + b * od,
-            c * oa + d * oc,
-            c * ob + d * od,
-            e * oa + f * oc + oe,
-            e * ob + f * od + of,
-        ])
-    }
-
-    fn place(self) -> (f64, f64) {
-        (self.0[4], self.0[5])
-    }
-}
-
-#[derive(Debug, Clone)]
-struct State {
+#[derive(Clone)]
+struct State<'a> {
     /// From the page's content to paper.
     page: Matrix,
-    font: Option<Rc<Font>>,
+    font: Option<Rc<Font<'a>>>,
     size: f64,
     letter_spacing: f64,
     word_spacing: f64,
@@ -81,45 +57,42 @@ struct State {
 
 /// Reads pages, and keeps their fonts.
 pub(super) struct Reader<'a> {
-    file: &'a File<'a>,
-    fonts: HashMap<u32, Rc<Font>>,
+    fonts: Fonts<'a>,
+    /// All letters but spaces.
     pub(super) letters: u64,
     /// Those whose meaning their font does not tell.
     pub(super) unknown: u64,
     pub(super) pictures: u64,
     /// The last one that was drawn, unless it stands in the page's content.
-    pub(super) picture: Option<Rc<Stream>>,
-    forms: usize,
+    pub(super) picture: Option<Stream<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(file: &'a File<'a>) -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            file,
-            fonts: HashMap::new(),
+            fonts: Fonts::new(),
             letters: 0,
             unknown: 0,
             pictures: 0,
             picture: None,
-            forms: 0,
         }
     }
 
-    pub(super) fn page(
+    /// Drops what a panic may have left half done.
+    pub(super) fn forget_fonts(&mut self) {
+        self.fonts = Fonts::new();
+    }
+
+    /// Draws a page's content or a form onto a page.
+    pub(super) fn draw(
         &mut self,
-        contents: &[u8],
-        resources: Rc<Dictionary>,
-        rotation: f64,
-    ) -> Page {
-        self.forms = 0;
-        let turn = match rotation.rem_euclid(360.0) {
-            turn if (turn - 90.0).abs() < 1.0 => [0.0, -1.0, 1.0, 0.0, 0.0, 0.0],
-            turn if (turn - 180.0).abs() < 1.0 => [-1.0, 0.0, 0.0, -1.0, 0.0, 0.0],
-            turn if (turn - 270.0).abs() < 1.0 => [0.0, 1.0, -1.0, 0.0, 0.0, 0.0],
-            _ => Matrix::SAME.0,
-        };
+        bytes: &[u8],
+        resources: &Resources<'a>,
+        place: Matrix,
+        content: &mut Content,
+    ) {
         let state = State {
-            page: Matrix(turn),
+            page: place,
             font: None,
             size: 0.0,
             letter_spacing: 0.0,
@@ -128,17 +101,26 @@ impl<'a> Reader<'a> {
             leading: 0.0,
             rise: 0.0,
         };
-        let mut page = Page::default();
-        self.draw(contents, &resources, state, &mut page, 0);
-        page
+        self.draw_part(bytes, resources, state, content, 0);
     }
 
-    fn draw(
+    /// Draws the appearance of an annotation into its rectangle.
+    pub(super) fn draw_form(&mut self, form: &Stream<'a>, rectangle: Rect, content: &mut Content) {
+        let Some(place) = Matrix::fitting(form, rectangle) else {
+            return;
+        };
+        let resources = Resources::new(form.dict().get("Resources").unwrap_or_default());
+        let bytes = unpack(form, &mut content.is_cut);
+        let place = Matrix::of_form(form).then(place);
+        self.draw(&bytes, &resources, place, content);
+    }
+
+    fn draw_part(
         &mut self,
-        contents: &[u8],
-        resources: &Rc<Dictionary>,
-        state: State,
-        page: &mut Page,
+        bytes: &[u8],
+        resources: &Resources<'a>,
+        state: State<'a>,
+        content: &mut Content,
         depth: usize,
     ) {
         let mut drawing = Drawing {
@@ -148,97 +130,74 @@ impl<'a> Reader<'a> {
             states: Vec::new(),
             text: Matrix::SAME,
             line: Matrix::SAME,
-            page,
+            replaced: Vec::new(),
+            content,
             depth,
         };
-        let mut lexer = Lexer::new(contents, 0);
-        let mut operands = Vec::new();
-        while let Some(token) = lexer.token() {
-            match token {
-                Token::Object(object) => {
-                    if operands.len() < MOST_OPERANDS {
-                        operands.push(object);
-                    }
-                }
-                Token::Word(word) => {
-                    if word == b"BI" {
-                        drawing.reader.pictures += 1;
-                        skip_picture(&mut lexer, contents);
-                    } else {
-                        drawing.operator(&word, &operands);
-                    }
-                    operands.clear();
-                    if drawing.page.spans.len() > MOST_SPANS {
-                        drawing.page.too_many = true;
-                        return;
-                    }
-                }
+        let mut instructions = UntypedIter::new(bytes);
+        while let Some(instruction) = instructions.next() {
+            drawing.operator(&instruction);
+            if drawing.content.spans.len() > MOST_SPANS {
+                drawing.content.is_cut = true;
+                return;
             }
         }
     }
-
-    fn font(&mut self, resources: &Dictionary, name: &str) -> Option<Rc<Font>> {
-        let fonts = self.file.get(resources, "Font")?.dictionary()?;
-        let id = fonts.id_of(name);
-        if let Some(font) = id.and_then(|id| self.fonts.get(&id)) {
-            return Some(Rc::clone(font));
-        }
-        let font = self.file.get(&fonts, name)?.dictionary()?;
-        let font = Rc::new(Font::read(self.file, &font));
-        if let Some(id) = id {
-            self.fonts.insert(id, Rc::clone(&font));
-        }
-        Some(font)
-    }
-}
-
-/// Skips the data of a picture in the content, up to an `EI` between spaces.
-fn skip_picture(lexer: &mut Lexer<'_>, contents: &[u8]) {
-    let rest = &contents[lexer.at..];
-    let is_end = |four: &[u8]| {
-        super::lexer::is_space(four[0]) && &four[1..3] == b"EI" && super::lexer::is_space(four[3])
-    };
-    let end = rest.windows(4).position(is_end).map(|at| at + 3);
-    lexer.at += end.unwrap_or(rest.len());
 }
 
 struct Drawing<'a, 'b> {
     reader: &'b mut Reader<'a>,
-    resources: &'b Rc<Dictionary>,
-    state: State,
-    states: Vec<State>,
+    resources: &'b Resources<'a>,
+    state: State<'a>,
+    states: Vec<State<'a>>,
     text: Matrix,
     line: Matrix,
-    page: &'b mut Page,
+    /// Marked parts of the content that are open, with what they say instead of their glyphs.
+    replaced: Vec<Option<Replacement>>,
+    content: &'b mut Content,
     depth: usize,
 }
 
-impl Drawing<'_, '_> {
-    fn operator(&mut self, operator: &[u8], operands: &[Object]) {
-        let numbers: Vec<f64> = operands.iter().filter_map(Object::number).collect();
-        let number = |at: usize| numbers.get(at).copied().unwrap_or_default();
-        let text = |at: usize| match operands.get(at) {
-            Some(Object::Text(text)) => Rc::clone(text),
-            _ => Rc::default(),
+/// What a part of the content says, whatever its glyphs are (14.9.4).
+struct Replacement {
+    text: String,
+    /// The first span that it replaces.
+    first: usize,
+    unknown: u64,
+}
+
+impl<'a> Drawing<'a, '_> {
+    fn operator(&mut self, instruction: &Instruction<'_, '_>) {
+        let number = |at: usize| match instruction.operands().nth(at) {
+            Some(Object::Number(number)) => number.as_f64(),
+            _ => 0.0,
         };
-        match operator {
+        let matrix = || {
+            Matrix([
+                number(0),
+                number(1),
+                number(2),
+                number(3),
+                number(4),
+                number(5),
+            ])
+        };
+        let first = instruction.operands().next();
+        match &**instruction.operator {
             b"q" if self.states.len() < MOST_STATES => self.states.push(self.state.clone()),
             b"Q" => {
                 if let Some(state) = self.states.pop() {
                     self.state = state;
                 }
             }
-            b"cm" => {
-                if let Some(matrix) = Matrix::of(&numbers) {
-                    self.state.page = matrix.then(self.state.page);
-                }
-            }
+            b"cm" => self.state.page = matrix().then(self.state.page),
             b"BT" => (self.text, self.line) = (Matrix::SAME, Matrix::SAME),
             b"Tf" => {
-                if let Some(name) = operands.first().and_then(Object::name) {
-                    self.state.font = self.reader.font(self.resources, name);
+                if let Some(Object::Name(name)) = first {
+                    let font = self.resources.fonts.get::<Dict<'a>>(name);
+                    self.state.font = Some(self.reader.fonts.font(font.as_ref()));
                 }
-                self.state.size = number(0);
+                self.state.size = number(1);
             }
             b"Tc" => self.state.letter_spacing = number(0),
             b"Tw" => self.state.word_spacing = number(0),
@@ -250,41 +209,33 @@ impl Drawing<'_, '_> {
                 self.state.leading = -number(1);
                 self.next_line(number(0), number(1));
             }
-            b"Tm" => {
-                if let Some(matrix) = Matrix::of(&numbers) {
-                    (self.text, self.line) = (matrix, matrix);
-                }
-            }
+            b"Tm" => (self.text, self.line) = (matrix(), matrix()),
             b"T*" => self.next_line(0.0, -self.state.leading),
-            b"Tj" => self.show(&text(0)),
+            b"Tj" => self.show(first),
             b"'" => {
                 self.next_line(0.0, -self.state.leading);
-                self.show(&text(0));
+                self.show(first);
             }
             b"\"" => {
                 self.state.word_spacing = number(0);
                 self.state.letter_spacing = number(1);
                 self.next_line(0.0, -self.state.leading);
-                self.show(&text(2));
+                self.show(instruction.operands().nth(2));
             }
             b"TJ" => {
-                if let Some(Object::Array(items)) = operands.first() {
-                    for item in items.iter() {
-                        match item {
-                            Object::Text(text) => self.show(text),
-                            Object::Number(back) => {
-                                self.advance(-back / 1000.0 * self.state.size * self.state.scale);
-                            }
-                            _ => {}
-                        }
-                    }
+                if let Some(Object::Array(items)) = first {
+                    self.show_all(items);
                 }
             }
+            b"BI" => self.reader.pictures += 1,
             b"Do" => {
-                if let Some(name) = operands.first().and_then(Object::name) {
+                if let Some(Object::Name(name)) = first {
                     self.object(name);
                 }
             }
+            b"BMC" => self.mark(None),
+            b"BDC" => self.mark(instruction.operands().nth(1)),
+            b"EMC" => self.replace(),
             _ => {}
         }
     }
@@ -294,105 +245,219 @@ impl Drawing<'_, '_> {
         self.text = self.line;
     }
 
-    fn advance(&mut self, width: f64) {
-        self.text = Matrix::moved(width, 0.0).then(self.text);
+    fn show_all(&mut self, items: &Array<'_>) {
+        for item in items.iter::<Object<'_>>() {
+            match item {
+                Object::Number(back) => {
+                    let back = -back.as_f64() / 1000.0 * self.state.size;
+                    let is_horizontal = self
+                        .state
+                        .font
+                        .as_ref()
+                        .is_none_or(|font| font.is_horizontal());
+                    let (x, y) = match is_horizontal {
+                        true => (back * self.state.scale, 0.0),
+                        false => (0.0, back),
+                    };
+                    self.text = Matrix::moved(x, y).then(self.text);
+                }
+                text => self.show(Some(&text)),
+            }
+        }
     }
 
-    fn show(&mut self, text: &[u8]) {
-        let Some(font) = self.state.font.clone() else {
+    fn show(&mut self, text: Option<&Object<'_>>) {
+        let Some(Object::String(text)) = text else {
             return;
         };
-        let shift = Matrix::moved(0.0, self.state.rise);
-        let on_paper = |text: Matrix, page: Matrix| shift.then(text).then(page);
-        let begun = on_paper(self.text, self.state.page);
-        let mut span = String::new();
-        for glyph in font.glyphs(text) {
-            self.reader.letters += 1;
+        let font = match &self.state.font {
+            Some(font) => Rc::clone(font),
+            None => self.reader.fonts.font(None),
+        };
+        let state = &self.state;
+        let shift = Matrix::moved(0.0, state.rise);
+        let on_paper = |text: Matrix| shift.then(text).then(state.page);
+        let begun = on_paper(self.text);
+        let (mut span, mut letters, mut unknown) = (String::new(), 0, 0);
+        let mut moved = self.text;
+        font.glyphs(text, |glyph| {
             match &glyph.letters {
-                Some(letters) => span.push_str(letters),
+                Some(letter) => {
+                    letters += u64::from(&**letter != " ");
+                    push_glyph(&mut span, letter);
+                }
                 None => {
-                    self.reader.unknown += 1;
+                    letters += 1;
+                    unknown += 1;
                     span.push(char::REPLACEMENT_CHARACTER);
                 }
             }
-            let spacing = self.state.letter_spacing
+            let spacing = state.letter_spacing
                 + if glyph.is_space {
-                    self.state.word_spacing
+                    state.word_spacing
                 } else {
                     0.0
                 };
-            self.advance((glyph.width * self.state.size + spacing) * self.state.scale);
-        }
-        let (left, y) = begun.place();
-        let (right, _) = on_paper(self.text, self.state.page).place();
-        let [a, b, c, d, ..] = begun.0;
-        let size = self.state.size.abs() * (a * d - b * c).abs().sqrt();
-        // Text that runs upwards, such as beside a figure, would come out letter by letter.
-        if span.is_empty()
-            || a.abs() < b.abs()
-            || !left.is_finite()
-            || !right.is_finite()
-            || !y.is_finite()
-        {
-            return;
-        }
-        self.page.spans.push(Span {
-            text: span,
-            left: left.min(right),
-            right: left.max(right),
-            y,
-            size,
+            let (x, y) = glyph.advance;
+            let (x, y) = match font.is_horizontal() {
+                true => ((x * state.size + spacing) * state.scale, 0.0),
+                false => (0.0, y * state.size + spacing),
+            };
+            moved = Matrix::moved(x, y).then(moved);
         });
+        let ended = on_paper(moved).place();
+        let [a, b, c, d, ..] = begun.0;
+        let size = state.size.abs() * (a * d - b * c).abs().sqrt() * font.height;
+        let direction = match font.is_horizontal() {
+            true => (a, b),
+            false => (-c, -d),
+        };
+        self.text = moved;
+        self.reader.letters += letters;
+        self.reader.unknown += unknown;
+        self.content
+            .spans
+            .extend(placed(span, begun.place(), ended, direction, size));
     }
 
-    fn object(&mut self, name: &str) {
-        let file = self.reader.file;
-        let Some(objects) = file
-            .get(self.resources, "XObject")
-            .and_then(|all| all.dictionary())
-        else {
+    fn object(&mut self, name: &Name<'_>) {
+        let Some(object) = self.resources.x_objects.get::<Stream<'a>>(name) else {
             return;
         };
-        let Some(Object::Stream(object)) = file.get(&objects, name) else {
-            return;
-        };
-        let kind = file.get(&object.dictionary, "Subtype");
-        match kind.as_ref().and_then(Object::name) {
-            Some("Image") => {
+        match object.dict().get::<Name<'_>>("Subtype").as_deref() {
+            Some(b"Image") => {
                 self.reader.pictures += 1;
                 self.reader.picture = Some(object);
             }
-            Some("Form") => self.form(&object),
+            Some(b"Form") => self.form(&object),
             _ => {}
         }
     }
 
-    fn form(&mut self, form: &Stream) {
-        self.reader.forms += 1;
-        if self.depth >= DEEPEST_FORM || self.reader.forms > MOST_FORMS {
+    fn form(&mut self, form: &Stream<'a>) {
+        self.content.forms += 1;
+        if self.depth >= DEEPEST_FORM || self.content.forms > MOST_FORMS {
             return;
         }
-        let file = self.reader.file;
-        let matrix = match file.get(&form.dictionary, "Matrix") {
-            Some(Object::Array(numbers)) => {
-                let numbers: Vec<f64> = numbers
-                    .iter()
-                    .filter_map(|number| file.resolve(number).number())
-                    .collect();
-                Matrix::of(&numbers)
+        let own = form.dict().get::<Dict<'a>>("Resources").map(Resources::new);
+        let resources = own.as_ref().unwrap_or(self.resources);
+        let state = State {
+            page: Matrix::of_form(form).then(self.state.page),
+            ..self.state.clone()
+        };
+        let bytes = unpack(form, &mut self.content.is_cut);
+        self.reader
+            .draw_part(&bytes, resources, state, self.content, self.depth + 1);
+    }
+
+    fn mark(&mut self, properties: Option<&Object<'_>>) {
+        if self.replaced.len() >= MOST_STATES {
+            return;
+        }
+        let text = match properties {
+            Some(Object::Dict(properties)) => text_of(properties, "ActualText"),
+            Some(Object::Name(name)) => {
+                let properties = self.resources.properties.get::<Dict<'a>>(name);
+                properties.and_then(|properties| text_of(&properties, "ActualText"))
             }
             _ => None,
         };
-        let own = file
-            .get(&form.dictionary, "Resources")
-            .and_then(|all| all.dictionary());
-        let resources = own.unwrap_or_else(|| Rc::clone(self.resources));
-        let state = State {
-            page: matrix.unwrap_or(Matrix::SAME).then(self.state.page),
-            ..self.state.clone()
-        };
-        let contents = file.decode(form);
-        self.reader
-            .draw(&contents, &resources, state, self.page, self.depth + 1);
+        self.replaced.push(text.map(|text| Replacement {
+            text,
+            first: self.content.spans.len(),
+            unknown: self.reader.unknown,
+        }));
     }
+
+    /// Puts what a marked part says in the place of its glyphs, if these are on one line.
+    fn replace(&mut self) {
+        let Some(Some(Replacement {
+            text,
+            first,
+            unknown,
+        })) = self.replaced.pop()
+        else {
+            return;
+        };
+        let replaced = self.content.spans.get(first..).unwrap_or_default();
+        let Some(span) = replaced.first() else {
+            return;
+        };
+        let is_line = replaced.iter().all(|other| {
+            other.angle == span.angle && (other.y - span.y).abs() < 0.5 * span.size.max(1.0)
+        });
+        if !is_line {
+            return;
+        }
+        let span = Span {
+            text,
+            left: replaced
+                .iter()
+                .map(|span| span.left)
+                .fold(f64::INFINITY, f64::min),
+            right: replaced
+                .iter()
+                .map(|span| span.right)
+                .fold(f64::NEG_INFINITY, f64::max),
+            is_logical: true,
+            ..*span
+        };
+        self.content.spans.truncate(first);
+        self.content.spans.push(span);
+        self.reader.unknown = unknown;
+    }
+}
+
+/// Several letters of one glyph are in reading order. Among glyphs that stand from left to right, those that are read from the right
+/// are put backwards, so that all are in the order of their places.
+fn push_glyph(text: &mut String, letters: &str) {
+    match letters.chars().any(super::bidi::is_from_right) {
+        true => text.extend(letters.chars().rev()),
+        false => text.push_str(letters),
+    }
+}
+
+/// A span with its places along its line and across it.
+fn placed(
+    text: String,
+    (x, y): (f64, f64),
+    (end_x, end_y): (f64, f64),
+    (along_x, along_y): (f64, f64),
+    size: f64,
+) -> Option<Span> {
+    let angle = along_y.atan2(along_x).to_degrees().rem_euclid(360.0);
+    if text.is_empty()
+        || ![x, y, end_x, end_y, size, angle]
+            .iter()
+            .all(|number| number.is_finite())
+    {
+        return None;
+    }
+    // Paper that lay askew in the scanner has lines nonetheless.
+    let upright = (angle / 90.0).round() * 90.0;
+    let angle = if (angle - upright).abs() < 3.0 {
+        upright
+    } else {
+        angle.round()
+    } % 360.0;
+    let (sine, cosine) = match angle {
+        0.0 => (0.0, 1.0),
+        angle => angle.to_radians().sin_cos(),
+    };
+    let along = |x: f64, y: f64| x * cosine + y * sine;
+    let (left, right) = (along(x, y), along(end_x, end_y));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "0 to 359"
+    )]
+    Some(Span {
+        text,
+        left: left.min(right),
+        right: left.max(right),
+        y: y * cosine - x * sine,
+        size,
+        angle: angle as u16,
+        is_logical: false,
+    })
 }

@@ -1,9 +1,9 @@
 //! From pieces of text with places to lines, paragraphs and headings.
 //!
 //! Pieces stay in the order in which the page draws them: programs write columns one after the other, and to sort them by place would
-//! mix them.
+//! mix them. Only columns that are drawn row by row are put one after the other (`columns`).
 
-use super::content::Span;
+use super::{bidi, columns, content::Span};
 use std::collections::HashMap;
 
 /// The gaps, in parts of a letter's size, from which on text to the right is another word, and text below is another paragraph.
@@ -56,13 +56,24 @@ impl Sizes {
     }
 }
 
-struct Line {
-    text: String,
+/// What stands on one line.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    pieces: Vec<Piece>,
     /// Where the first piece begins and the last one ends.
+    pub(super) left: f64,
+    pub(super) right: f64,
+    y: f64,
+    pub(super) size: f64,
+    angle: u16,
+    pub(super) has_from_right: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Piece {
+    text: String,
     left: f64,
     right: f64,
-    y: f64,
-    size: f64,
 }
 
 pub(super) fn paragraphs(spans: &[Span], sizes: &mut Sizes) -> Vec<Paragraph> {
@@ -81,44 +92,43 @@ pub(super) fn paragraphs(spans: &[Span], sizes: &mut Sizes) -> Vec<Paragraph> {
             .filter(|_| words && text.len() <= LONGEST_HEADING);
         paragraphs.push(Paragraph { text, heading });
     };
-    let mut above: Option<Line> = None;
-    for line in lines(spans) {
-        if line.text.trim().is_empty() {
+    let mut above: Option<(Line, String)> = None;
+    for line in columns::in_order(lines(spans)) {
+        let text = line.text();
+        let text = text.trim();
+        if text.is_empty() {
             continue;
         }
-        let goes_on = above.as_ref().is_some_and(|above| continues(above, &line));
+        let goes_on = above
+            .as_ref()
+            .is_some_and(|(above, last)| continues(above, last, &line, text));
         if !goes_on {
             end(&mut open);
         }
         match &mut open {
-            Some((text, _)) => join(text, line.text.trim()),
-            None => open = Some((line.text.trim().to_owned(), line.size)),
+            Some((open, _)) => join(open, text),
+            None => open = Some((text.to_owned(), line.size)),
         }
-        above = Some(line);
+        above = Some((line, text.to_owned()));
     }
     end(&mut open);
     paragraphs
 }
 
 /// Whether a line is of the same paragraph as the one that was drawn before it.
-fn continues(above: &Line, line: &Line) -> bool {
+fn continues(above: &Line, last: &str, line: &Line, text: &str) -> bool {
     let size = above.size.max(line.size);
     let same_size = (above.size - line.size).abs() <= 0.12 * size;
     let down = above.y - line.y;
-    if !same_size {
+    if !same_size || above.angle != line.angle {
         return false;
     }
     if down >= 0.0 {
         // A list's next point stands apart, although no more than a line.
-        return down <= PARAGRAPH_GAP * size && !is_point(&line.text);
+        return down <= PARAGRAPH_GAP * size && !text.starts_with(['•', '–', '▪', '◦', '●']);
     }
     // Upwards is the next column, where an unfinished sentence goes on.
-    line.left > above.left && !above.text.trim_end().ends_with(['.', ':', '!', '?'])
-}
-
-fn is_point(text: &str) -> bool {
-    let text = text.trim_start();
-    text.starts_with(['•', '–', '▪', '◦', '●'])
+    line.left > above.left && !last.ends_with(['.', ':', '!', '?'])
 }
 
 /// Adds a line to a paragraph; a word that is divided at its end becomes one again.
@@ -137,44 +147,134 @@ fn join(text: &mut String, line: &str) {
 fn lines(spans: &[Span]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for span in spans {
-        if let Some(line) = lines.last_mut() {
-            let size = line.size.max(span.size).max(1.0);
-            let level = (line.y - span.y).abs() <= 0.5 * size;
-            let gap = span.left - line.right;
-            // Backwards is another line, or bold letters that are drawn twice.
-            if level && gap > -0.6 * size {
-                let parted = gap > WORD_GAP * size
-                    && !line.text.ends_with(' ')
-                    && !span.text.starts_with(' ');
-                if parted {
-                    line.text.push(' ');
-                }
-                line.text.push_str(&span.text);
-                line.right = line.right.max(span.right);
-                if span.size > line.size {
-                    (line.size, line.y) = (span.size, span.y);
-                }
-                continue;
-            }
-            let is_shadow = level
-                && (span.left - line.left).abs() < 0.1 * size
-                && line.text.ends_with(&span.text);
-            if is_shadow {
-                continue;
-            }
+        if !lines.last_mut().is_some_and(|line| line.takes(span)) {
+            lines.push(Line::new(span));
         }
-        lines.push(Line {
-            text: span.text.clone(),
+    }
+    lines
+}
+
+impl Line {
+    fn new(span: &Span) -> Self {
+        let mut line = Self {
+            pieces: Vec::new(),
             left: span.left,
             right: span.right,
             y: span.y,
             size: span.size,
+            angle: span.angle,
+            has_from_right: false,
+        };
+        line.push(span);
+        line
+    }
+
+    fn push(&mut self, span: &Span) {
+        let is_from_right = span.text.chars().any(bidi::is_from_right);
+        self.has_from_right |= is_from_right;
+        self.pieces.push(Piece {
+            // By place, as all others.
+            text: match is_from_right && span.is_logical {
+                true => bidi::reading_order(&span.text),
+                false => span.text.clone(),
+            },
+            left: span.left,
+            right: span.right,
         });
+        self.left = self.left.min(span.left);
+        self.right = self.right.max(span.right);
     }
-    for line in &mut lines {
-        line.text = spelled(&line.text);
+
+    /// Adds a piece of text if it stands on this line, behind what it has.
+    fn takes(&mut self, span: &Span) -> bool {
+        let size = self.size.max(span.size).max(1.0);
+        let is_level = self.angle == span.angle && (self.y - span.y).abs() <= 0.5 * size;
+        if !is_level {
+            return false;
+        }
+        // Bold letters may be drawn twice.
+        let last = &self.pieces[self.pieces.len() - 1];
+        let moved = (span.left - last.left).abs();
+        let is_shadow = last.text == span.text && moved < 0.1 * size
+            || last.text.ends_with(&span.text) && (span.left - self.left).abs() < 0.1 * size;
+        if is_shadow && moved < 0.5 * (last.right - last.left) {
+            return true;
+        }
+        // Backwards is another line.
+        let is_behind = span.left - self.right > -0.6 * size;
+        let before = self.left - span.right;
+        let is_before = before > -0.6 * size && before < 3.0 * size;
+        let is_from_right = self.has_from_right || span.text.chars().any(bidi::is_from_right);
+        if !(is_behind || is_before && is_from_right) {
+            return false;
+        }
+        self.push(span);
+        if span.size > self.size {
+            (self.size, self.y) = (span.size, span.y);
+        }
+        true
     }
-    lines
+
+    /// The line's text in reading order.
+    fn text(&self) -> String {
+        let mut pieces: Vec<&Piece> = self.pieces.iter().collect();
+        if self.has_from_right {
+            pieces.sort_by(|one, other| one.left.total_cmp(&other.left));
+        }
+        let mut text = String::new();
+        let mut right = f64::INFINITY;
+        for piece in pieces {
+            let is_parted = piece.left - right > WORD_GAP * self.size.max(1.0)
+                && !text.ends_with(' ')
+                && !piece.text.starts_with(' ');
+            if is_parted {
+                text.push(' ');
+            }
+            text.push_str(&piece.text);
+            right = match right.is_finite() {
+                true => right.max(piece.right),
+                false => piece.right,
+            };
+        }
+        match self.has_from_right {
+            true => spelled(&bidi::reading_order(&text)),
+            false => spelled(&text),
+        }
+    }
+
+    /// Where it has gaps of more than a part of its size.
+    pub(super) fn gaps(&self, part: f64) -> Vec<(f64, f64)> {
+        let pairs = self.pieces.windows(2);
+        let gaps = pairs.map(|pair| (pair[0].right, pair[1].left));
+        gaps.filter(|(from, to)| to - from > part * self.size)
+            .collect()
+    }
+
+    /// How many bytes of text it has before and behind a place.
+    pub(super) fn lengths(&self, place: f64) -> (usize, usize) {
+        self.pieces
+            .iter()
+            .fold((0, 0), |(before, behind), piece| match piece.left < place {
+                true => (before + piece.text.len(), behind),
+                false => (before, behind + piece.text.len()),
+            })
+    }
+
+    /// Its parts before and behind a place.
+    pub(super) fn split(mut self, place: f64) -> (Option<Self>, Option<Self>) {
+        let pieces = std::mem::take(&mut self.pieces);
+        let (before, behind): (Vec<_>, Vec<_>) =
+            pieces.into_iter().partition(|piece| piece.left < place);
+        let part = |pieces: Vec<Piece>| {
+            Some(Self {
+                left: pieces.first()?.left,
+                right: pieces.last()?.right,
+                pieces,
+                ..self
+            })
+        };
+        (part(before), part(behind))
+    }
 }
 
 /// Ligatures as their letters, so that words with them are found.
@@ -189,6 +289,8 @@ fn spelled(text: &str) -> String {
             'ﬄ' => spelled.push_str("ffl"),
             'ﬅ' | 'ﬆ' => spelled.push_str("st"),
             '\u{a0}' => spelled.push(' '),
+            // Of letters that are lost in a row, one mark is enough.
+            char::REPLACEMENT_CHARACTER if spelled.ends_with(letter) => {}
             letter => spelled.push(letter),
         }
     }
