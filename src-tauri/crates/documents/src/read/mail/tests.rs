@@ -128,7 +128,11 @@ fn mails_within_mails_and_reports_are_read() {
         "a.eml",
     )
     .unwrap();
-    assert!(texts(&blocks).iter().any(|text| text.contains("no mail")));
+    assert!(
+        texts(&blocks)
+            .iter()
+            .any(|text| text.starts_with("no mail at all"))
+    );
     let bounced = "From: mailer@x.y\nSubject: Failed\nContent-Type: multipart/report; boundary=b\n\n\
         --b\n\nSorry\n--b\nContent-Type: message/delivery-status\n\nStatus: 5.1.1\n\
         --b\nContent-Type: text/x-notes; name=\"notes.txt\"\nContent-Disposition: attachment\n\nAn attached text\n--b--\n";
