@@ -7,11 +7,6 @@ pub(crate) fn windows_1252(bytes: &[u8]) -> String {
     text.into_owned()
 }
 
-pub(crate) fn windows_letter(byte: u8) -> char {
-    let letter = windows_1252(&[byte]).chars().next();
-    letter.unwrap_or_default()
-}
-
 pub(crate) fn utf16(bytes: &[u8], of: fn([u8; 2]) -> u16) -> String {
     let units = bytes.chunks_exact(2).map(|pair| of([pair[0], pair[1]]));
     char::decode_utf16(units)
