@@ -54,11 +54,6 @@ impl Home {
     }
 }
 
-fn skip_unsandboxed() {
-    let reason = enforcement().err().map(|error| error.to_string());
-    skip(&reason.unwrap_or_default());
-}
-
 async fn call(session: &Session, name: &str, arguments: Value) -> Result<String, Failure> {
     let tools = session.tools().await?;
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
