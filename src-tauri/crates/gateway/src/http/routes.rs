@@ -76,6 +76,10 @@ where
 
 /// Returns an empty router.
 #[cfg(not(openapi))]
+#[expect(
+    clippy::extra_unused_type_parameters,
+    reason = "it is called as in tests, where `D` counts"
+)]
 pub(crate) fn described_router<D, S>() -> OpenApiRouter<S>
 where
     S: Clone + Send + Sync + 'static,
