@@ -1,5 +1,5 @@
-//! What becomes of each field that a client may send: of the published schemas of OpenAI, Anthropic and Ollama, and of what vLLM and
-//! llama-server add to OpenAI's.
+//! What becomes of each field that a client may send: of the published schemas of OpenAI, Anthropic and Ollama, and of what vLLM,
+//! SGLang and llama-server add to OpenAI's.
 //!
 //! The rule: a field that changes what the answer must be is followed or refused by name, and never ignored. So is a name that means
 //! something in another API, and one that is a misspelled one. Any other field that is in none of these tables is ignored, as a

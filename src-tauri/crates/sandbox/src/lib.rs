@@ -1,4 +1,4 @@
-//! Runs one command that can write, read, reach and use only what it was given.
+//! Runs one command that can write, read, reach and use only what it was given; and with [`guard`], a program that ends with its host.
 //!
 //! The host starts `tierbar-sandbox`, the launcher, and writes the [`Request`] to it. The launcher starts itself once more, and this
 //! second stage restricts itself and becomes the command: it has one thread, so nothing has to be done between a fork and an exec.

@@ -8,12 +8,18 @@ mod mcp;
 mod place;
 mod whole;
 
-use std::path::Path;
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
-/// The program that runs commands, which Cargo builds beside those of this crate.
+/// The program that runs commands, which `cargo quick-build` makes.
 pub(crate) fn launcher() -> &'static Path {
-    static LAUNCHER: std::sync::LazyLock<std::path::PathBuf> = std::sync::LazyLock::new(|| {
-        Path::new(env!("CARGO_BIN_EXE_mcp-test-server")).with_file_name("tierbar-sandbox")
+    static LAUNCHER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let beside = Path::new(env!("CARGO_BIN_EXE_mcp-test-server"));
+        let launcher = beside.with_file_name("tierbar-sandbox");
+        assert!(launcher.is_file(), "run `cargo quick-build` first");
+        launcher
     });
     &LAUNCHER
 }

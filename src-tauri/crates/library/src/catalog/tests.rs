@@ -307,7 +307,7 @@ fn the_table_of_verdicts_is_up_to_date() {
     assert_eq!(
         fs::read_to_string(&path).unwrap_or_default(),
         table,
-        "{} is out of date: run TIERBAR_WRITE_VERDICTS=1 cargo test -p tierbar-library verdicts",
+        "{} is out of date: run TIERBAR_WRITE_VERDICTS=1 cargo quick-test -p tierbar-library verdicts",
         path.display()
     );
 }

@@ -123,7 +123,7 @@ fn mails_within_mails_and_reports_are_read() {
     // What is no mail after all is text.
     let (blocks, _) = all(
         digest
-            .replace("From: two@x.y\nSubject: Second\n", "no mail\n")
+            .replace("World\n--b--", "World\n--b\n\nno mail at all\n--b--")
             .as_bytes(),
         "a.eml",
     )
