@@ -2,7 +2,7 @@
 
 use axum::body::{Body, Bytes};
 use futures_util::{FutureExt, future::poll_fn};
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::{Body as _, Incoming},
@@ -146,6 +146,18 @@ impl Upstream {
                 }
             }
         }
+    }
+
+    /// The rest of the body, which can be read again.
+    ///
+    /// # Errors
+    /// As [`Upstream::whole`].
+    pub(crate) async fn peek(&mut self, limit: usize) -> Result<Bytes, Broken> {
+        let bytes = Bytes::from(self.whole(limit).await?);
+        self.body = Full::new(bytes.clone())
+            .map_err(|never| match never {})
+            .boxed_unsync();
+        Ok(bytes)
     }
 
     /// The rest of the body.

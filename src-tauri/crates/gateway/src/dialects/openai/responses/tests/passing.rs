@@ -118,6 +118,34 @@ async fn an_endpoint_without_responses_is_asked_for_a_chat() {
 }
 
 #[tokio::test]
+async fn a_missing_item_or_model_is_no_missing_path() {
+    const ITEM: &str = r#"{"error": {"message":"Item with id 'rs_1' not found.","type":"invalid_request_error","param":"input","code":null}}"#;
+    const MODEL: &str = r#"{"error":{"message":"The model `m` does not exist","param":null,"code":"model_not_found"}}"#;
+    for refusal in [ITEM, MODEL] {
+        let (bench, mut asked) = cloud(move |_, body| {
+            if !body.contains("again") {
+                let json = [(header::CONTENT_TYPE, "application/json")];
+                return (axum::http::StatusCode::NOT_FOUND, json, refusal).into_response();
+            }
+            responds("", body)
+        })
+        .await;
+        let refused = bench
+            .post("/v1/responses", r#"{"model": "cloud", "input": "Hi"}"#)
+            .await;
+        assert_eq!(refused.status(), 404);
+        assert_eq!(text(refused).await, refusal);
+        let again = r#"{"model": "cloud", "input": "again"}"#;
+        let reply = bench.post("/v1/responses", again).await;
+        assert_eq!(text(reply).await, WHOLE);
+        for _ in 0..2 {
+            assert_eq!(asked.recv().await.unwrap().0, "/v1/responses");
+        }
+        assert!(asked.try_recv().is_err());
+    }
+}
+
+#[tokio::test]
 async fn a_response_that_breaks_off_ends_with_an_error_event() {
     let cut = EVENTS.find("event: response.completed").unwrap();
     let (bench, _asked) = cloud(move |_, _| {
