@@ -81,11 +81,15 @@ impl Original {
         self.bytes = json_edit::edit(&self.bytes, changes).into();
     }
 
+    /// Returns its limit of the answer's tokens.
+    pub(crate) fn limit_of_tokens(&self) -> Option<Value> {
+        self.value(self.form.limit())
+    }
+
     /// Limits the answer's tokens, unless the request does.
     pub(crate) fn limit(&mut self, tokens: &Value) {
-        let field = self.form.limit();
-        if self.value(field).is_none_or(|limit| limit.is_null()) {
-            self.change(&[(field, Some(tokens.clone()))]);
+        if self.limit_of_tokens().is_none_or(|limit| limit.is_null()) {
+            self.change(&[(self.form.limit(), Some(tokens.clone()))]);
         }
     }
 

@@ -441,10 +441,13 @@ async fn a_chains_cost_limit_holds_for_what_passes() {
     let reply = night.ask(&translatable()).await;
     assert_eq!(reply.headers()["x-tierbar-tier"], "fast");
     assert!(night.cloud.try_recv().is_err());
-    let unlimited = translatable().replace("\"max_tokens\":32000,", "");
-    let reply = night.ask(&unlimited).await;
-    assert_eq!(reply.headers()["x-tierbar-tier"], "sonnet");
-    assert_eq!(night.cloud.recv().await.unwrap().body["max_tokens"], 4096);
+    // OpenAI's field limits nothing here.
+    for instead in ["", "\"max_completion_tokens\":5,"] {
+        let unlimited = translatable().replace("\"max_tokens\":32000,", instead);
+        let reply = night.ask(&unlimited).await;
+        assert_eq!(reply.headers()["x-tierbar-tier"], "sonnet");
+        assert_eq!(night.cloud.recv().await.unwrap().body["max_tokens"], 4096);
+    }
 }
 
 #[tokio::test]
