@@ -146,6 +146,26 @@ async fn a_missing_item_or_model_is_no_missing_path() {
 }
 
 #[tokio::test]
+async fn no_endpoint_is_asked_for_a_response_in_the_background() {
+    let (bench, mut asked) = cloud(responds).await;
+    for background in ["true", "1", "\"true\""] {
+        let more = format!("{{\"background\":{background},");
+        for request in [REQUEST, r#"{"model": "cloud", "input": "Hi"}"#] {
+            let refused = bench
+                .post("/v1/responses", request.replacen('{', &more, 1))
+                .await;
+            assert_eq!(refused.status(), 400);
+            let error = json(refused).await["error"].take();
+            let message = error["message"].as_str().unwrap();
+            assert!(message.starts_with("`background`"), "{error}");
+        }
+    }
+    assert!(asked.try_recv().is_err());
+    let at_once = REQUEST.replacen('{', "{\"background\":false,", 1);
+    assert_eq!(bench.post("/v1/responses", at_once).await.status(), 200);
+}
+
+#[tokio::test]
 async fn a_response_that_breaks_off_ends_with_an_error_event() {
     let cut = EVENTS.find("event: response.completed").unwrap();
     let (bench, _asked) = cloud(move |_, _| {
