@@ -324,11 +324,11 @@ impl Reading {
             }
             Err(Some(error)) => {
                 answer.broke(error.code);
-                let is_within_event = !answer.is_between_events();
+                let end = answer.event_end();
                 self.fail(error);
-                match is_within_event {
-                    true => Some(Event::Passed("\n".into())),
-                    false => self.decoder.events.pop_front(),
+                match end.is_empty() {
+                    true => self.decoder.events.pop_front(),
+                    false => Some(Event::Passed(end.into())),
                 }
             }
         }

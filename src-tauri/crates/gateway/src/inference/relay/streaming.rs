@@ -194,6 +194,16 @@ impl Answer {
         tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
     }
 
+    /// What ends an event of which only a part has passed.
+    pub(crate) fn event_end(&self) -> &'static str {
+        match self.tail.last() {
+            _ if self.is_between_events() => "",
+            Some(b'\n') => "\n",
+            // Half a line would go on in the next event.
+            _ => "\n\n",
+        }
+    }
+
     /// What arrives next. With `pings`, a comment after a silence.
     async fn arriving(&mut self, pings: bool) -> Result<Bytes, Option<Error>> {
         loop {
@@ -284,9 +294,12 @@ impl Relay {
                 Self::Over => return None,
             }
         };
+        let end = match self {
+            Self::Streaming(answer) if !answer.is_between_events() => answer.event_end(),
+            _ => "\n",
+        };
         *self = Self::Over;
-        // The empty line ends an event of which only a part has passed.
-        Some(format!("\n{}", error::last_event(&failure)).into())
+        Some(format!("{end}{}", error::last_event(&failure)).into())
     }
 }
 

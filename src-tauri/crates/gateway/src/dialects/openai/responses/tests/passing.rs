@@ -187,6 +187,27 @@ async fn a_response_that_breaks_off_ends_with_an_error_event() {
 }
 
 #[tokio::test]
+async fn an_error_follows_half_a_line_as_an_event_of_its_own() {
+    let (bench, _asked) = cloud(|_, _| {
+        let half = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"";
+        let begun = EVENTS.split_once("event: response.completed").unwrap().0;
+        let pieces = [begun.to_owned(), half.to_owned()]
+            .into_iter()
+            .chain(std::iter::repeat_n("a".repeat(1 << 20), 20))
+            .map(Ok::<_, std::io::Error>)
+            .chain([Err(std::io::Error::other("gone"))]);
+        let body = Body::from_stream(stream::iter(pieces));
+        ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+    })
+    .await;
+    let reply = text(bench.post("/v1/responses", streamed()).await).await;
+    let (half, rest) = reply.rsplit_once("event: error\ndata: ").unwrap();
+    assert!(half.ends_with("aaa\n\n"), "{}", &half[half.len() - 20..]);
+    let error: Value = serde_json::from_str(rest.trim_end()).unwrap();
+    assert_eq!(error["code"], "unreachable");
+}
+
+#[tokio::test]
 async fn a_chat_passes_with_its_bytes() {
     const CHAT: &str = r#"{ "model":"cloud", "messages":[ {"role":"user","content":"Gr\u00fc\u00dfe"} ],"top_p":1.0 ,"of_next_year":{"a":1e2} }"#;
     let (bench, mut asked) = cloud(|_, _| {
