@@ -52,6 +52,8 @@ pub(crate) struct Answer {
     tail: Vec<u8>,
     /// Where what comes of it counts for or against its endpoint.
     trial: Option<Trial>,
+    /// What has come of it is noted.
+    has_settled: bool,
     leased: Instant,
     lease: Box<dyn Lease>,
 }
@@ -70,6 +72,7 @@ impl Answer {
             held: Vec::new(),
             tail: Vec::new(),
             trial: None,
+            has_settled: false,
             leased,
             lease,
         }
@@ -87,8 +90,11 @@ impl Answer {
         self.trial = Some(trial);
     }
 
-    /// It ends after its first token: as its server reports, or else as it broke off.
+    /// It ends after its first token: as its server reports, or else as it broke off. What comes behind its end changes nothing.
     pub(crate) fn ends(&mut self, broken: Option<&Error>) {
+        if std::mem::replace(&mut self.has_settled, true) {
+            return;
+        }
         let outcome = match (self.meter.failure(), broken) {
             (Some(error), _) => answered::failure(error).outcome,
             (None, Some(error)) => Failed::from(error.clone()).outcome,

@@ -150,6 +150,44 @@ async fn the_end_is_not_waited_for_behind_the_last_event() {
 }
 
 #[tokio::test]
+async fn pings_behind_the_last_event_do_not_hold_the_lease() {
+    let pinging = || {
+        let pings = stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Some((Ok(": ping\n\n"), ()))
+        });
+        let all = stream::iter([Ok::<_, Infallible>(ANSWER)]);
+        events(Body::from_stream(all.chain(pings)))
+    };
+    let (routes, _asked) = scripted(pinging);
+    let (mut bench, _) = configured(routes).await;
+    let reply = text(post(&bench, streamed()).await).await;
+    let pings = reply.strip_prefix(ANSWER).unwrap();
+    assert!(pings.replace(": ping\n\n", "").is_empty(), "{pings}");
+    bench.released().await;
+    assert_eq!(last_request(&bench).outcome, RequestOutcome::Answered);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_at_the_last_event_was_answered() {
+    let lingering = || {
+        let all = stream::iter([Ok::<_, Infallible>(ANSWER)]);
+        events(Body::from_stream(all.chain(stream::pending())))
+    };
+    let (routes, _asked) = scripted(lingering);
+    let (mut bench, _) = configured(routes).await;
+    let answer = post(&bench, streamed()).await;
+    let mut body = answer.into_body().into_data_stream();
+    let mut read = Vec::new();
+    while read.len() < ANSWER.len() {
+        read.extend(body.next().await.unwrap().unwrap());
+    }
+    drop(body);
+    bench.released().await;
+    assert_eq!(last_request(&bench).outcome, RequestOutcome::Answered);
+}
+
+#[tokio::test]
 async fn a_stream_that_breaks_off_ends_with_an_error_in_its_dialect() {
     let letter = ANSWER.find("üße").unwrap();
     let (first, _) = ANSWER.split_once("event: content_block_stop").unwrap();
