@@ -173,7 +173,10 @@ pub(crate) async fn send(
     if !status.is_success() {
         charge.void();
     }
-    let outcome = limits::outcome(status, &upstream.head.headers);
+    let outcome = match upstream.is_ours {
+        true => Outcome::NotAsked,
+        false => limits::outcome(status, &upstream.head.headers),
+    };
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
         Ok(body) => body,
         Err(broken) => return Err(reason(&*lease, &broken).await.into()),

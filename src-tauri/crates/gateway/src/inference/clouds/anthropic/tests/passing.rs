@@ -489,6 +489,27 @@ async fn a_chains_cost_limit_holds_for_what_passes() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_not_sent_says_nothing_of_its_server() {
+    let broken = || (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({}))).into_response();
+    let mut night = Night::new(broken, |_| ()).await;
+    for inexpressible in [false, false, true, false, false] {
+        if inexpressible {
+            let request = r#"{"model": "night", "input": "Hi", "previous_response_id": "resp_0"}"#;
+            let refused = night.bench.post("/v1/responses", request).await;
+            assert_eq!(refused.status(), 400);
+            continue;
+        }
+        let reply = night.ask(&translatable()).await;
+        assert_eq!(reply.headers()["x-tierbar-tier"], "fast");
+    }
+    // Three failures in a row: it is skipped from there on.
+    for _ in 0..3 {
+        night.cloud.try_recv().unwrap();
+    }
+    assert!(night.cloud.try_recv().is_err());
+}
+
+#[tokio::test]
 async fn a_silent_server_is_left_for_the_next_step() {
     let mut night = Night::new(
         || {
