@@ -20,6 +20,7 @@ use crate::{
 };
 use axum::body::Bytes;
 use seen::Seen;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::time::Instant;
 use tierbar_chats::context::ContextUse;
@@ -328,6 +329,32 @@ impl StreamMeter {
     /// Whether the stream has had its last event, which may be an error.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// The connection has ended in order. Takes the last line if only its end is missing, and returns what is still to pass of it.
+    pub(crate) fn take_rest(&mut self) -> Option<Bytes> {
+        let mut rest = std::mem::take(&mut self.partial);
+        if self.within_unread {
+            return (!rest.is_empty()).then(|| rest.into());
+        }
+        let data = rest.strip_prefix(b"data:")?.trim_ascii();
+        let mut event = std::mem::take(&mut self.data);
+        if !event.is_empty() {
+            event.push(b'\n');
+        }
+        event.extend_from_slice(data);
+        let is_whole = match &*event {
+            b"[DONE]" => self.form == Form::Chat,
+            json => json.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(json).is_ok(),
+        };
+        if !is_whole {
+            return None;
+        }
+        if let Err(error) = self.event(&event) {
+            self.gap(&event, &error);
+        }
+        rest.extend_from_slice(b"\n\n");
+        Some(rest.into())
     }
 
     /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.

@@ -229,10 +229,12 @@ impl Answer {
                     }
                 }
                 _ if self.meter.has_ended() => return Err(None),
-                Ok(None) if self.meter.may_have_ended() => return Err(None),
                 Ok(None) => {
-                    if let Some(last) = self.meter.end() {
+                    if let Some(last) = self.meter.take_rest().or_else(|| self.meter.end()) {
                         return Ok(last);
+                    }
+                    if self.meter.may_have_ended() {
+                        return Err(None);
                     }
                     let broken = Broken::early();
                     return Err(Some(reason(&*self.lease, &broken).await));

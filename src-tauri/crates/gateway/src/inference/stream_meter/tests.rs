@@ -111,6 +111,40 @@ fn an_event_in_many_lines_is_bounded() {
     assert!(meter.data.len() <= LONGEST_LINE + line.len());
 }
 
+#[test]
+fn a_last_event_without_a_line_end_is_taken() {
+    let stops = "data: {\"type\":\"message_stop\"}";
+    for (form, last, is_taken) in [
+        (Form::Messages, stops, true),
+        (
+            Form::Messages,
+            "data: {\"type\":\ndata: \"message_stop\"}",
+            true,
+        ),
+        (Form::Messages, &stops[..stops.len() - 1], false),
+        (Form::Messages, "event: message_stop", false),
+        (Form::Messages, "", false),
+        (
+            Form::Responses,
+            "data: {\"type\":\"response.completed\"}\r",
+            true,
+        ),
+        (Form::Chat, "data: [DONE]", true),
+        (Form::Chat, "data: [DON", false),
+    ] {
+        let mut meter = passing(form);
+        let mut passed = meter.pass(last.into()).to_vec();
+        assert!(!meter.has_ended());
+        let rest = meter.take_rest();
+        assert_eq!((rest.is_some(), meter.has_ended()), (is_taken, is_taken));
+        if let Some(rest) = rest {
+            passed.extend(rest);
+            assert_eq!(String::from_utf8(passed).unwrap(), format!("{last}\n\n"));
+        }
+        assert_eq!(meter.take_rest(), None);
+    }
+}
+
 fn passing(form: Form) -> StreamMeter {
     StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge())
         .reading(form, Reads::Nothing)

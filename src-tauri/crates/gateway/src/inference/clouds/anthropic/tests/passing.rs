@@ -150,6 +150,15 @@ async fn the_end_is_not_waited_for_behind_the_last_event() {
 }
 
 #[tokio::test]
+async fn a_last_event_without_a_line_end_arrives() {
+    let (routes, _asked) = scripted(|| events(ANSWER.trim_end()));
+    let (mut bench, _) = configured(routes).await;
+    assert_eq!(text(post(&bench, streamed()).await).await, ANSWER);
+    bench.released().await;
+    assert_eq!(last_request(&bench).outcome, RequestOutcome::Answered);
+}
+
+#[tokio::test]
 async fn pings_behind_the_last_event_do_not_hold_the_lease() {
     let pinging = || {
         let pings = stream::unfold((), |()| async {
