@@ -30,7 +30,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 pub use super::{
     events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
@@ -110,6 +110,7 @@ impl Inference {
             way,
             stream,
             decoder: Decoder::default(),
+            closes: None,
         };
         let source = match dispatch::first(beginning, stream).await {
             Err(error) => return Err(reading.failed(error, None)),
@@ -162,6 +163,8 @@ struct Reading {
     /// The client reads the answer as a stream.
     stream: bool,
     decoder: Decoder,
+    /// When an answer that passes is closed, once its last event is there.
+    closes: Option<Instant>,
 }
 
 impl Reading {
@@ -308,28 +311,35 @@ impl Reading {
         let State::Passing(answer) = &mut self.state else {
             return None;
         };
-        let next = match answer.is_over() {
-            false => answer.next().await,
-            // Some servers keep the connection open behind the last event, whose end may still come.
-            true => timeout(LAST_BYTES, answer.next())
-                .await
-                .unwrap_or(Err(None)),
+        let next = match self.closes {
+            None => answer.next().await,
+            // Some servers keep the connection open behind the last event, whose end may still come, and ping.
+            Some(closes) if Instant::now() < closes => {
+                timeout_at(closes, answer.next()).await.unwrap_or(Err(None))
+            }
+            Some(_) => Err(None),
         };
+        let was_over = self.closes.is_some();
+        if !was_over && answer.is_over() {
+            // Its client may leave without waiting for more.
+            answer.ends(None);
+            self.closes = Some(Instant::now() + LAST_BYTES);
+        }
         match next {
             Ok(bytes) => Some(Event::Passed(bytes)),
-            Err(None) => {
+            Err(Some(error)) if !was_over => {
+                answer.broke(error.code);
+                let end = answer.event_end();
+                self.fail(error);
+                match end.is_empty() {
+                    true => self.decoder.events.pop_front(),
+                    false => Some(Event::Passed(end.into())),
+                }
+            }
+            Err(_) => {
                 answer.ends(None);
                 self.state = State::Over;
                 None
-            }
-            Err(Some(error)) => {
-                answer.broke(error.code);
-                let is_within_event = !answer.is_between_events();
-                self.fail(error);
-                match is_within_event {
-                    true => Some(Event::Passed("\n".into())),
-                    false => self.decoder.events.pop_front(),
-                }
             }
         }
     }

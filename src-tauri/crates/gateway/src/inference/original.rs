@@ -11,6 +11,19 @@ use tierbar_core::{
     lease::{Address, Endpoint, Foreign},
 };
 
+/// What policy reads or sets. Servers written in Go match names without case, and would take another spelling for the same field.
+const OF_POLICY: [&str; 9] = [
+    "background",
+    "best_of",
+    "keep_alive",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "model",
+    "n",
+    "stream",
+];
+
 /// The form of a request at its server, and of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
@@ -46,13 +59,20 @@ pub(crate) struct Original {
 
 impl Original {
     /// # Errors
-    /// `BadRequest` for what is no JSON object, or has a field twice: the server might read the other one.
+    /// `BadRequest` for what is no JSON object, or has a field twice or in another case: the server might read the other one.
     pub(crate) fn read(form: Form, path: &'static str, bytes: Bytes) -> Result<Self, Error> {
         let names: Names = body::parse(&bytes)?;
         if let Some(twice) = names.twice {
             let shown: String = twice.chars().take(100).collect();
             let message = format!("the request is not valid: duplicate field `{shown}`");
             return Err(Error::new(Code::BadRequest, message));
+        }
+        if let Some((name, field)) = names.misspelled {
+            let shown: String = name.chars().take(100).collect();
+            let message = format!("the request is not valid: unknown field `{shown}`");
+            return Err(
+                Error::new(Code::BadRequest, message).hint(format!("write it as `{field}`"))
+            );
         }
         Ok(Self {
             form,
@@ -81,11 +101,15 @@ impl Original {
         self.bytes = json_edit::edit(&self.bytes, changes).into();
     }
 
+    /// Returns its limit of the answer's tokens.
+    pub(crate) fn limit_of_tokens(&self) -> Option<Value> {
+        self.value(self.form.limit())
+    }
+
     /// Limits the answer's tokens, unless the request does.
     pub(crate) fn limit(&mut self, tokens: &Value) {
-        let field = self.form.limit();
-        if self.value(field).is_none_or(|limit| limit.is_null()) {
-            self.change(&[(field, Some(tokens.clone()))]);
+        if self.limit_of_tokens().is_none_or(|limit| limit.is_null()) {
+            self.change(&[(self.form.limit(), Some(tokens.clone()))]);
         }
     }
 
@@ -121,9 +145,25 @@ impl Original {
     }
 }
 
-/// Finds a name that an object has twice.
+/// Finds the names of an object that servers read differently.
 struct Names {
     twice: Option<String>,
+    /// With the field whose name in another case it is.
+    misspelled: Option<(String, &'static str)>,
+}
+
+/// Returns the field of policy that some server takes this name for, though it is another.
+fn misspelled(name: &str) -> Option<&'static str> {
+    // Two letters outside ASCII fold to letters inside it.
+    let folded = name.chars().map(|letter| match letter {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    });
+    let field = OF_POLICY
+        .into_iter()
+        .find(|field| field.chars().eq(folded.clone()))?;
+    (field != name).then_some(field)
 }
 
 impl<'de> serde::Deserialize<'de> for Names {
@@ -140,16 +180,53 @@ impl<'de> serde::Deserialize<'de> for Names {
                 self,
                 mut fields: A,
             ) -> Result<Names, A::Error> {
-                let (mut names, mut twice) = (BTreeSet::new(), None);
+                let (mut names, mut twice, mut other) = (BTreeSet::new(), None, None);
                 while let Some(name) = fields.next_key::<String>()? {
                     fields.next_value::<serde::de::IgnoredAny>()?;
+                    if let Some(field) = misspelled(&name) {
+                        other.get_or_insert((name.clone(), field));
+                    }
                     if let Some(name) = names.replace(name) {
                         twice.get_or_insert(name);
                     }
                 }
-                Ok(Names { twice })
+                Ok(Names {
+                    twice,
+                    misspelled: other,
+                })
             }
         }
         object.deserialize_map(Each)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_policy_in_another_case_is_refused() {
+        let read = |name: &str| {
+            let request = serde_json::json!({"model": "m", name: 1}).to_string();
+            Original::read(Form::Messages, "/v1/messages", request.into())
+        };
+        for (name, field) in [
+            ("Model", "model"),
+            ("MAX_TOKENS", "max_tokens"),
+            ("\u{17f}tream", "stream"),
+            ("\u{212a}eep_alive", "keep_alive"),
+            ("max_output_to\u{212a}en\u{17f}", "max_output_tokens"),
+            ("Max_Completion_Tokens", "max_completion_tokens"),
+            ("N", "n"),
+        ] {
+            let error = read(name).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{name}");
+            assert!(error.message.contains(name), "{error}");
+            let hint = error.hint.unwrap_or_default();
+            assert!(hint.contains(&format!("`{field}`")), "{hint}");
+        }
+        for name in ["stream", "Models", "Temperature", "of_next_year", "\u{17f}"] {
+            assert!(read(name).is_ok(), "{name}");
+        }
     }
 }

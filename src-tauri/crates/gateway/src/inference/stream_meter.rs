@@ -20,6 +20,7 @@ use crate::{
 };
 use axum::body::Bytes;
 use seen::Seen;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::time::Instant;
 use tierbar_chats::context::ContextUse;
@@ -27,6 +28,8 @@ use tierbar_core::{Code, Error};
 
 /// No event of a worker comes near it. A line beyond passes on unread.
 const LONGEST_LINE: usize = 1 << 20;
+/// The same of other forms, some of whose events have a whole answer.
+const LONGEST_OF_ANSWER: usize = 16 << 20;
 /// The same where the event is needed, as one may be a whole answer.
 const LONGEST_EVENT: usize = 64 << 20;
 
@@ -75,8 +78,10 @@ pub(crate) struct StreamMeter {
     /// The last event had a reason to end.
     finished: bool,
     ended: bool,
-    /// A line was too long to be read: the end may have been in it.
+    /// The last event was too long to be read: the end may have been in it.
     unread: bool,
+    /// The rest of it has not passed.
+    within_unread: bool,
 }
 
 impl StreamMeter {
@@ -98,6 +103,7 @@ impl StreamMeter {
             finished: false,
             ended: false,
             unread: false,
+            within_unread: false,
         }
     }
 
@@ -159,9 +165,12 @@ impl StreamMeter {
     }
 
     fn longest(&self) -> usize {
-        match self.reads {
-            Reads::Nothing => LONGEST_LINE,
-            Reads::Chunks | Reads::Values => LONGEST_EVENT,
+        match (self.reads, self.form) {
+            // It is not read in any case.
+            _ if self.within_unread => 0,
+            (Reads::Nothing, Form::Chat) => LONGEST_LINE,
+            (Reads::Nothing, Form::Messages | Form::Responses) => LONGEST_OF_ANSWER,
+            (Reads::Chunks | Reads::Values, _) => LONGEST_EVENT,
         }
     }
 
@@ -169,7 +178,9 @@ impl StreamMeter {
         if !std::mem::replace(&mut self.begun, true) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         }
-        if line.is_empty() && !self.data.is_empty() {
+        if self.within_unread {
+            self.within_unread = !line.is_empty();
+        } else if line.is_empty() && !self.data.is_empty() {
             let data = std::mem::take(&mut self.data);
             if let Err(error) = self.event(&data) {
                 self.gap(&data, &error);
@@ -209,9 +220,9 @@ impl StreamMeter {
     }
 
     fn too_long(&mut self) {
-        self.unread = true;
-        if self.reads != Reads::Nothing {
-            let most = self.longest() >> 20;
+        (self.unread, self.within_unread) = (true, true);
+        if self.reads != Reads::Nothing && self.failure.is_none() {
+            let most = LONGEST_EVENT >> 20;
             let what = format!("the model's server sends an event of more than {most} MiB");
             self.fail(Error::new(Code::Unreachable, what));
         }
@@ -248,7 +259,9 @@ impl StreamMeter {
                 seen
             }),
         };
-        self.note(seen?, data.len());
+        let seen = seen?;
+        self.unread = false;
+        self.note(seen, data.len());
         Ok(())
     }
 
@@ -316,6 +329,32 @@ impl StreamMeter {
     /// Whether the stream has had its last event, which may be an error.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// The connection has ended in order. Takes the last line if only its end is missing, and returns what is still to pass of it.
+    pub(crate) fn take_rest(&mut self) -> Option<Bytes> {
+        let mut rest = std::mem::take(&mut self.partial);
+        if self.within_unread {
+            return (!rest.is_empty()).then(|| rest.into());
+        }
+        let data = rest.strip_prefix(b"data:")?.trim_ascii();
+        let mut event = std::mem::take(&mut self.data);
+        if !event.is_empty() {
+            event.push(b'\n');
+        }
+        event.extend_from_slice(data);
+        let is_whole = match &*event {
+            b"[DONE]" => self.form == Form::Chat,
+            json => json.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(json).is_ok(),
+        };
+        if !is_whole {
+            return None;
+        }
+        if let Err(error) = self.event(&event) {
+            self.gap(&event, &error);
+        }
+        rest.extend_from_slice(b"\n\n");
+        Some(rest.into())
     }
 
     /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.

@@ -2,7 +2,7 @@
 
 use axum::body::{Body, Bytes};
 use futures_util::{FutureExt, future::poll_fn};
-use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{
     HeaderMap, Request, Response, StatusCode,
     body::{Body as _, Incoming},
@@ -59,6 +59,8 @@ pub(crate) struct Upstream {
     body: UnsyncBoxBody<Bytes, Broken>,
     /// Moves the bytes; `None` once the connection has ended, or if another task drives it.
     driver: Option<Driver>,
+    /// A refusal of ours: no server got the request.
+    pub(crate) is_ours: bool,
 }
 
 impl Upstream {
@@ -68,6 +70,7 @@ impl Upstream {
             head,
             body,
             driver: None,
+            is_ours: false,
         }
     }
 
@@ -80,7 +83,10 @@ impl Upstream {
         let kind = HeaderValue::from_static("application/json");
         head.headers.insert(header::CONTENT_TYPE, kind);
         let body = body.map_err(|error| Broken(error.to_string()));
-        Self::new(head, body.boxed_unsync())
+        Self {
+            is_ours: true,
+            ..Self::new(head, body.boxed_unsync())
+        }
     }
 
     /// Posts the request over a connection of its own, and waits for the head of the answer.
@@ -108,7 +114,10 @@ impl Upstream {
         drop(sending);
         let (head, body) = response.into_parts();
         let body = body.map_err(Broken::from).boxed_unsync();
-        Ok(Self { head, body, driver })
+        Ok(Self {
+            driver,
+            ..Self::new(head, body)
+        })
     }
 
     /// For a stream that may last: headers are parts of the buffer that they were read into, and keep it.
@@ -146,6 +155,18 @@ impl Upstream {
                 }
             }
         }
+    }
+
+    /// The rest of the body, which can be read again.
+    ///
+    /// # Errors
+    /// As [`Upstream::whole`].
+    pub(crate) async fn peek(&mut self, limit: usize) -> Result<Bytes, Broken> {
+        let bytes = Bytes::from(self.whole(limit).await?);
+        self.body = Full::new(bytes.clone())
+            .map_err(|never| match never {})
+            .boxed_unsync();
+        Ok(bytes)
     }
 
     /// The rest of the body.

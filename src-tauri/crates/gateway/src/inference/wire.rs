@@ -234,6 +234,30 @@ pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
     })
 }
 
+/// Whether the body of a 404 means the path, not something that the request names: an item, a model or a response.
+pub(crate) fn is_of_unknown_path(body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let Some(error) = body.get("error") else {
+        return true;
+    };
+    let has = |field: &str| match error.get(field) {
+        None | Some(Value::Null) => false,
+        // llama-server and vLLM repeat the status.
+        Some(value) => field != "code" || (*value != 404 && *value != "404"),
+    };
+    if has("param") || has("code") {
+        return false;
+    }
+    let message = error.get("message").unwrap_or(error);
+    let message = message.as_str().unwrap_or_default().to_lowercase();
+    let mut words = message.split_whitespace().map(|word| {
+        let is_mark = |letter: char| !letter.is_alphanumeric() && letter != '/';
+        word.trim_matches(is_mark)
+    });
+    let names_one = |word| matches!(word, "item" | "items" | "model" | "models");
+    !words.any(names_one) && !message.contains(" with id ")
+}
+
 /// The error of an answer that is not in OpenAI's form.
 pub(crate) fn unreadable(error: &serde_json::Error) -> Error {
     let message = format!("the model's server did not answer in OpenAI's form: {error}");

@@ -106,6 +106,11 @@ async fn create(
     let searched = searched.map(|Extension(searched)| searched);
     let fields: Result<ResponseFields, Error> = body::parse(&bytes);
     let original = Original::read(Form::Responses, RESPONSES, bytes)?;
+    // Some servers take 1 for true.
+    let background = original.value("background").unwrap_or_default();
+    if !background.is_null() && background != Value::Bool(false) {
+        return Err(request::no_background().into());
+    }
     let translated =
         fields.and_then(|fields| fields.into_chat(continues.as_deref(), searched.as_ref()));
     // What was found for it here, or was compacted here, no other server knows.

@@ -1,7 +1,10 @@
 //! What a request may cost, and what it may have cost already.
 
 use super::tried::TooDear;
-use crate::metrics::{Metrics, Reserved};
+use crate::{
+    inference::original::Original,
+    metrics::{Metrics, Reserved},
+};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tierbar_core::{
@@ -16,6 +19,8 @@ const BYTES_PER_TOKEN: u64 = 3;
 
 #[derive(Debug)]
 pub(super) struct Budget {
+    /// The request or its chain has a limit.
+    is_bounded: bool,
     /// Nothing: it may cost anything.
     most: Dollars,
     /// Of all requests of the chain.
@@ -35,8 +40,8 @@ impl Budget {
         request: &mut Map<String, Value>,
         bytes: usize,
     ) -> Self {
-        let bounded = most != Dollars::default() || of_chain.is_some();
-        if bounded
+        let is_bounded = most != Dollars::default() || of_chain.is_some();
+        if is_bounded
             && ["max_tokens", "max_completion_tokens"]
                 .iter()
                 .all(|name| request.get(*name).is_none_or(Value::is_null))
@@ -44,12 +49,25 @@ impl Budget {
             request.insert("max_tokens".to_owned(), UNTOLD_ANSWER.into());
         }
         Self {
+            is_bounded,
             most,
             of_chain,
             prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
             answer_tokens: answer_tokens(request),
             spent: Mutex::default(),
         }
+    }
+
+    /// Does the same for the request in its client's form, in which a server heeds that form's field alone. The larger of its limit and
+    /// the chat's counts, since either may be sent.
+    pub(super) fn limit(&mut self, original: &mut Original) {
+        if !self.is_bounded {
+            return;
+        }
+        original.limit(&UNTOLD_ANSWER.into());
+        let limit = original.limit_of_tokens();
+        let limit = limit.and_then(|limit| limit.as_u64());
+        self.answer_tokens = self.answer_tokens.zip(limit).map(|(a, b)| a.max(b));
     }
 
     /// Why the endpoint would cost more than the request may.
@@ -129,6 +147,7 @@ fn answer_tokens(request: &Map<String, Value>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inference::original::Form;
     use serde_json::json;
     use tierbar_core::config::Engine;
 
@@ -187,6 +206,54 @@ mod tests {
             json!({"max_tokens": UNTOLD_ANSWER})
         );
         assert_eq!(budget(0.0, json!({})).1, json!({}));
+    }
+
+    #[test]
+    fn fields_of_another_form_limit_no_original() {
+        for (form, request, sent, fits) in [
+            (
+                Form::Responses,
+                json!({"max_tokens": 5}),
+                json!({"max_tokens": 5, "max_output_tokens": UNTOLD_ANSWER}),
+                true,
+            ),
+            (
+                Form::Responses,
+                json!({"max_completion_tokens": 5, "max_output_tokens": null}),
+                json!({"max_completion_tokens": 5, "max_output_tokens": UNTOLD_ANSWER}),
+                true,
+            ),
+            (
+                Form::Messages,
+                json!({"max_completion_tokens": 5}),
+                json!({"max_completion_tokens": 5, "max_tokens": UNTOLD_ANSWER}),
+                true,
+            ),
+            (
+                Form::Responses,
+                json!({"max_tokens": 5, "max_output_tokens": 50_000}),
+                json!({"max_tokens": 5, "max_output_tokens": 50_000}),
+                false,
+            ),
+            (
+                Form::Responses,
+                json!({"max_output_tokens": 5.5}),
+                json!({"max_output_tokens": 5.5}),
+                false,
+            ),
+        ] {
+            let bytes = request.to_string().into();
+            let mut original = Original::read(form, "/v1/any", bytes).unwrap();
+            let (mut bounded, _) = budget(0.06, request.clone());
+            bounded.limit(&mut original);
+            let reply: Value = serde_json::from_slice(original.bytes()).unwrap();
+            assert_eq!(reply, sent);
+            assert_eq!(bounded.too_dear(&cloud()).is_none(), fits, "{reply}");
+            let bytes = request.to_string().into();
+            let mut original = Original::read(form, "/v1/any", bytes).unwrap();
+            budget(0.0, request.clone()).0.limit(&mut original);
+            assert_eq!(original.bytes(), request.to_string().as_bytes());
+        }
     }
 
     #[test]

@@ -67,7 +67,10 @@ impl Walk {
             .as_object()
             .cloned()
             .unwrap_or_default();
-        let budget = Budget::new(asked.config.cost, asked.config.budget, &mut object, bytes);
+        let mut budget = Budget::new(asked.config.cost, asked.config.budget, &mut object, bytes);
+        if let Some(original) = &mut request.original {
+            budget.limit(original);
+        }
         let gathers = !request.stream;
         if gathers && can_stream(&object) {
             request.stream = true;
@@ -80,14 +83,9 @@ impl Walk {
         let changes: Vec<_> = changed
             .map(|name| (name, object.get(name).cloned()))
             .collect();
-        if let Some(original) = &mut request.original {
-            for (name, value) in &changes {
-                match (*name, value) {
-                    ("max_tokens", Some(limit)) => original.limit(limit),
-                    ("stream", value) => original.change(&[("stream", value.clone())]),
-                    _ => {}
-                }
-            }
+        let stream = changes.iter().find(|(name, _)| *name == "stream");
+        if let (Some(original), Some(stream)) = (&mut request.original, stream) {
+            original.change(std::slice::from_ref(stream));
         }
         request.content = request.content.with(&changes);
         Self {

@@ -173,7 +173,10 @@ pub(crate) async fn send(
     if !status.is_success() {
         charge.void();
     }
-    let outcome = limits::outcome(status, &upstream.head.headers);
+    let outcome = match upstream.is_ours {
+        true => Outcome::NotAsked,
+        false => limits::outcome(status, &upstream.head.headers),
+    };
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
         Ok(body) => body,
         Err(broken) => return Err(reason(&*lease, &broken).await.into()),
@@ -253,11 +256,19 @@ async fn post(
             && (original.untranslatable.is_some() || !inference.endpoints.lacks(url, original.path))
         {
             let model = model.as_deref();
-            let upstream = send::pass(url, model, original, &request.headers, remote, key).await?;
-            let is_unknown = matches!(upstream.head.status.as_u16(), 404 | 405 | 501);
-            let asks_for_chat =
-                original.form == Form::Responses && original.untranslatable.is_none() && is_unknown;
-            if !asks_for_chat {
+            let mut upstream =
+                send::pass(url, model, original, &request.headers, remote, key).await?;
+            let may_ask_for_chat =
+                original.form == Form::Responses && original.untranslatable.is_none();
+            let is_unknown = match upstream.head.status {
+                StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => true,
+                // What the request names may be what is not found.
+                StatusCode::NOT_FOUND if may_ask_for_chat => {
+                    wire::is_of_unknown_path(&upstream.peek(ANSWER_LIMIT).await?)
+                }
+                _ => false,
+            };
+            if !(may_ask_for_chat && is_unknown) {
                 return Ok((upstream, original.form));
             }
             lacks_responses = Some((url, original.path));

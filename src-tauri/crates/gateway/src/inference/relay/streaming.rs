@@ -52,6 +52,8 @@ pub(crate) struct Answer {
     tail: Vec<u8>,
     /// Where what comes of it counts for or against its endpoint.
     trial: Option<Trial>,
+    /// What has come of it is noted.
+    has_settled: bool,
     leased: Instant,
     lease: Box<dyn Lease>,
 }
@@ -70,6 +72,7 @@ impl Answer {
             held: Vec::new(),
             tail: Vec::new(),
             trial: None,
+            has_settled: false,
             leased,
             lease,
         }
@@ -87,8 +90,11 @@ impl Answer {
         self.trial = Some(trial);
     }
 
-    /// It ends after its first token: as its server reports, or else as it broke off.
+    /// It ends after its first token: as its server reports, or else as it broke off. What comes behind its end changes nothing.
     pub(crate) fn ends(&mut self, broken: Option<&Error>) {
+        if std::mem::replace(&mut self.has_settled, true) {
+            return;
+        }
         let outcome = match (self.meter.failure(), broken) {
             (Some(error), _) => answered::failure(error).outcome,
             (None, Some(error)) => Failed::from(error.clone()).outcome,
@@ -194,6 +200,16 @@ impl Answer {
         tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
     }
 
+    /// What ends an event of which only a part has passed.
+    pub(crate) fn event_end(&self) -> &'static str {
+        match self.tail.last() {
+            _ if self.is_between_events() => "",
+            Some(b'\n') => "\n",
+            // Half a line would go on in the next event.
+            _ => "\n\n",
+        }
+    }
+
     /// What arrives next. With `pings`, a comment after a silence.
     async fn arriving(&mut self, pings: bool) -> Result<Bytes, Option<Error>> {
         loop {
@@ -213,10 +229,12 @@ impl Answer {
                     }
                 }
                 _ if self.meter.has_ended() => return Err(None),
-                Ok(None) if self.meter.may_have_ended() => return Err(None),
                 Ok(None) => {
-                    if let Some(last) = self.meter.end() {
+                    if let Some(last) = self.meter.take_rest().or_else(|| self.meter.end()) {
                         return Ok(last);
+                    }
+                    if self.meter.may_have_ended() {
+                        return Err(None);
                     }
                     let broken = Broken::early();
                     return Err(Some(reason(&*self.lease, &broken).await));
@@ -284,9 +302,12 @@ impl Relay {
                 Self::Over => return None,
             }
         };
+        let end = match self {
+            Self::Streaming(answer) if !answer.is_between_events() => answer.event_end(),
+            _ => "\n",
+        };
         *self = Self::Over;
-        // The empty line ends an event of which only a part has passed.
-        Some(format!("\n{}", error::last_event(&failure)).into())
+        Some(format!("{end}{}", error::last_event(&failure)).into())
     }
 }
 

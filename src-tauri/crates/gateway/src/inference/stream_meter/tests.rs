@@ -110,3 +110,82 @@ fn an_event_in_many_lines_is_bounded() {
     }
     assert!(meter.data.len() <= LONGEST_LINE + line.len());
 }
+
+#[test]
+fn a_last_event_without_a_line_end_is_taken() {
+    let stops = "data: {\"type\":\"message_stop\"}";
+    for (form, last, is_taken) in [
+        (Form::Messages, stops, true),
+        (
+            Form::Messages,
+            "data: {\"type\":\ndata: \"message_stop\"}",
+            true,
+        ),
+        (Form::Messages, &stops[..stops.len() - 1], false),
+        (Form::Messages, "event: message_stop", false),
+        (Form::Messages, "", false),
+        (
+            Form::Responses,
+            "data: {\"type\":\"response.completed\"}\r",
+            true,
+        ),
+        (Form::Chat, "data: [DONE]", true),
+        (Form::Chat, "data: [DON", false),
+    ] {
+        let mut meter = passing(form);
+        let mut passed = meter.pass(last.into()).to_vec();
+        assert!(!meter.has_ended());
+        let rest = meter.take_rest();
+        assert_eq!((rest.is_some(), meter.has_ended()), (is_taken, is_taken));
+        if let Some(rest) = rest {
+            passed.extend(rest);
+            assert_eq!(String::from_utf8(passed).unwrap(), format!("{last}\n\n"));
+        }
+        assert_eq!(meter.take_rest(), None);
+    }
+}
+
+fn passing(form: Form) -> StreamMeter {
+    StreamMeter::new(SpeedMeter::default().begin(&small()), counted(), charge())
+        .reading(form, Reads::Nothing)
+}
+
+/// An event whose text is about so long, in bytes.
+fn long_delta(length: usize) -> String {
+    let delta = "data: {} ".repeat(length / 9);
+    format!("data: {{\"type\":\"response.output_text.delta\",\"delta\":\"{delta}\"}}\n\n")
+}
+
+#[test]
+fn an_answer_within_one_event_is_read() {
+    let mut meter = passing(Form::Responses);
+    let whole = "a".repeat(2 << 20);
+    let last = format!(
+        "data: {{\"type\":\"response.completed\",\"response\":{{\"output\":[\"{whole}\"],\"usage\":{{\"output_tokens\":4}}}}}}\n\n"
+    );
+    for piece in last.as_bytes().chunks(1 << 16) {
+        meter.pass(Bytes::copy_from_slice(piece));
+    }
+    assert!(meter.has_ended() && meter.has_answered() && !meter.unread);
+}
+
+#[test]
+fn an_event_that_is_too_long_says_nothing_of_those_behind_it() {
+    let long = long_delta(LONGEST_OF_ANSWER + (1 << 20));
+    let next = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n";
+    for size in [9, 1 << 10, 1 << 20] {
+        let mut meter = passing(Form::Responses);
+        let mut passed = 0;
+        // Pieces begin at each place of the text's words.
+        for piece in long.as_bytes().chunks(size) {
+            passed += meter.pass(Bytes::copy_from_slice(piece)).len();
+            assert!(meter.partial.len() <= LONGEST_OF_ANSWER + size);
+        }
+        assert_eq!(passed, long.len());
+        assert!(meter.may_have_ended() && !meter.has_ended() && !meter.has_spoken());
+        meter.pass(next.into());
+        assert!(meter.has_spoken() && !meter.may_have_ended());
+        meter.pass("data: {\"type\":\"response.completed\"}\n\n".into());
+        assert!(meter.has_ended());
+    }
+}

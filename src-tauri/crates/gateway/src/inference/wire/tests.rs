@@ -106,3 +106,28 @@ fn another_servers_status_gives_the_kind_of_refusal() {
         assert_eq!(error(status, body.as_bytes()).code, code, "{status} {body}");
     }
 }
+
+#[test]
+fn only_a_404_of_the_path_means_the_path() {
+    for of_path in [
+        "",
+        "404 page not found",
+        r#"["error"]"#,
+        r#"{"detail":"Not Found"}"#,
+        r#"{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}"#,
+        r#"{"error":{"message":"Invalid URL (POST /v1/responses)","type":"invalid_request_error","param":null,"code":null}}"#,
+        r#"{"error":"Unexpected endpoint or method. Try /v1/models."}"#,
+    ] {
+        assert!(is_of_unknown_path(of_path.as_bytes()), "{of_path}");
+    }
+    for of_content in [
+        r#"{"error":{"message":"Item with id 'rs_1' not found.","type":"invalid_request_error","param":"input","code":null}}"#,
+        r#"{"error":{"message":"Item with id 'rs_1' not found."}}"#,
+        r#"{"error":{"message":"Response with id 'resp_1' not found.","code":404}}"#,
+        r#"{"error":{"message":"not found","param":null,"code":"model_not_found"}}"#,
+        r#"{"error":{"message":"The model `m` does not exist.","type":"NotFoundError","param":null,"code":404}}"#,
+        r#"{"error":"model 'm' not found"}"#,
+    ] {
+        assert!(!is_of_unknown_path(of_content.as_bytes()), "{of_content}");
+    }
+}

@@ -144,10 +144,7 @@ impl ResponseFields {
             }
         }
         if self.background == Some(true) {
-            return Err(
-                bad("`background` is not supported: a response is answered at once")
-                    .hint("leave it out, and read the answer as a stream"),
-            );
+            return Err(no_background());
         }
         Ok(())
     }
@@ -331,6 +328,12 @@ pub(super) fn no_previous(id: &Value) -> Error {
         "send the whole conversation in `input`, with the `output` of the responses before; over a WebSocket, the last \
          response can be continued",
     )
+}
+
+/// The error of a response that is to be answered later: it could be neither metered nor canceled.
+pub(super) fn no_background() -> Error {
+    bad("`background` is not supported: a response is answered at once")
+        .hint("leave it out, and read the answer as a stream")
 }
 
 pub(super) fn bad(message: impl Into<String>) -> Error {

@@ -118,6 +118,54 @@ async fn an_endpoint_without_responses_is_asked_for_a_chat() {
 }
 
 #[tokio::test]
+async fn a_missing_item_or_model_is_no_missing_path() {
+    const ITEM: &str = r#"{"error": {"message":"Item with id 'rs_1' not found.","type":"invalid_request_error","param":"input","code":null}}"#;
+    const MODEL: &str = r#"{"error":{"message":"The model `m` does not exist","param":null,"code":"model_not_found"}}"#;
+    for refusal in [ITEM, MODEL] {
+        let (bench, mut asked) = cloud(move |_, body| {
+            if !body.contains("again") {
+                let json = [(header::CONTENT_TYPE, "application/json")];
+                return (axum::http::StatusCode::NOT_FOUND, json, refusal).into_response();
+            }
+            responds("", body)
+        })
+        .await;
+        let refused = bench
+            .post("/v1/responses", r#"{"model": "cloud", "input": "Hi"}"#)
+            .await;
+        assert_eq!(refused.status(), 404);
+        assert_eq!(text(refused).await, refusal);
+        let again = r#"{"model": "cloud", "input": "again"}"#;
+        let reply = bench.post("/v1/responses", again).await;
+        assert_eq!(text(reply).await, WHOLE);
+        for _ in 0..2 {
+            assert_eq!(asked.recv().await.unwrap().0, "/v1/responses");
+        }
+        assert!(asked.try_recv().is_err());
+    }
+}
+
+#[tokio::test]
+async fn no_endpoint_is_asked_for_a_response_in_the_background() {
+    let (bench, mut asked) = cloud(responds).await;
+    for background in ["true", "1", "\"true\""] {
+        let more = format!("{{\"background\":{background},");
+        for request in [REQUEST, r#"{"model": "cloud", "input": "Hi"}"#] {
+            let refused = bench
+                .post("/v1/responses", request.replacen('{', &more, 1))
+                .await;
+            assert_eq!(refused.status(), 400);
+            let error = json(refused).await["error"].take();
+            let message = error["message"].as_str().unwrap();
+            assert!(message.starts_with("`background`"), "{error}");
+        }
+    }
+    assert!(asked.try_recv().is_err());
+    let at_once = REQUEST.replacen('{', "{\"background\":false,", 1);
+    assert_eq!(bench.post("/v1/responses", at_once).await.status(), 200);
+}
+
+#[tokio::test]
 async fn a_response_that_breaks_off_ends_with_an_error_event() {
     let cut = EVENTS.find("event: response.completed").unwrap();
     let (bench, _asked) = cloud(move |_, _| {
@@ -136,6 +184,27 @@ async fn a_response_that_breaks_off_ends_with_an_error_event() {
         (&error["type"], &error["code"]),
         (&json!("error"), &json!("unreachable"))
     );
+}
+
+#[tokio::test]
+async fn an_error_follows_half_a_line_as_an_event_of_its_own() {
+    let (bench, _asked) = cloud(|_, _| {
+        let half = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"";
+        let begun = EVENTS.split_once("event: response.completed").unwrap().0;
+        let pieces = [begun.to_owned(), half.to_owned()]
+            .into_iter()
+            .chain(std::iter::repeat_n("a".repeat(1 << 20), 20))
+            .map(Ok::<_, std::io::Error>)
+            .chain([Err(std::io::Error::other("gone"))]);
+        let body = Body::from_stream(stream::iter(pieces));
+        ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+    })
+    .await;
+    let reply = text(bench.post("/v1/responses", streamed()).await).await;
+    let (half, rest) = reply.rsplit_once("event: error\ndata: ").unwrap();
+    assert!(half.ends_with("aaa\n\n"), "{}", &half[half.len() - 20..]);
+    let error: Value = serde_json::from_str(rest.trim_end()).unwrap();
+    assert_eq!(error["code"], "unreachable");
 }
 
 #[tokio::test]

@@ -150,6 +150,53 @@ async fn the_end_is_not_waited_for_behind_the_last_event() {
 }
 
 #[tokio::test]
+async fn a_last_event_without_a_line_end_arrives() {
+    let (routes, _asked) = scripted(|| events(ANSWER.trim_end()));
+    let (mut bench, _) = configured(routes).await;
+    assert_eq!(text(post(&bench, streamed()).await).await, ANSWER);
+    bench.released().await;
+    assert_eq!(last_request(&bench).outcome, RequestOutcome::Answered);
+}
+
+#[tokio::test]
+async fn pings_behind_the_last_event_do_not_hold_the_lease() {
+    let pinging = || {
+        let pings = stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Some((Ok(": ping\n\n"), ()))
+        });
+        let all = stream::iter([Ok::<_, Infallible>(ANSWER)]);
+        events(Body::from_stream(all.chain(pings)))
+    };
+    let (routes, _asked) = scripted(pinging);
+    let (mut bench, _) = configured(routes).await;
+    let reply = text(post(&bench, streamed()).await).await;
+    let pings = reply.strip_prefix(ANSWER).unwrap();
+    assert!(pings.replace(": ping\n\n", "").is_empty(), "{pings}");
+    bench.released().await;
+    assert_eq!(last_request(&bench).outcome, RequestOutcome::Answered);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_at_the_last_event_was_answered() {
+    let lingering = || {
+        let all = stream::iter([Ok::<_, Infallible>(ANSWER)]);
+        events(Body::from_stream(all.chain(stream::pending())))
+    };
+    let (routes, _asked) = scripted(lingering);
+    let (mut bench, _) = configured(routes).await;
+    let answer = post(&bench, streamed()).await;
+    let mut body = answer.into_body().into_data_stream();
+    let mut read = Vec::new();
+    while read.len() < ANSWER.len() {
+        read.extend(body.next().await.unwrap().unwrap());
+    }
+    drop(body);
+    bench.released().await;
+    assert_eq!(last_request(&bench).outcome, RequestOutcome::Answered);
+}
+
+#[tokio::test]
 async fn a_stream_that_breaks_off_ends_with_an_error_in_its_dialect() {
     let letter = ANSWER.find("üße").unwrap();
     let (first, _) = ANSWER.split_once("event: content_block_stop").unwrap();
@@ -441,10 +488,34 @@ async fn a_chains_cost_limit_holds_for_what_passes() {
     let reply = night.ask(&translatable()).await;
     assert_eq!(reply.headers()["x-tierbar-tier"], "fast");
     assert!(night.cloud.try_recv().is_err());
-    let unlimited = translatable().replace("\"max_tokens\":32000,", "");
-    let reply = night.ask(&unlimited).await;
-    assert_eq!(reply.headers()["x-tierbar-tier"], "sonnet");
-    assert_eq!(night.cloud.recv().await.unwrap().body["max_tokens"], 4096);
+    // OpenAI's field limits nothing here.
+    for instead in ["", "\"max_completion_tokens\":5,"] {
+        let unlimited = translatable().replace("\"max_tokens\":32000,", instead);
+        let reply = night.ask(&unlimited).await;
+        assert_eq!(reply.headers()["x-tierbar-tier"], "sonnet");
+        assert_eq!(night.cloud.recv().await.unwrap().body["max_tokens"], 4096);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_not_sent_says_nothing_of_its_server() {
+    let broken = || (StatusCode::INTERNAL_SERVER_ERROR, Json(json!({}))).into_response();
+    let mut night = Night::new(broken, |_| ()).await;
+    for inexpressible in [false, false, true, false, false] {
+        if inexpressible {
+            let request = r#"{"model": "night", "input": "Hi", "previous_response_id": "resp_0"}"#;
+            let refused = night.bench.post("/v1/responses", request).await;
+            assert_eq!(refused.status(), 400);
+            continue;
+        }
+        let reply = night.ask(&translatable()).await;
+        assert_eq!(reply.headers()["x-tierbar-tier"], "fast");
+    }
+    // Three failures in a row: it is skipped from there on.
+    for _ in 0..3 {
+        night.cloud.try_recv().unwrap();
+    }
+    assert!(night.cloud.try_recv().is_err());
 }
 
 #[tokio::test]
