@@ -1,4 +1,4 @@
-"""Saved contexts in a bucket of a real S3 server, which checks each signature as Amazon's does."""
+"""Saved contexts in a bucket of a real S3 server, before which each signature is checked as Amazon does."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import urllib.request
 
 import boto3
 from host import CONFIG, HANG_SECONDS, Host
+from signed_urls import SignedUrls
 
 BUCKET = "tierbar-contexts"
 POLICY = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
@@ -47,6 +48,7 @@ class Server:
         self.access_key, self.secret = key["AccessKeyId"], key["SecretAccessKey"]
         self.client("s3", "first", "first").create_bucket(Bucket=BUCKET)
         self.s3 = self.client("s3", self.access_key, self.secret)
+        self.checked = SignedUrls(self.url, self.access_key, self.secret)
 
     def client(self, service, access_key, secret):
         return boto3.client(
@@ -58,6 +60,7 @@ class Server:
         )
 
     def stop(self):
+        self.checked.stop()
         self.process.kill()
         self.process.wait(HANG_SECONDS)
 
@@ -69,7 +72,7 @@ class Store(unittest.TestCase):
         cls.addClassCleanup(cls.server.stop)
         store = {
             "store": f"s3://{BUCKET}/my contexts",
-            "endpoint": cls.server.url,
+            "endpoint": cls.server.checked.url,
             "access_key": cls.server.access_key,
         }
         lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in store.items())

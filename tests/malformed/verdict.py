@@ -8,6 +8,8 @@ import wire
 from corpus import ANSWERED, REFUSED
 
 AT_ONCE = 16
+# What passes to a server of OpenAI's dialect as it came: that server refuses it, or is at fault.
+PASSES = b"POST /v1/responses "
 # The codes of a 5xx answer if the server behind the gateway is at fault; never `internal`.
 HONEST = {
     "unreachable": 502,
@@ -48,6 +50,8 @@ def run(address, requests, allowed=()):
 
     def one(request):
         name, (data, loose, expected) = request
+        if allowed and data.startswith(PASSES):
+            expected = None
         try:
             answers = wire.ask(address, data, loose)
         except wire.Hang as hang:
