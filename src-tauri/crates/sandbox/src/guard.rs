@@ -11,6 +11,7 @@
 
 mod platform;
 
+use crate::platform::{adopt, die_with_parent};
 use rustix::{
     io::Errno,
     process::{
@@ -88,7 +89,7 @@ fn signal_of(name: &OsStr) -> Option<Signal> {
 
 /// Becomes the program, after arranging to die with the guard where supported.
 fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
-    platform::die_with_parent();
+    die_with_parent();
     platform::heed_signals();
     // The guard may have died before that took effect.
     if number(guard) != Some(u64::from(parent_id())) {
@@ -129,7 +130,7 @@ impl ProcessGuard {
                 .inspect_err(|error| write_error(&format!("no lock: {error}")))
                 .ok()
         });
-        platform::adopt();
+        adopt();
         let output = || io::Result::Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let child = Command::new(env::current_exe()?)
             .args([BECOME, &getpid().as_raw_nonzero().to_string()])

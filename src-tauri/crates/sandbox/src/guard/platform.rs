@@ -1,4 +1,4 @@
-//! Signals, and what only Linux has: processes that die with their parent, and adoption of orphans.
+//! Signals, and the end of adopted orphans, which only Linux has.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -6,9 +6,9 @@ mod linux;
 mod macos;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{adopt, die_with_parent, kill_adopted};
+pub(crate) use linux::kill_adopted;
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{adopt, die_with_parent, kill_adopted};
+pub(crate) use macos::kill_adopted;
 
 /// A background process ignores some signals, and would pass that on to a program that is to end by one of them.
 #[expect(unsafe_code, reason = "libc")]

@@ -1,19 +1,7 @@
-//! Linux: a subreaper, and a signal at the parent's death.
+//! Linux: the children that `/proc` lists.
 
-use rustix::process::{
-    Pid, Signal, getpid, kill_process, set_child_subreaper, set_parent_process_death_signal,
-};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use std::fs;
-
-/// Descendants whose parents end become children of this process.
-pub(crate) fn adopt() {
-    let _ = set_child_subreaper(Some(getpid()));
-}
-
-/// Survives an `exec`.
-pub(crate) fn die_with_parent() {
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-}
 
 /// Kills all children, in any group. Their children are then adopted by this process.
 pub(crate) fn kill_adopted() {

@@ -1,7 +1,3 @@
-//! macOS has neither: a program that leaves its group outlives the guard.
-
-pub(crate) fn adopt() {}
-
-pub(crate) fn die_with_parent() {}
+//! macOS adopts no orphans: a program that leaves its group outlives the guard.
 
 pub(crate) fn kill_adopted() {}
