@@ -356,23 +356,9 @@ pub(crate) mod tests {
 
     pub(crate) fn tier_of(id: &str, state: TierState) -> TierStatus {
         TierStatus {
-            id: TierId::new(id).unwrap(),
-            state,
-            engine: status::EngineKind::Embedded,
             model: Some(ModelId("SmolLM2-135M-Instruct.Q4_1".to_owned())),
-            is_starter: false,
-            aliases: Vec::new(),
-            kind: tierbar_core::ModelKind::Chat,
-            pid: None,
-            footprint_bytes: None,
-            plan: None,
             context_tokens: 4096,
-            kv_cache: tierbar_core::config::KvCache::F16,
-            input_modalities: Vec::new(),
-            loaded_percent: None,
-            reason: None,
-            unloads_at_ms: None,
-            steps_down_to: None,
+            ..TierStatus::new(TierId::new(id).unwrap(), state)
         }
     }
 

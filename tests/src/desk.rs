@@ -7,7 +7,7 @@ use crate::{
     notification_server::NotificationServer,
     session_bus::SessionBus,
     tray_host::{TrayHost, TrayIcon},
-    wait::{HANG, until, within},
+    wait::{until, within},
 };
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
@@ -19,7 +19,6 @@ use tierbar_core::status::Status;
 use tokio::{
     process::{Child, Command},
     sync::{Mutex, MutexGuard},
-    time::timeout,
 };
 
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -168,28 +167,14 @@ impl Desk {
     /// # Panics
     /// If it does not start.
     pub async fn start_app(&self) -> App {
-        let mut child = self
+        let child = self
             .command(program("tierbar-app"))
             .spawn()
             .expect("the app");
-        let icon = tokio::select! {
-            // Before the icon's own limit, which could not say why.
-            icon = timeout(HANG.mul_f32(0.9), self.tray.icon()) => icon.ok(),
-            status = child.wait() => panic!("the app ended before its icon was there: {status:?}\n{}", self.log()),
-        };
-        let icon = icon.unwrap_or_else(|| {
-            let pid = child.id().expect("it runs");
-            panic!("hung: a tray icon\n{}\n{}", waits(pid), self.log())
-        });
-        App { child, icon }
-    }
-
-    /// What the programs on this desk have logged.
-    fn log(&self) -> String {
-        let files = std::fs::read_dir(self.data().join("logs"));
-        let files = files.into_iter().flatten().flatten();
-        let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
-        texts.collect()
+        App {
+            child,
+            icon: self.tray.icon().await,
+        }
     }
 
     /// Runs the app to its end: for launches that are not to become a second app.
@@ -346,15 +331,4 @@ pub fn is_alive(pid: u32) -> bool {
 /// Waits until the process has gone.
 pub async fn gone(pid: u32) {
     until("a process's end", async || (!is_alive(pid)).then_some(())).await;
-}
-
-/// What each thread of a process waits for in the kernel.
-fn waits(pid: u32) -> String {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    let lines = tasks.map(|task| {
-        let read = |name| std::fs::read_to_string(task.path().join(name)).unwrap_or_default();
-        format!("{}: {}\n", read("comm").trim(), read("wchan"))
-    });
-    lines.collect()
 }

@@ -298,7 +298,8 @@ fn each_path_of_the_api_is_in_its_document() {
     let documented = document["paths"].as_object().unwrap();
     let others = ["tests.rs", "testing.rs", "/tests/"];
     let mut found = BTreeSet::new();
-    for (file, text) in sources("src-tauri/crates/gateway/src", &[".rs"]) {
+    let folders = API.map(|name| sources(&format!("src-tauri/crates/{name}/src"), &[".rs"]));
+    for (file, text) in folders.into_iter().flatten() {
         if others.iter().any(|other| file.contains(other)) {
             continue;
         }
@@ -311,8 +312,8 @@ fn each_path_of_the_api_is_in_its_document() {
         // Another macro would collect the description at each start of the program.
         let others_macro = code.contains("utoipa_axum::{") || code.contains("utoipa_axum::routes");
         assert!(
-            !others_macro || file.ends_with("/http/routes.rs"),
-            "{file}: use `http::routes`"
+            !others_macro || file.ends_with("/http/src/mount.rs"),
+            "{file}: use `tierbar_http::routes`"
         );
         let starts = [
             "/v1/",
@@ -475,54 +476,35 @@ fn the_plan_and_the_configuration_in_core_import_downwards() {
     assert!(upwards.is_empty(), "{}", upwards.join("\n"));
 }
 
-/// The storeys of the gateway from the ground up, as its lib.rs describes them. A module imports from those below it and from its own.
-const GATEWAY_STOREYS: [&[&str]; 8] = [
-    &["blocking", "http"],
-    &["metrics", "services"],
-    &["inference"],
-    &["dialects"],
-    &["edge"],
-    &["jobs"],
-    &["mcp", "sockets"],
-    &["admin"],
-];
+/// The crates of the API from the ground up. Each uses those before it alone.
+const API: [&str; 6] = ["inference", "http", "dialects", "edge", "jobs", "gateway"];
 
 #[test]
-fn the_storeys_of_the_gateway_import_downwards() {
-    let storey = |module: &str| {
-        GATEWAY_STOREYS
-            .iter()
-            .position(|storey| storey.contains(&module))
+fn the_crates_of_the_api_are_storeys() {
+    let depends = dependencies(true);
+    let place = |name: &str| {
+        let name = name.strip_prefix("tierbar-")?;
+        API.iter().position(|other| *other == name)
     };
-    let folder = "src-tauri/crates/gateway/src/";
-    let (mut upwards, mut modules) = (Vec::new(), BTreeSet::new());
-    for (file, text) in sources(folder, &[".rs"]) {
-        let place = file.split_once("gateway/src/").unwrap().1;
-        let module = place.split(['/', '.']).next().unwrap();
-        let is_test = place.ends_with("tests.rs") || place.contains("/tests/");
-        if is_test || module == "lib" || module == "testing" {
-            continue;
-        }
-        let own = storey(module).unwrap_or_else(|| panic!("{file} is in no storey"));
-        modules.insert(module.to_owned());
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        for imported in imports_of_the_crate(code) {
-            let other = storey(&imported);
-            if other.is_none_or(|other| other > own) {
-                upwards.push(format!("{file} imports crate::{imported}"));
-            }
+    for name in API {
+        let name = format!("tierbar-{name}");
+        for other in &depends[&name] {
+            assert!(place(other) < place(&name), "{name} uses {other}");
         }
     }
-    assert!(upwards.is_empty(), "{}", upwards.join("\n"));
-    let listed = GATEWAY_STOREYS.concat();
-    assert!(
-        listed.iter().all(|module| modules.contains(*module)),
-        "{modules:?}"
-    );
+    let shipped = dependencies(false);
+    assert!(!shipped["tierbar-inference"].contains(&"axum".to_owned()));
 }
 
 /// The modules of a storey from the ground up. Each imports those before it alone.
-const INFERENCE: [&str; 29] = [
+const INFERENCE: [&str; 36] = [
+    "blocking",
+    "error",
+    "headers",
+    "body",
+    "response",
+    "services",
+    "metrics",
     "caller",
     "answers",
     "json_edit",
@@ -615,46 +597,55 @@ const DIALECTS: [&str; 6] = [
 
 #[test]
 fn the_modules_of_a_storey_import_downwards() {
-    let above_dispatch = ["events", "ask"];
+    let above_dispatch = ["events", "ask", "vectors"];
     let inference: Vec<_> = INFERENCE.into_iter().chain(above_dispatch).collect();
     let storeys = [
-        ("inference", inference),
-        ("edge", EDGE.to_vec()),
-        ("dialects", DIALECTS.to_vec()),
+        ("inference/src/", inference),
         (
-            "jobs",
-            vec!["tasks", "documents", "mcp", "turns", "queue", "answers"],
+            "inference/src/metrics/",
+            vec!["machine", "ledger", "trace", "answer", "later"],
         ),
         (
-            "metrics",
-            vec!["machine", "ledger", "trace", "answer", "requests", "later"],
-        ),
-        (
-            "services",
+            "inference/src/services/",
             vec!["documents", "schedules", "measures", "models"],
         ),
-        ("admin", ADMIN.to_vec()),
+        (
+            "http/src/",
+            vec!["error", "answer", "path", "mount", "schema", "count"],
+        ),
+        ("edge/src/", EDGE.to_vec()),
+        ("dialects/src/", DIALECTS.to_vec()),
+        (
+            "jobs/src/",
+            vec!["tasks", "documents", "mcp", "turns", "queue", "answers"],
+        ),
+        ("gateway/src/admin/", ADMIN.to_vec()),
     ];
     let mut upwards = Vec::new();
     for (storey, order) in storeys {
         let place = |module: &str| order.iter().position(|known| *known == module);
-        let folder = format!("src-tauri/crates/gateway/src/{storey}/");
+        let folder = format!("src-tauri/crates/{storey}");
+        let name = match storey.trim_end_matches('/').rsplit_once('/') {
+            Some((_, "src")) | None => "crate",
+            Some((_, module)) => module,
+        };
         for (file, text) in sources(&folder, &[".rs"]) {
             let inside = file.strip_prefix(&folder).unwrap();
-            if inside.ends_with("tests.rs") || inside.contains("tests/") {
+            let module = inside.split(['/', '.']).next().unwrap();
+            let is_test = inside.ends_with("tests.rs") || inside.contains("tests/");
+            if is_test || ["lib", "testing"].contains(&module) {
                 continue;
             }
-            let module = inside.split(['/', '.']).next().unwrap();
             let own = place(module).unwrap_or_else(|| panic!("{file} has no place in its storey"));
             let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
             // From a file at this depth, so many `super` lead to the storey.
             let up = "super::".repeat(inside.matches('/').count() + 1);
             let mut imported = imports_behind(code, &up);
-            imported.extend(imports_behind(code, &format!("{storey}::")));
+            imported.extend(imports_behind(code, &format!("{name}::")));
             let above = imported
                 .iter()
-                .filter(|name| place(name).is_some_and(|other| other > own));
-            upwards.extend(above.map(|name| format!("{file} imports {storey}::{name}")));
+                .filter(|other| place(other).is_some_and(|other| other > own));
+            upwards.extend(above.map(|other| format!("{file} imports {name}::{other}")));
         }
     }
     assert!(upwards.is_empty(), "{}", upwards.join("\n"));
@@ -1021,7 +1012,7 @@ const LONG_FILES: [(&str, usize); 23] = [
     ("crates/engine/src/serve/answer.rs", 531),
     ("crates/engine/src/serve.rs", 517),
     ("crates/gateway/src/admin/vector_stores.rs", 701),
-    ("crates/gateway/src/jobs/turns/run.rs", 598),
+    ("crates/jobs/src/turns/run.rs", 598),
     ("crates/gateway/src/testing.rs", 676),
     ("crates/host/src/models.rs", 507),
     ("crates/library/src/lib.rs", 511),

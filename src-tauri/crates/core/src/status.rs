@@ -145,6 +145,30 @@ pub struct GuardStatus {
 }
 
 impl TierStatus {
+    /// Returns a chat tier of our own engine in this state, without a model, a process or figures.
+    #[must_use]
+    pub fn new(id: TierId, state: TierState) -> Self {
+        Self {
+            id,
+            state,
+            engine: EngineKind::Embedded,
+            model: None,
+            is_starter: false,
+            aliases: Vec::new(),
+            kind: ModelKind::Chat,
+            pid: None,
+            footprint_bytes: None,
+            plan: None,
+            context_tokens: 0,
+            kv_cache: KvCache::F16,
+            input_modalities: Vec::new(),
+            loaded_percent: None,
+            reason: None,
+            unloads_at_ms: None,
+            steps_down_to: None,
+        }
+    }
+
     /// Returns whether a message to it may contain that; `None` if it is unknown.
     #[must_use]
     pub fn takes(&self, modality: Modality) -> Option<bool> {

@@ -37,17 +37,17 @@ mod tiers;
 mod turns;
 mod vector_stores;
 
-use crate::{
-    edge::Edge,
-    http::routes::routes,
-    inference::Inference,
-    jobs::Jobs,
+use std::sync::Arc;
+use tierbar_edge::Edge;
+use tierbar_http::routes;
+use tierbar_inference::{
+    Inference,
     services::{
         Services, documents::DocumentIndex, measures::Measures, models::Models,
         schedules::Schedules,
     },
 };
-use std::sync::Arc;
+use tierbar_jobs::Jobs;
 use tierbar_store::Store;
 use utoipa_axum::router::OpenApiRouter;
 

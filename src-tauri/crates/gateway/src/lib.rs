@@ -1,82 +1,70 @@
 //! The HTTP API: access, the dialects, and the path to an answer. It uses the tiers through [`Tiers`], and the host through
 //! [`Services`], [`Models`], [`Measures`], [`Schedules`] and [`DocumentIndex`].
 //!
-//! The modules are storeys; each imports from those below it:
+//! Below it are crates of their own; each imports from those further down:
 //!
-//! | storey | what is in it |
+//! | crate | what is in it |
 //! |---|---|
-//! | this file | puts the routes together |
-//! | `admin` | the owner's API |
-//! | `sockets` | the Responses API over a WebSocket |
-//! | `mcp` | Tierbar as an MCP server, whose tools are requests of the API |
+//! | this one | puts the routes together: `admin`, the owner's API; `sockets`, the Responses API over a WebSocket; `mcp`, Tierbar as an MCP server, whose tools are requests of the API |
 //! | `jobs` | turns of chats; answers from documents; tasks with an answer of a fixed form; the queue of requests that are answered later |
 //! | `edge` | who may call: origins, API keys, the token; request ids; the page's files |
 //! | `dialects` | OpenAI's, Anthropic's and Ollama's API: requests in OpenAI's form, answers in the client's; saved contexts |
-//! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted |
-//! | `metrics`, `services`, `http` | counters, and a record of each of the last requests; what the host offers; routes, bodies and errors of every handler |
+//! | `http` | routes, their descriptions, and errors of every handler |
+//! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted; what the host offers |
+//!
+//! The tests of all that a request passes through are here, in `tests`, by crate.
 
 // What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
 #![cfg_attr(not(openapi), allow(dead_code, unused_imports))]
 
 mod admin;
-mod blocking;
-mod dialects;
-mod edge;
-mod http;
-mod inference;
-mod jobs;
 mod mcp;
-mod metrics;
-mod services;
 mod sockets;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
-pub use dialects::ollama::as_ollama;
-pub use edge::{
-    keys::Keys, openapi::API_DESCRIPTION, origin::OverTls, sessions::trim_sessions, token::Token,
-};
-pub use inference::{
-    Inference,
-    ask::{Answer, Event, Failed, Gathered, Sampling, Stage, ToolCall, ToolCallPart, Usage},
-    auto::Auto,
-    caller::{Account, Caller},
-    endpoints::EndpointStates,
-    request::Request,
-    source::Source,
-    speed::{SpeedHistory, SpeedMeter},
-};
-pub use jobs::queue::{JobQueue, QueueRunner};
-pub use metrics::{IndexerRequest, Metrics};
-pub use services::{
-    SandboxPlace, Services,
-    documents::DocumentIndex,
-    measures::{MeasureEvent, Measurement, Measures},
-    models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified},
-    schedules::Schedules,
-};
 pub use sockets::{ConnectionSlot, Slot};
 
 use admin::Admin;
 use axum::{Json, Router, middleware};
-use edge::{
-    Edge,
-    nearest::method_not_allowed,
-    origin::{require_token, same_site},
-};
-use http::{
-    error::write_in_form,
-    routes::{described_router, routes},
-    schema::Errors,
-};
-use jobs::Jobs;
 use mcp::Mcp;
 use serde_json::{Value, json};
 use sockets::Sockets;
 use std::{net::SocketAddr, sync::Arc};
 use tierbar_contexts::Contexts;
 use tierbar_core::lease::Tiers;
+use tierbar_edge::{
+    Edge,
+    keys::{self, Keys},
+    nearest::method_not_allowed,
+    origin::{require_token, same_site},
+    token::Token,
+};
 use tierbar_fetch::Remote;
+use tierbar_http::{
+    count::count,
+    error::write_in_form,
+    mount::described_router,
+    routes,
+    schema::{self, Errors},
+};
+use tierbar_inference::{
+    Inference,
+    auto::Auto,
+    endpoints::EndpointStates,
+    metrics::Metrics,
+    services::{
+        Services, documents::DocumentIndex, measures::Measures, models::Models,
+        schedules::Schedules,
+    },
+    speed::SpeedMeter,
+};
+use tierbar_jobs::{
+    Jobs,
+    queue::{JobQueue, QueueRunner},
+};
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio_util::sync::CancellationToken;
@@ -110,52 +98,68 @@ pub struct Gateway {
     pub closing: CancellationToken,
 }
 
+/// The API, and what runs beside it.
+#[derive(Debug)]
+pub struct Parts {
+    /// The whole API as one service.
+    pub router: Router,
+    /// Runs queued requests.
+    pub runner: QueueRunner,
+    /// Answers the host's own requests.
+    pub jobs: Arc<Jobs>,
+}
+
 impl Gateway {
-    /// Returns the whole API as one service, and the runner of queued requests, to run beside it.
-    pub fn parts(self) -> (Router, QueueRunner) {
-        let (router, runner, _) = self.described();
-        (router, runner)
+    /// Puts the API together.
+    #[must_use]
+    pub fn parts(self) -> Parts {
+        self.described().0
     }
 
     /// As [`Self::parts`], with the OpenAPI description of the routes.
-    fn described(self) -> (Router, QueueRunner, openapi::OpenApi) {
+    fn described(self) -> (Parts, openapi::OpenApi) {
         let contexts = self.contexts.clone();
         let (inference, jobs, edge, admin) = self.states();
         let token = || middleware::from_fn_with_state(Arc::clone(&edge), require_token);
-        let charge = || middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::charge);
-        let in_form = middleware::from_fn_with_state(dialects::ERROR_FORMS, write_in_form);
-        let searches =
-            middleware::from_fn_with_state(Arc::clone(&jobs), jobs::documents::search_files);
-        let may_wait = dialects::models::routes()
-            .merge(dialects::openai::routes().route_layer(searches))
-            .merge(dialects::anthropic::routes())
-            .merge(dialects::ollama::routes())
+        let charge = || middleware::from_fn_with_state(Arc::clone(&edge), keys::charge);
+        let in_form = middleware::from_fn_with_state(tierbar_dialects::ERROR_FORMS, write_in_form);
+        let searches = middleware::from_fn_with_state(
+            Arc::clone(&jobs),
+            tierbar_jobs::documents::search_files,
+        );
+        let may_wait = tierbar_dialects::models::routes()
+            .merge(tierbar_dialects::openai::routes().route_layer(searches))
+            .merge(tierbar_dialects::anthropic::routes())
+            .merge(tierbar_dialects::ollama::routes())
             .with_state(Arc::clone(&inference))
-            .merge(jobs::tasks::routes().with_state(Arc::clone(&jobs)));
+            .merge(tierbar_jobs::tasks::routes().with_state(Arc::clone(&jobs)));
         let asked = Router::from(may_wait.clone()).layer(in_form.clone());
         let runner = QueueRunner::new(Arc::clone(&jobs), asked);
-        let keep = middleware::from_fn_with_state(Arc::clone(&jobs), jobs::queue::keep);
+        let keep = middleware::from_fn_with_state(Arc::clone(&jobs), tierbar_jobs::queue::keep);
         let services = Arc::clone(&edge.services);
-        let until = middleware::from_fn_with_state(services, edge::paused::until);
-        let admit = middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::admit);
+        let until = middleware::from_fn_with_state(services, tierbar_edge::paused::until);
+        let admit = middleware::from_fn_with_state(Arc::clone(&edge), keys::admit);
         let metrics = OpenApiRouter::default()
             .routes(routes!(admin::metrics::metrics))
             .with_state(Arc::clone(&admin));
         let answers = may_wait
             .route_layer(keep)
-            .merge(dialects::contexts::routes(Arc::clone(&inference), contexts))
+            .merge(tierbar_dialects::contexts::routes(
+                Arc::clone(&inference),
+                contexts,
+            ))
             .route_layer(until)
-            .merge(jobs::queue::routes().with_state(jobs))
+            .merge(tierbar_jobs::queue::routes().with_state(Arc::clone(&jobs)))
             .merge(metrics)
             .layer(admit.clone());
-        let count = middleware::from_fn_with_state(inference.metrics.clone(), metrics::count);
+        let count = middleware::from_fn_with_state(inference.metrics.clone(), count);
         let forbids = middleware::from_fn_with_state(Arc::clone(&edge), same_site);
         let around = |routes: Router| {
             routes
                 .layer(forbids.clone())
                 .layer(in_form.clone())
                 .layer(count.clone())
-                .layer(middleware::from_fn(edge::request_id::name))
+                .layer(middleware::from_fn(tierbar_edge::request_id::name))
         };
         let sockets = Arc::new(Sockets {
             requests: around(Router::from(answers.clone())),
@@ -171,12 +175,12 @@ impl Gateway {
             requests: around(Router::from(answers.clone().merge(admin_api.clone()))),
             closing: inference.closing.clone(),
         });
-        let identify = middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::identify);
+        let identify = middleware::from_fn_with_state(Arc::clone(&edge), keys::identify);
         let tools = mcp::routes().with_state(tools).layer(identify);
-        let owners = dialects::ollama::owners_routes().with_state(inference);
-        let (router, api) = described_router::<edge::openapi::Description, _>()
+        let owners = tierbar_dialects::ollama::owners_routes().with_state(inference);
+        let (router, api) = described_router::<tierbar_edge::openapi::Description, _>()
             .routes(routes!(health))
-            .routes(routes!(edge::openapi::document))
+            .routes(routes!(tierbar_edge::openapi::document))
             .merge(answers)
             .merge(sockets)
             .merge(tools)
@@ -185,9 +189,14 @@ impl Gateway {
             .merge(admin_api)
             .split_for_parts();
         let router = router
-            .fallback(edge::ui::asset)
+            .fallback(tierbar_edge::ui::asset)
             .method_not_allowed_fallback(method_not_allowed);
-        (around(router), runner, api)
+        let parts = Parts {
+            router: around(router),
+            runner,
+            jobs,
+        };
+        (parts, api)
     }
 
     /// The state of each storey.
@@ -209,20 +218,20 @@ impl Gateway {
             keys: Arc::clone(&self.keys),
             store: self.store.clone(),
             queue: self.queue,
-            turns: jobs::turns::Turns::default(),
-            answers: jobs::answers::Answers::default(),
+            turns: tierbar_jobs::turns::Turns::default(),
+            answers: tierbar_jobs::answers::Answers::default(),
         });
         let edge = Arc::new(Edge {
             services: Arc::clone(&self.services),
             keys: self.keys,
             token: self.token,
-            codes: edge::sign_in::SignInCodes::default(),
+            codes: tierbar_edge::sign_in::SignInCodes::default(),
             store: self.store.clone(),
             address: self.address,
-            is_owners_path: dialects::contexts::is_path,
-            is_held_path: jobs::queue::is_watched,
-            takes_lines: jobs::tasks::takes_lines,
-            reads_lines: jobs::tasks::reads_lines,
+            is_owners_path: tierbar_dialects::contexts::is_path,
+            is_held_path: tierbar_jobs::queue::is_watched,
+            takes_lines: tierbar_jobs::tasks::takes_lines,
+            reads_lines: tierbar_jobs::tasks::reads_lines,
         });
         let admin = Arc::new(Admin {
             services: self.services,
@@ -245,7 +254,7 @@ impl Gateway {
     path = "/health",
     tag = "operations",
     operation_id = "health",
-    responses((status = 200, description = "The server answers", body = http::schema::Health), Errors),
+    responses((status = 200, description = "The server answers", body = schema::Health), Errors),
 )]
 async fn health() -> Json<Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))

@@ -1,15 +1,6 @@
 //! `POST /mcp`: Tierbar as an MCP server over streamable HTTP. A tool is a request that is sent through all the layers that a request
 //! over HTTP passes, with the headers of the call, so that keys, sessions, limits, charges and metrics are the same.
 
-use crate::{
-    edge::origin::OverTls,
-    http::{
-        body::{self, INFERENCE_LIMIT},
-        headers::on_behalf,
-        routes::routes,
-        schema::Errors,
-    },
-};
 use axum::{
     Router,
     body::Body,
@@ -20,6 +11,12 @@ use axum::{
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
+use tierbar_edge::origin::OverTls;
+use tierbar_http::{routes, schema::Errors};
+use tierbar_inference::{
+    body::{self, INFERENCE_LIMIT},
+    headers::on_behalf,
+};
 use tierbar_mcp_server::Api;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;

@@ -8,19 +8,6 @@ mod connection;
 mod metered;
 mod turn;
 
-use crate::{
-    dialects::openai::responses::RESPONSES,
-    edge::{
-        keys::{Keys, Sender, Weight},
-        origin::OverTls,
-    },
-    http::{
-        error::Failure,
-        headers::{REQUEST_ID, on_behalf},
-        routes::routes,
-        schema::Errors,
-    },
-};
 use axum::{
     Extension, Router,
     body::Body,
@@ -32,6 +19,13 @@ use connection::Connection;
 use hyper_util::rt::TokioIo;
 use std::{fmt, sync::Arc};
 use tierbar_core::{Code, Error, lease::BoxFuture};
+use tierbar_dialects::openai::responses::RESPONSES;
+use tierbar_edge::{
+    keys::{Keys, Sender, Weight},
+    origin::OverTls,
+};
+use tierbar_http::{error::Failure, routes, schema::Errors};
+use tierbar_inference::headers::{REQUEST_ID, on_behalf};
 use tokio_tungstenite::tungstenite::handshake::server::create_response;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;

@@ -2,11 +2,7 @@
 
 mod endless;
 
-use crate::{
-    CatalogAnswer, DocumentIndex, DownloadChange, FitQuestion, Gateway, JobQueue, Keys, Listed,
-    Metrics, Models, Pull, QueueRunner, SandboxPlace, Schedules, Services, SpeedMeter, Token,
-    Verified,
-};
+use crate::Gateway;
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -41,7 +37,20 @@ use tierbar_core::{
         BudgetStatus, EngineKind, GuardStatus, Ram, RefusedOrigin, Speed, Status, Swap, TierStatus,
     },
 };
+use tierbar_edge::{keys::Keys, token::Token};
 use tierbar_fetch::Remote;
+use tierbar_inference::{
+    Inference,
+    metrics::Metrics,
+    services::{
+        SandboxPlace, Services,
+        documents::DocumentIndex,
+        models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified},
+        schedules::Schedules,
+    },
+    speed::SpeedMeter,
+};
+use tierbar_jobs::queue::{JobQueue, QueueRunner};
 use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
@@ -55,23 +64,9 @@ use utoipa::openapi::OpenApi;
 
 pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatus {
     TierStatus {
-        id: TierId::new(id).unwrap(),
-        state,
-        engine: EngineKind::Embedded,
         model: model.map(|model| ModelId(model.to_owned())),
-        is_starter: false,
-        aliases: Vec::new(),
-        kind: tierbar_core::ModelKind::Chat,
-        pid: None,
-        footprint_bytes: None,
-        plan: None,
         context_tokens: 4096,
-        kv_cache: KvCache::F16,
-        input_modalities: Vec::new(),
-        loaded_percent: None,
-        reason: None,
-        unloads_at_ms: None,
-        steps_down_to: None,
+        ..TierStatus::new(TierId::new(id).unwrap(), state)
     }
 }
 
@@ -475,6 +470,7 @@ pub(crate) struct Bench {
     pub(crate) api: Option<OpenApi>,
     /// Not run by itself.
     pub(crate) runner: Option<QueueRunner>,
+    pub(crate) inference: Arc<Inference>,
     sockets: TempDir,
 }
 
@@ -549,8 +545,8 @@ impl Bench {
             queue: JobQueue::default(),
             contexts: contexts.clone(),
             speed: speed.clone(),
-            auto: crate::Auto::default(),
-            endpoints: crate::EndpointStates::default(),
+            auto: tierbar_inference::auto::Auto::default(),
+            endpoints: tierbar_inference::endpoints::EndpointStates::default(),
             metrics: metrics.clone(),
             token: token.clone(),
             keys: Arc::clone(&keys),
@@ -558,9 +554,10 @@ impl Bench {
             closing: closing.clone(),
         };
         let sockets = tempfile::tempdir().unwrap();
-        let (router, runner, api) = gateway.described();
+        let (parts, api) = gateway.described();
         Self {
-            router,
+            router: parts.router,
+            inference: Arc::clone(&parts.jobs.inference),
             token,
             keys,
             loaded,
@@ -576,7 +573,7 @@ impl Bench {
             others,
             closing,
             api: Some(api),
-            runner: Some(runner),
+            runner: Some(parts.runner),
             sockets,
         }
     }

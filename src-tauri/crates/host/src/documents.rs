@@ -145,7 +145,7 @@ impl DocumentIndex {
     }
 }
 
-impl tierbar_gateway::DocumentIndex for DocumentIndex {
+impl tierbar_inference::services::documents::DocumentIndex for DocumentIndex {
     fn status(&self) -> BoxFuture<'_, Result<Documents, Error>> {
         Box::pin(self.documents())
     }

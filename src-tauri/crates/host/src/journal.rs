@@ -13,7 +13,7 @@ use tierbar_core::{
     Error,
     journal::{Entry, Filter, Journal, Kind, LogEvent},
 };
-use tierbar_gateway::Metrics;
+use tierbar_inference::metrics::Metrics;
 use tierbar_store::Store;
 use tokio::sync::{broadcast, mpsc, oneshot};
 

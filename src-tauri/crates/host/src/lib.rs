@@ -48,7 +48,7 @@ pub use journal::past_log;
 pub use log::log_to_folder;
 pub use ownership::{Running, released, running};
 pub use remote::HostEvent;
-pub use tierbar_gateway::API_DESCRIPTION;
+pub use tierbar_edge::openapi::API_DESCRIPTION;
 
 use live_config::LiveConfig;
 use services::Admin;

@@ -23,7 +23,9 @@ use tierbar_core::{
     lease::BoxFuture,
     setup::{FolderRoom, SetupPlan},
 };
-use tierbar_gateway::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
+use tierbar_inference::services::models::{
+    CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified,
+};
 
 /// What the host offers to the gateway about models.
 pub(crate) struct ModelService {

@@ -19,7 +19,7 @@ use tierbar_core::{
     lease::{BoxFuture, Tiers},
     status::{Pressure, TierStatus},
 };
-use tierbar_gateway::{MeasureEvent, Measurement, Measures};
+use tierbar_inference::services::measures::{MeasureEvent, Measurement, Measures};
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest, Progress},
     tune::{TuneReport, TuneRequest},

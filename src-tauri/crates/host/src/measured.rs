@@ -6,7 +6,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
 };
-use tierbar_gateway::SpeedMeter;
+use tierbar_inference::speed::SpeedMeter;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
     use tierbar_core::ModelId;
-    use tierbar_gateway::SpeedHistory;
+    use tierbar_inference::speed::SpeedHistory;
 
     #[test]
     fn measurements_read_back_and_a_damaged_file_is_ignored() {

@@ -148,7 +148,7 @@ impl Schedules {
     }
 }
 
-impl tierbar_gateway::Schedules for Schedules {
+impl tierbar_inference::services::schedules::Schedules for Schedules {
     fn list(&self) -> BoxFuture<'_, Result<Vec<ScheduleStatus>, Error>> {
         Box::pin(self.status())
     }

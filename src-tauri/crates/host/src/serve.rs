@@ -21,7 +21,8 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error, lease::BoxFuture};
-use tierbar_gateway::{ConnectionSlot, OverTls, Slot};
+use tierbar_edge::origin::OverTls;
+use tierbar_gateway::{ConnectionSlot, Slot};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},

@@ -10,7 +10,7 @@ use tierbar_core::{
     Code, Config, Error, history::History, journal::Entry, lease::BoxFuture, paging::PagingStatus,
     status::Status,
 };
-use tierbar_gateway::{SandboxPlace, Services};
+use tierbar_inference::services::{SandboxPlace, Services};
 use tierbar_measure::diagnosis::{HostFigures, MachineFigures};
 use tokio::sync::{broadcast, watch};
 

@@ -28,9 +28,12 @@ use crate::{
 use parking_lot::Mutex;
 use parts::{DataFolder, Fetching, Network, Readings, Workers};
 use std::{sync::Arc, time::Instant};
-use tierbar_core::{Error, policy::Stance};
+use tierbar_core::{Error, lease::BoxFuture, policy::Stance};
+use tierbar_edge::keys::Keys;
 use tierbar_fetch::Remote;
-use tierbar_gateway::{Auto, EndpointStates, Gateway, Keys};
+use tierbar_gateway::{Gateway, Parts};
+use tierbar_inference::{Inference, auto::Auto, dispatch, endpoints::EndpointStates};
+use tierbar_jobs::{Jobs, tasks::scheduled};
 use tierbar_library::hub;
 use tierbar_routing::learned::Learned;
 use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
@@ -67,7 +70,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     config.publish_notices(&data.configured);
     data.ownership.announce(&network.url, options.kind)?;
 
-    tierbar_gateway::trim_sessions(&data.store).await;
+    tierbar_edge::sessions::trim_sessions(&data.store).await;
     let models = models(&data, &config, &workers, &fetching);
     let host = Assembly {
         kind: options.kind,
@@ -234,7 +237,11 @@ struct Assembly {
 
 impl Assembly {
     fn serve(mut self, readings: Readings, inbox: Inbox, documents: DocumentInbox) -> Host {
-        let (router, queue) = self.gateway().parts();
+        let Parts {
+            router,
+            runner: queue,
+            jobs,
+        } = self.gateway().parts();
         let options = ServeOptions {
             router,
             tls: self.network.acceptor(),
@@ -242,10 +249,10 @@ impl Assembly {
             closing: self.closing.clone(),
         };
         tokio::spawn(
-            self.schedule_runner(inbox, &options)
+            self.schedule_runner(inbox, Arc::clone(&jobs))
                 .run(self.closing.clone()),
         );
-        self.spawn_indexer(documents, &options);
+        self.spawn_indexer(documents, Arc::clone(&jobs.inference));
         // Queued requests would end with a command's host.
         let queue = Some(queue).filter(|_| self.kind != HostKind::Cli);
         let served = self.spawn_servers(options, queue);
@@ -283,7 +290,7 @@ impl Assembly {
             secrets: self.data.secrets.clone(),
             remote: self.remote.clone(),
             store: self.data.store.clone(),
-            queue: tierbar_gateway::JobQueue::default(),
+            queue: tierbar_jobs::queue::JobQueue::default(),
             contexts: self.workers.contexts.clone(),
             speed: self.workers.speed.clone(),
             auto: Auto::new(self.learned),
@@ -296,13 +303,15 @@ impl Assembly {
         }
     }
 
-    fn schedule_runner(&self, inbox: Inbox, options: &ServeOptions) -> Runner {
+    fn schedule_runner(&self, inbox: Inbox, jobs: Arc<Jobs>) -> Runner {
         let memory_guard = Arc::clone(&self.workers.memory_guard);
         let config = Arc::clone(&self.config);
         Runner {
             inbox,
-            router: options.router.clone(),
-            token: self.data.token.as_str().to_owned(),
+            run_task: Box::new(move |schedule, text| -> BoxFuture<'static, _> {
+                let jobs = Arc::clone(&jobs);
+                Box::pin(async move { scheduled::run(&jobs, &schedule, text).await })
+            }),
             web: self.fetching.web.clone(),
             remote: self.remote.clone(),
             secrets: self.data.secrets.clone(),
@@ -313,15 +322,21 @@ impl Assembly {
     }
 
     /// Reads documents until `closing`, but not in a command's host, which ends too soon.
-    fn spawn_indexer(&self, inbox: DocumentInbox, options: &ServeOptions) {
+    fn spawn_indexer(&self, inbox: DocumentInbox, inference: Arc<Inference>) {
         if self.kind == HostKind::Cli {
             return;
         }
+        let answer = Box::new(move |path, fields| -> BoxFuture<'static, _> {
+            Box::pin(dispatch::fetch_uncounted(
+                Arc::clone(&inference),
+                path,
+                fields,
+            ))
+        });
         let indexer = Indexer::new(
             inbox,
             Arc::new(self.workers.supervisor.clone()),
-            options.router.clone(),
-            self.data.token.as_str().to_owned(),
+            answer,
             worker::extract(),
         );
         tokio::spawn(indexer.run(self.closing.clone()));
@@ -331,11 +346,11 @@ impl Assembly {
     fn spawn_servers(
         &mut self,
         options: ServeOptions,
-        queue: Option<tierbar_gateway::QueueRunner>,
+        queue: Option<tierbar_jobs::queue::QueueRunner>,
     ) -> JoinHandle<()> {
         let config = Arc::clone(&self.config);
         let as_ollama = ServeOptions {
-            router: tierbar_gateway::as_ollama(options.router.clone()),
+            router: tierbar_dialects::ollama::as_ollama(options.router.clone()),
             tls: None,
             ..options.clone()
         };

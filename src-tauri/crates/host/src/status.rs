@@ -20,7 +20,7 @@ use tierbar_core::{
     reading::Reading,
     status::{EngineKind, Pressure, Ram, Status, Swap},
 };
-use tierbar_gateway::SpeedMeter;
+use tierbar_inference::speed::SpeedMeter;
 use tierbar_supervisor::Handle;
 use tierbar_telemetry::{DiskUse, Sampler, footprint, held_by, members_of_group, pressure_changes};
 use tokio::{

@@ -1,10 +1,6 @@
-//! The agent for programs: a run without a chat. See [`crate::jobs::turns`].
+//! The agent for programs: a run without a chat. See [`tierbar_jobs::turns`].
 
-use crate::{
-    admin::{Admin, turns::Following},
-    http::{body, error::Failure, path::Id, schema::Errors},
-    jobs::turns::{AgentAnswer, AgentRequest, AgentRunEvent},
-};
+use crate::admin::{Admin, turns::Following};
 use axum::{
     Json,
     body::Body,
@@ -19,6 +15,9 @@ use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_chats::agent::{AgentGrant, ConsentAnswer};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::body;
+pub(super) use tierbar_jobs::turns::{AgentAnswer, AgentRequest, AgentRunEvent};
 use utoipa::ToSchema;
 
 /// Often enough for proxies, and for a dead connection to be noticed.

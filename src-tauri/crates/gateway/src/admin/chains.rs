@@ -1,10 +1,11 @@
 //! The chains, and which of their endpoints may be asked now.
 
-use crate::{admin::Admin, http::schema::Errors};
+use crate::admin::Admin;
 use axum::{Json, extract::State};
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::chain::ChainStatus;
+use tierbar_http::schema::Errors;
 use utoipa::ToSchema;
 
 /// All chains.

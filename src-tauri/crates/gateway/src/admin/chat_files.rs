@@ -1,12 +1,6 @@
 //! Chats as files: exported for people and programs, and imported from here and from other programs.
 
-use crate::{
-    admin::{Admin, models::read_query},
-    blocking::blocking,
-    edge::keys::Weight,
-    http::{body, error::Failure, path::Id, schema::Errors},
-    jobs::turns::hash_of,
-};
+use crate::admin::{Admin, models::read_query};
 use axum::{
     Json,
     body::{Body, Bytes},
@@ -28,6 +22,10 @@ use tierbar_chats::{
     import::{self, ChatImport, ImportedChat, Omissions, Omitted},
 };
 use tierbar_core::{Code, Error};
+use tierbar_edge::keys::Weight;
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::{blocking::blocking, body};
+pub(super) use tierbar_jobs::turns::hash_of;
 use tierbar_store::Store;
 use utoipa::{IntoParams, ToSchema};
 

@@ -1,9 +1,6 @@
 //! Chats, as the store keeps them.
 
-use crate::{
-    admin::{Admin, models::read_query},
-    http::{body, error::Failure, path::Id, schema::Errors},
-};
+use crate::admin::{Admin, models::read_query};
 use axum::{
     Json,
     body::Body,
@@ -15,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_chats::{Chat, ChatSummary};
 use tierbar_core::{Code, Error};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::body;
 use tierbar_store::{ChatFields, ChatPage, NewMessage};
 use utoipa::{IntoParams, ToSchema};
 

@@ -1,15 +1,14 @@
 //! The configuration.
 
-use crate::{
-    admin::Admin,
-    edge::sessions::{self, BySession},
-    http::{body, error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{Extension, Json, body::Body, extract::State};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{path::PathBuf, sync::Arc};
 use tierbar_core::Config;
+use tierbar_edge::sessions::{self, BySession};
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::body;
 use utoipa::ToSchema;
 
 /// The configuration, and where its file is.

@@ -1,10 +1,6 @@
 //! The settings with which other programs use this server.
 
-use crate::{
-    admin::Admin,
-    edge::origin::OverTls,
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Extension, Json,
     extract::State,
@@ -18,6 +14,8 @@ use tierbar_core::{
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
+use tierbar_edge::origin::OverTls;
+use tierbar_http::{error::Failure, schema::Errors};
 use utoipa::ToSchema;
 
 /// The server as clients see it, and their settings for it.

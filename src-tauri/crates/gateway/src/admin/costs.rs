@@ -1,10 +1,7 @@
 //! What tasks took here, and saved elsewhere; and when a machine has paid for itself.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     body::Body,
@@ -13,6 +10,8 @@ use axum::{
 use serde::Deserialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::body;
 use tierbar_measure::break_even::{BreakEven, BreakEvenInputs};
 use tierbar_tasks::saved::Costs;
 

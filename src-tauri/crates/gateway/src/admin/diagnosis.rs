@@ -1,9 +1,6 @@
 //! The figures of the machine and of the tiers, for a report about Tierbar.
 
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{Json, extract::State};
 use serde::Serialize;
 use std::{
@@ -12,6 +9,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::journal::Filter;
+use tierbar_http::{error::Failure, schema::Errors};
 use tierbar_measure::diagnosis::{Diagnosis, Sources};
 use utoipa::ToSchema;
 

@@ -1,10 +1,6 @@
 //! Documents: what is searched, passages that match, and answers from them.
 
-use crate::{
-    admin::{Admin, models::read_query},
-    http::{body, error::Failure, path::Id, schema::Errors},
-    jobs::documents::{DocumentEvent, DocumentQuestion, DocumentSearch, MOST_ID},
-};
+use crate::admin::{Admin, models::read_query};
 use axum::{
     Json,
     body::Body,
@@ -22,6 +18,11 @@ use tierbar_core::{
     Code, Error, Modality,
     documents::{DocumentAnswer, DocumentFile, DocumentSource, Documents, FoundPassages, Passage},
     status::EngineKind,
+};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::body;
+pub(super) use tierbar_jobs::documents::{
+    DocumentEvent, DocumentQuestion, DocumentSearch, MOST_ID,
 };
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;

@@ -1,14 +1,15 @@
 //! Models on their way.
 
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, path::Id, schema::Errors},
-    services::models::{DownloadChange, Pull},
-};
+use crate::admin::Admin;
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, download::DownloadStatus};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::{
+    body,
+    services::models::{DownloadChange, Pull},
+};
 use utoipa::ToSchema;
 
 /// All downloads.

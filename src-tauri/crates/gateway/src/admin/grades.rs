@@ -1,10 +1,6 @@
 //! Grades of answers: given and undone, their rates, what `auto` has learned from them, and their export.
 
-use crate::{
-    admin::{Admin, models::read_query},
-    blocking::blocking,
-    http::{body, error::Failure, path::Ids, schema::Errors},
-};
+use crate::admin::{Admin, models::read_query};
 use axum::{
     Json,
     body::Body,
@@ -16,6 +12,8 @@ use serde::Deserialize;
 use std::{collections::HashMap, sync::Arc};
 use tierbar_chats::training::{self, ExportForm};
 use tierbar_core::{Code, Error};
+use tierbar_http::{error::Failure, path::Ids, schema::Errors};
+use tierbar_inference::{blocking::blocking, body};
 use tierbar_routing::{
     grade::{Grade, GradeGroup, GradeReport},
     learned::Learned,

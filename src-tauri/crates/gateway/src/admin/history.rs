@@ -1,10 +1,7 @@
 //! What the machine's readings were.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -12,6 +9,7 @@ use axum::{
 use serde::Deserialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, history::History};
+use tierbar_http::{error::Failure, schema::Errors};
 
 /// As much as is kept: 30 days.
 const MOST_MINUTES: u64 = 30 * 24 * 60;

@@ -1,11 +1,7 @@
 //! Models that can be had: the catalog, and the hub when there is a network.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-    services::models::CatalogAnswer,
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -13,6 +9,8 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository};
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::services::models::CatalogAnswer;
 use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

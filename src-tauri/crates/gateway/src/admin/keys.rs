@@ -1,14 +1,13 @@
 //! API keys. A key's text is shown once, when it is created.
 
-use crate::{
-    admin::Admin,
-    edge::sessions::{self, BySession},
-    http::{body, error::Failure, path::Id, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tierbar_core::keys::{ApiKey, KeyLimits};
+use tierbar_edge::sessions::{self, BySession};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::body;
 use utoipa::ToSchema;
 
 /// A new key and its limits. Unknown fields are refused.

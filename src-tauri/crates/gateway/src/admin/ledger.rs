@@ -1,10 +1,7 @@
 //! What requests took: tokens, energy and money, by day, tier and client.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -13,6 +10,7 @@ use jiff::{Zoned, civil::Date};
 use serde::Deserialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, ledger::LedgerReport};
+use tierbar_http::{error::Failure, schema::Errors};
 
 /// As many are kept.
 const MOST_DAYS: u32 = 366;

@@ -1,10 +1,7 @@
 //! What happened to the tiers, and why.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -15,6 +12,7 @@ use tierbar_core::{
     Code, Error, TierId,
     journal::{Entry, Filter, Kind},
 };
+use tierbar_http::{error::Failure, schema::Errors};
 use utoipa::ToSchema;
 
 const LONGEST_PAGE: u32 = 1000;

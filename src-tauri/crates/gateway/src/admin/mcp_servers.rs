@@ -1,22 +1,16 @@
 //! The MCP servers that the configuration has: trying one out, and keeping it.
 
-use crate::{
-    admin::{Admin, secrets},
-    edge::sessions::{self, BySession},
-    http::{
-        body,
-        error::{Failure, with_advice},
-        path::Id,
-        schema::Errors,
-    },
-    jobs::mcp,
-};
+use crate::admin::{Admin, secrets};
 use axum::{Extension, Json, body::Body, extract::State};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error, config::McpServerConfig, nearest::suggest};
+use tierbar_edge::sessions::{self, BySession};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::{body, error::with_advice};
+use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets};
 use utoipa::ToSchema;
 

@@ -1,11 +1,7 @@
 //! Measures and tunes a tier, as a stream of events, and returns the last report.
 
 use super::tiers::existing;
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, path::Id, schema::Errors},
-    services::measures::{MeasureEvent, Measurement},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     body::Body,
@@ -17,6 +13,11 @@ use serde::Serialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Code, Error};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::{
+    body,
+    services::measures::{MeasureEvent, Measurement},
+};
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest},
     tune::{TuneReport, TuneRequest},

@@ -1,12 +1,10 @@
 //! `GET /metrics`: what is counted while requests are answered, and what the host reads at this moment.
 
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-    metrics::CONTENT_TYPE,
-};
+use crate::admin::Admin;
 use axum::{extract::State, http::header, response::IntoResponse};
 use std::sync::Arc;
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::metrics::CONTENT_TYPE;
 
 /// Returns counters, histograms and memory: docs/metrics.md.
 #[utoipa::path(

@@ -1,10 +1,6 @@
 //! Models that are here: what fits, what is whole, what goes.
 
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, path::Id, schema::Errors},
-    services::models::{FitQuestion, Listed, Verified},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     body::Body,
@@ -15,6 +11,11 @@ use std::sync::Arc;
 use tierbar_core::{
     Code, Error,
     fit::{LibraryModel, Verdict},
+};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::{
+    body,
+    services::models::{FitQuestion, Listed, Verified},
 };
 use utoipa::ToSchema;
 

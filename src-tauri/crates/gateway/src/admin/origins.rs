@@ -1,11 +1,7 @@
 //! Origins whose pages may call, and those that were refused.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    edge::sessions::{self, BySession},
-    http::{body, error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Extension, Json,
     body::Body,
@@ -18,6 +14,9 @@ use tierbar_core::{
     origin::{self, PROGRAM_SCHEMES},
     status::RefusedOrigin,
 };
+use tierbar_edge::sessions::{self, BySession};
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::body;
 use utoipa::{IntoParams, ToSchema};
 
 /// Who may call from a page, and who was refused.

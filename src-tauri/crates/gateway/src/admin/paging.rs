@@ -1,12 +1,10 @@
 //! What is in memory of the models that are larger than it.
 
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{Json, extract::State};
 use std::sync::Arc;
 use tierbar_core::paging::PagingStatus;
+use tierbar_http::{error::Failure, schema::Errors};
 
 /// Returns which experts of the loaded models are in memory, and what the disks read and write.
 #[utoipa::path(

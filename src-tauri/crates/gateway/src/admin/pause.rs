@@ -1,13 +1,12 @@
 //! Pauses and resumes all tiers.
 
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{Json, body::Body, extract::State};
 use serde::Deserialize;
 use std::sync::Arc;
 use tierbar_core::{config::Span, status::Status};
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::body;
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 pub(crate) struct Pause {

@@ -1,15 +1,14 @@
 //! Presets: named instructions, sampling and thinking for chats. Those that come with Tierbar cannot be changed.
 
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, path::Id, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tierbar_chats::settings::{AnswerSettings, Preset, built_in};
 use tierbar_core::{Code, Error};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::body;
 use utoipa::ToSchema;
 
 /// All presets.

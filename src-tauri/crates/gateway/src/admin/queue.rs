@@ -1,15 +1,7 @@
 //! Requests that wait, all of them, and what their webhooks are signed with.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    edge::sessions::{self, BySession},
-    http::{
-        error::Failure,
-        schema::{Errors, QueuedRequest},
-    },
-    jobs::queue,
-};
+use crate::admin::Admin;
 use axum::{
     Extension, Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -19,6 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use tierbar_core::{Code, Error, queue::JobState};
+use tierbar_edge::sessions::{self, BySession};
+use tierbar_http::{
+    error::Failure,
+    schema::{Errors, QueuedRequest},
+};
+use tierbar_jobs::queue;
 use utoipa::ToSchema;
 
 const LONGEST_PAGE: u32 = 1000;

@@ -1,10 +1,7 @@
 //! The last requests.
 
 use super::models::read_query;
-use crate::{
-    admin::Admin,
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -15,6 +12,7 @@ use tierbar_core::{
     Code, Error,
     requests::{RecentRequests, RequestRecord},
 };
+use tierbar_http::{error::Failure, schema::Errors};
 use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

@@ -1,10 +1,6 @@
 //! `POST /tierbar/v1/route`: what `auto` would do with a request, and why, without answering it.
 
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, schema::Errors},
-    inference::auto::{self, Classified, Considered},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     body::Body,
@@ -14,6 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::TierId;
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::{
+    auto::{self, Classified, Considered},
+    body,
+};
 use tierbar_routing::{
     Level,
     classifier::{Opinion, PROBES},

@@ -1,13 +1,11 @@
 //! Schedules: what is configured, how far it has come, and running one now.
 
-use crate::{
-    admin::Admin,
-    http::{error::Failure, path::Id, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{Json, extract::State};
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::schedule::ScheduleStatus;
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
 use utoipa::ToSchema;
 
 /// All schedules.

@@ -1,17 +1,15 @@
 //! Keys and tokens: stored, never returned.
 
-use crate::{
-    admin::Admin,
-    blocking::blocking,
-    edge::sessions::{self, BySession},
-    http::{body, error::Failure, path::Id, schema::Errors},
-    jobs::mcp,
-};
+use crate::admin::Admin;
 use axum::{Extension, Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, sync::Arc};
 use tierbar_core::{Code, Error, config::Engine};
+use tierbar_edge::sessions::{self, BySession};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::{blocking::blocking, body};
+use tierbar_jobs::mcp;
 use tierbar_secrets::{Name, Secrets, Source};
 use utoipa::ToSchema;
 

@@ -1,14 +1,6 @@
 //! Browsers' sessions.
 
-use crate::{
-    admin::Admin,
-    edge::{
-        origin::OverTls,
-        sessions::{self, BySession, HALF},
-        sign_in,
-    },
-    http::{error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Extension, Json,
     extract::State,
@@ -18,6 +10,12 @@ use axum::{
 use serde::Serialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
+use tierbar_edge::{
+    origin::OverTls,
+    sessions::{self, BySession, HALF},
+    sign_in,
+};
+use tierbar_http::{error::Failure, schema::Errors};
 use utoipa::ToSchema;
 
 /// As long as browsers keep a cookie; the host ends a session earlier.

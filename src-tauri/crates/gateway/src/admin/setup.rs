@@ -1,10 +1,7 @@
 //! What a set-up proposes for this machine, where its models may go, and how the tiers answer at its end.
 
 use super::{models::read_query, tiers::existing};
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, schema::Errors},
-};
+use crate::admin::Admin;
 use axum::{
     Json,
     body::Body,
@@ -17,6 +14,8 @@ use tierbar_core::{
     Code, Error,
     setup::{FolderRoom, SetupPlan, TierAnswer},
 };
+use tierbar_http::{error::Failure, schema::Errors};
+use tierbar_inference::body;
 use utoipa::ToSchema;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

@@ -1,9 +1,6 @@
 //! The status, once and as a stream of changes.
 
-use crate::{
-    admin::{Admin, events::Changes},
-    http::schema::Errors,
-};
+use crate::admin::{Admin, events::Changes};
 use axum::{
     Json,
     extract::State,
@@ -12,6 +9,7 @@ use axum::{
 use futures_util::{Stream, StreamExt, stream};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::status::Status;
+use tierbar_http::schema::Errors;
 
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

@@ -1,15 +1,13 @@
 //! Starting, stopping and expecting a tier.
 
-use crate::{
-    admin::Admin,
-    http::{body, error::Failure, path::Id, schema::Errors},
-    inference::{content::Content, route},
-};
+use crate::admin::Admin;
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Deserialize;
 use serde_json::Map;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId, nearest::suggest, status::TierStatus};
+use tierbar_http::{error::Failure, path::Id, schema::Errors};
+use tierbar_inference::{body, content::Content, route};
 
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[schema(as = StopTier)]

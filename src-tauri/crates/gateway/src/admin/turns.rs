@@ -1,15 +1,6 @@
-//! Turns of chats: begun, followed and stopped. See [`crate::jobs::turns`].
+//! Turns of chats: begun, followed and stopped. See [`tierbar_jobs::turns`].
 
-use crate::{
-    admin::{Admin, models::read_query},
-    http::{
-        body,
-        error::Failure,
-        path::{Id, Ids},
-        schema::Errors,
-    },
-    jobs::turns::{Question, Turn},
-};
+use crate::admin::{Admin, models::read_query};
 use axum::{
     Json,
     body::Body,
@@ -25,6 +16,13 @@ use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
 use tierbar_chats::{ChatMessage, Finish, TurnBegun, TurnEvent, agent::ConsentAnswer};
 use tierbar_core::{Code, Error};
+use tierbar_http::{
+    error::Failure,
+    path::{Id, Ids},
+    schema::Errors,
+};
+use tierbar_inference::body;
+use tierbar_jobs::turns::{Question, Turn};
 
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

@@ -1,19 +1,7 @@
 //! OpenAI's vector stores: the owner's collections of documents, for clients that look for them there. Files come from this machine's
 //! disk, so that nothing is uploaded.
 
-use crate::{
-    admin::{Admin, models::read_query},
-    dialects::openai::stores::{
-        MOST_AT_ONCE, attributes, collection_of, file_id, file_name, file_of, reranks, store_id,
-    },
-    http::{
-        body,
-        error::Failure,
-        path::{Id, Ids},
-        schema::{Errors, Refusal},
-    },
-    jobs::documents::MOST_ID,
-};
+use crate::admin::{Admin, models::read_query};
 use axum::{
     Json,
     body::Body,
@@ -26,6 +14,16 @@ use tierbar_core::{
     Code, Error,
     documents::{DocumentFile, FileState, Passage},
 };
+use tierbar_dialects::openai::stores::{
+    MOST_AT_ONCE, attributes, collection_of, file_id, file_name, file_of, reranks, store_id,
+};
+use tierbar_http::{
+    error::Failure,
+    path::{Id, Ids},
+    schema::{Errors, Refusal},
+};
+use tierbar_inference::body;
+use tierbar_jobs::documents::MOST_ID;
 use tierbar_request_fields::{
     self as fields, Table, VECTOR_STORE, VECTOR_STORE_SEARCH, VECTOR_STORES,
 };

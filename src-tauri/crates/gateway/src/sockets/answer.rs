@@ -1,7 +1,6 @@
 //! The answer to a turn, as the messages that render it.
 
 use super::turn::add;
-use crate::{http::body, inference::lines::Lines};
 use axum::{
     Router,
     body::Body,
@@ -11,6 +10,7 @@ use axum::{
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
+use tierbar_inference::{body, lines::Lines};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 

@@ -6,12 +6,12 @@ use super::{
     metered::Metered,
     turn::{Kept, Turn, add_items},
 };
-use crate::{
-    dialects::openai::responses::Continues, edge::keys::Weight, http::body::INFERENCE_LIMIT,
-};
 use futures_util::{SinkExt, StreamExt};
 use std::{collections::VecDeque, convert::Infallible, future, time::Duration};
 use tierbar_core::{Code, Error};
+use tierbar_dialects::openai::responses::Continues;
+use tierbar_edge::keys::Weight;
+use tierbar_inference::body::INFERENCE_LIMIT;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     sync::mpsc,

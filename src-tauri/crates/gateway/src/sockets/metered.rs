@@ -1,11 +1,11 @@
 //! A stream whose bytes are charged as they arrive, so that a message that is still arriving has been paid for.
 
-use crate::edge::keys::Weight;
 use std::{
     io,
     pin::Pin,
     task::{Context, Poll, ready},
 };
+use tierbar_edge::keys::Weight;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::Instant,

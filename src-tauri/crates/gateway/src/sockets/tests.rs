@@ -57,7 +57,7 @@ fn respond(request: &Value) -> Response {
     let rest = match said {
         "refuse" => {
             let error = Error::new(Code::ContextExceeded, "too long");
-            return crate::http::error::Failure(error).into_response();
+            return tierbar_http::error::Failure(error).into_response();
         }
         "fail" => {
             let error = Error::new(Code::WorkerCrashed, "it ended");

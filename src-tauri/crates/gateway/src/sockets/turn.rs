@@ -1,8 +1,10 @@
 //! A client's message as the body of a request, with the conversation that it continues.
 
-use crate::{dialects::openai::responses::no_previous_response, edge::keys::Weight, http::body};
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
+use tierbar_dialects::openai::responses::no_previous_response;
+use tierbar_edge::keys::Weight;
+use tierbar_inference::body;
 
 const CREATE: &str = "response.create";
 

@@ -1,9 +1,9 @@
 //! A host whose measurements never end by themselves.
 
-use crate::services::measures::{MeasureEvent, Measurement, Measures};
 use std::sync::{Arc, Mutex};
 use tierbar_chats::agent::AgentReport;
 use tierbar_core::{Code, Error, TierId, lease::BoxFuture};
+use tierbar_inference::services::measures::{MeasureEvent, Measurement, Measures};
 use tierbar_measure::{
     bench::{BenchReport, BenchRequest, Progress},
     tune::{TuneReport, TuneRequest},

@@ -1,53 +1,37 @@
-//! Has the embedder read passages, as a client of the API would.
+//! Has the embedder read passages.
 
-use axum::{
-    Router,
-    body::{Body, Bytes, to_bytes},
-    http::{Request, StatusCode, header},
-};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
-    Code, Error, ModelKind, TierId, TierState, documents::vectors, lease::Tiers, status::EngineKind,
+    Code, Error, ModelKind, TierId, TierState,
+    documents::vectors::pack,
+    lease::{BoxFuture, Tiers},
+    status::EngineKind,
 };
-use tierbar_gateway::IndexerRequest;
+use tierbar_inference::{EMBEDDINGS, vectors};
 use tokio::time::sleep;
-use tower::ServiceExt;
 
 /// Passages of one request, and between two looks whether to go on: a model of sentences reads these in less than a second.
 pub(super) const BATCH: usize = 16;
-const ANSWER_LIMIT: usize = 16 << 20;
 /// How long a batch waits for an answer that is being written, at most.
 const PATIENCE: u32 = 60;
 const LOOK: Duration = Duration::from_millis(500);
 /// A passage that the model's context does not hold is cut in half so often.
 const HALVES: usize = 4;
 
+/// Answers a request in OpenAI's form to a path of the API.
+pub(crate) type Answer =
+    Box<dyn Fn(&'static str, Value) -> BoxFuture<'static, Result<Vec<u8>, Error>> + Send + Sync>;
+
 pub(super) struct Embedder {
     pub(super) tiers: Arc<dyn Tiers>,
-    /// The API itself, with the token that opens it.
-    pub(super) router: Router,
-    pub(super) token: String,
+    pub(super) answer: Answer,
 }
 
 impl fmt::Debug for Embedder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Embedder").finish_non_exhaustive()
     }
-}
-
-/// OpenAI's answer.
-#[derive(Debug, Deserialize)]
-struct Vectors {
-    data: Vec<Vector>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Vector {
-    #[serde(default)]
-    index: usize,
-    embedding: Vec<f32>,
 }
 
 /// Returns the tier with a model for embeddings on this machine, and the model's name. A model of an endpoint is none: passages would
@@ -95,7 +79,7 @@ impl Embedder {
             Err(error) if is_refusal(&error) => {
                 self.ask(tier, &["text".to_owned()]).await?;
                 tracing::warn!("a passage has no vector: {error}");
-                Ok(vectors::pack(&[]))
+                Ok(pack(&[]))
             }
             answer => answer,
         }
@@ -107,7 +91,11 @@ impl Embedder {
         for _ in 0..=HALVES {
             let part = text[..text.floor_char_boundary(length)].to_owned();
             match self.ask(tier, &[part]).await {
-                Ok(mut vectors) => return vectors.pop().ok_or_else(|| foreign("no vector")),
+                Ok(mut vectors) => {
+                    return vectors
+                        .pop()
+                        .ok_or_else(|| Error::new(Code::Internal, "no vector"));
+                }
                 Err(error) if error.code == Code::ContextExceeded => length /= 2,
                 Err(error) => return Err(error),
             }
@@ -118,51 +106,10 @@ impl Embedder {
     }
 
     async fn ask(&self, tier: &TierId, texts: &[String]) -> Result<Vec<Vec<u8>>, Error> {
-        let body = json!({"model": tier, "input": texts, "encoding_format": "float"});
-        let answer = self.send("/v1/embeddings", &body).await?;
-        let Vectors { mut data } =
-            serde_json::from_slice(&answer).map_err(|error| foreign(&error.to_string()))?;
-        if data.len() != texts.len() {
-            return Err(foreign(&format!(
-                "{} vectors for {} texts",
-                data.len(),
-                texts.len()
-            )));
-        }
-        data.sort_by_key(|vector| vector.index);
-        Ok(data
-            .iter()
-            .map(|vector| vectors::pack(&vector.embedding))
-            .collect())
-    }
-
-    /// Sends a request to the API, and returns the answer's body.
-    ///
-    /// # Errors
-    /// Those of the API.
-    pub(super) async fn send(&self, path: &str, body: &Value) -> Result<Bytes, Error> {
-        let request = Request::post(path)
-            .header(header::HOST, "localhost")
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
-            .header(header::CONTENT_TYPE, "application/json")
-            .header("x-tierbar-queue", "never")
-            .extension(IndexerRequest)
-            .body(Body::from(body.to_string()))
-            .map_err(|error| foreign(&error.to_string()))?;
-        let response = match self.router.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let status = response.status();
-        let answer = to_bytes(response.into_body(), ANSWER_LIMIT)
-            .await
-            .map_err(|error| foreign(&error.to_string()))?;
-        if status != StatusCode::OK {
-            let body: Value = serde_json::from_slice(&answer).unwrap_or_default();
-            let error = Error::from_openai_body(&body);
-            return Err(error.unwrap_or_else(|| foreign(&format!("status {status}"))));
-        }
-        Ok(answer)
+        let fields = vectors::fields(tier, texts);
+        let answer = (self.answer)(EMBEDDINGS, fields).await?;
+        let answer = vectors::read(&answer, texts.len())?;
+        Ok(answer.vectors.iter().map(|vector| pack(vector)).collect())
     }
 
     /// Waits while a chat model answers: the user may be waiting for it.
@@ -185,11 +132,4 @@ impl Embedder {
 /// Whether the same text would be refused again.
 fn is_refusal(error: &Error) -> bool {
     matches!(error.code, Code::ContextExceeded | Code::BadRequest)
-}
-
-fn foreign(why: &str) -> Error {
-    Error::new(
-        Code::Unreachable,
-        format!("the model did not answer in OpenAI's form: {why}"),
-    )
 }

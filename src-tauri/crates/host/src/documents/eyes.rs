@@ -1,9 +1,10 @@
-//! Has a model that reads images write down the text of pages that are pictures, as a client of the API would.
+//! Has a model that reads images write down the text of pages that are pictures.
 
 use super::embed::Embedder;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error, Modality, ModelKind, TierId, status::EngineKind};
 use tierbar_documents::{Block, Picture};
+use tierbar_inference::CHAT;
 
 /// A full page; a model that repeats itself ends here.
 const MOST_TOKENS: u32 = 2048;
@@ -48,7 +49,7 @@ impl Embedder {
             "temperature": 0,
             "think": false,
         });
-        let answer = self.send("/v1/chat/completions", &request).await?;
+        let answer = (self.answer)(CHAT, request).await?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
         let text = answer["choices"][0]["message"]["content"].as_str();
         let text = text.ok_or_else(|| {

@@ -2,11 +2,11 @@
 
 use super::{
     Bell, Inbox, State,
-    embed::{BATCH, Embedder},
+    embed::{Answer, BATCH, Embedder},
     extract, files,
 };
 use crate::blocking::blocking;
-use axum::Router;
+
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
@@ -48,19 +48,14 @@ impl Indexer {
     pub(crate) fn new(
         inbox: Inbox,
         tiers: Arc<dyn Tiers>,
-        router: Router,
-        token: String,
+        answer: Answer,
         program: Result<PathBuf, Error>,
     ) -> Self {
         Self {
             store: inbox.store,
             bell: inbox.bell,
             state: inbox.state,
-            embedder: Embedder {
-                tiers,
-                router,
-                token,
-            },
+            embedder: Embedder { tiers, answer },
             program,
         }
     }

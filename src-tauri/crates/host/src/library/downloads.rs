@@ -19,7 +19,7 @@ use tierbar_core::{
     nearest::suggest,
 };
 use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
-use tierbar_gateway::{DownloadChange, Pull};
+use tierbar_inference::services::models::{DownloadChange, Pull};
 use tierbar_library::{
     Entry, Library, LibraryWatch, Origin,
     catalog::catalog,

@@ -27,7 +27,10 @@ use tierbar_core::{
     sampling::{ModelSampling, Sampling},
     status::TierStatus,
 };
-use tierbar_gateway::{Listed, SpeedMeter, Verified};
+use tierbar_inference::{
+    services::models::{Listed, Verified},
+    speed::SpeedMeter,
+};
 use tierbar_library::{Entry, Library, LibraryWatch, Projector, catalog::catalog, model_id};
 use tierbar_supervisor::Handle;
 use tokio_util::sync::CancellationToken;

@@ -17,7 +17,7 @@ use tierbar_core::{
     fit::{ContextChoice, Machine, Verdict, verdict_with},
 };
 use tierbar_fetch::{Queue, Url};
-use tierbar_gateway::{CatalogAnswer, FitQuestion};
+use tierbar_inference::services::models::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry, Projector,
     catalog::{self, Catalog, catalog},

@@ -1,40 +1,36 @@
-//! The owner of the schedules: starts due runs, one at a time, through the tasks of our own API.
+//! The owner of the schedules: starts due runs, one at a time.
 
 use super::{
     Inbox, RunNow, Undelivered, no_schedule, source,
     target::{self, Outcome},
     turns,
 };
-use axum::{
-    Router,
-    body::{Body, to_bytes},
-    http::{Request, StatusCode, header},
-};
 use jiff::{Timestamp, tz::TimeZone};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
-    config::{ScheduleConfig, ScheduledTask},
+    config::ScheduleConfig,
     journal::{Journal, Kind, LogEvent},
+    lease::BoxFuture,
     schedule::{Next, Run},
 };
-use tierbar_fetch::{Remote, Url, Web};
+use tierbar_fetch::{Remote, Web};
 use tierbar_secrets::Secrets;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 
 /// How often to check the calendar, since sleep and changes of the clock are not announced.
 const LOOK: Duration = Duration::from_secs(30);
-const ANSWER_LIMIT: usize = 8 << 20;
+
+/// Runs a schedule's task on a text, and returns its answer.
+pub(crate) type RunTask =
+    Box<dyn Fn(ScheduleConfig, String) -> BoxFuture<'static, Result<Value, Error>> + Send + Sync>;
 
 /// What runs need.
 pub(crate) struct Runner {
     pub(crate) inbox: Inbox,
-    /// The API itself, with the token that opens it.
-    pub(crate) router: Router,
-    pub(crate) token: String,
+    pub(crate) run_task: RunTask,
     pub(crate) web: Web,
     pub(crate) remote: Remote,
     pub(crate) secrets: Secrets,
@@ -260,7 +256,7 @@ impl Runner {
         if material.text.trim().is_empty() {
             return Ok(Made::Nothing("found nothing to read"));
         }
-        let answer = self.ask(schedule, material.text).await?;
+        let answer = (self.run_task)(schedule.clone(), material.text).await?;
         let field = schedule.task.result();
         Ok(Made::Outcome(Outcome {
             name: name.to_owned(),
@@ -269,55 +265,6 @@ impl Runner {
             from: material.words,
             answer,
         }))
-    }
-
-    /// Requests a task of the API, like any client.
-    async fn ask(&self, schedule: &ScheduleConfig, text: String) -> Result<Value, Error> {
-        let (kind, path, body) = match schedule.task {
-            ScheduledTask::Summarize => {
-                let mut body = json!({"text": text, "model": schedule.model});
-                if let Some(words) = schedule.words {
-                    body["words"] = words.into();
-                }
-                (
-                    "application/json",
-                    "/v1/summarize".to_owned(),
-                    body.to_string(),
-                )
-            }
-            ScheduledTask::Brief => {
-                let mut url =
-                    Url::parse("http://localhost/v1/brief").map_err(|error| internal(&error))?;
-                url.query_pairs_mut().append_pair("model", &schedule.model);
-                if let Some(words) = schedule.words {
-                    url.query_pairs_mut()
-                        .append_pair("words", &words.to_string());
-                }
-                ("application/x-ndjson", url.to_string(), text)
-            }
-        };
-        let request = Request::post(path)
-            .header(header::HOST, "localhost")
-            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
-            .header(header::CONTENT_TYPE, kind)
-            // A failed run is retried here.
-            .header("x-tierbar-queue", "never")
-            .body(Body::from(body))
-            .map_err(|error| internal(&error))?;
-        let response = match self.router.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let status = response.status();
-        let body = to_bytes(response.into_body(), ANSWER_LIMIT)
-            .await
-            .map_err(|error| internal(&error))?;
-        let answer: Value = serde_json::from_slice(&body).map_err(|error| internal(&error))?;
-        if status == StatusCode::OK {
-            return Ok(answer);
-        }
-        Err(Error::from_openai_body(&answer)
-            .unwrap_or_else(|| Error::new(Code::Internal, format!("the task returned {status}"))))
     }
 
     fn record(&self, sentence: String) {
@@ -357,8 +304,4 @@ impl Drop for Ended<'_> {
     fn drop(&mut self) {
         *self.0.inbox.state.running.lock() = None;
     }
-}
-
-fn internal(error: &dyn fmt::Display) -> Error {
-    Error::new(Code::Internal, format!("the task did not answer: {error}"))
 }

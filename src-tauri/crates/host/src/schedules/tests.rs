@@ -1,17 +1,16 @@
 use super::*;
 use axum::{
     Json, Router,
-    body::Bytes,
-    extract::State as Held,
-    http::{HeaderMap, StatusCode},
+    http::StatusCode,
     routing::{get, post},
 };
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 use tempfile::TempDir;
 use tierbar_core::journal::LogEvent;
+use tierbar_core::lease::BoxFuture;
 use tierbar_fetch::{Remote, Web, WebOptions};
-use tierbar_gateway::Schedules as _;
+use tierbar_inference::services::schedules::Schedules as _;
 use tierbar_secrets::Secrets;
 use tokio_util::sync::CancellationToken;
 
@@ -43,26 +42,14 @@ struct Api {
     fails: Arc<Mutex<Option<Error>>>,
 }
 
-async fn answer(
-    Held(api): Held<Api>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> (StatusCode, Json<Value>) {
-    // The runner retries, and a queued answer would have no recipient.
-    assert_eq!(headers["x-tierbar-queue"], "never");
-    api.requests
-        .lock()
-        .push(String::from_utf8_lossy(&body).into_owned());
-    let fails = api.fails.lock().clone();
-    match fails {
-        Some(error) => {
-            let status = StatusCode::from_u16(error.code.http_status()).unwrap();
-            (status, Json(error.openai_body()))
+impl Api {
+    fn answer(&self, text: String) -> Result<Value, Error> {
+        self.requests.lock().push(text);
+        if let Some(error) = self.fails.lock().clone() {
+            return Err(error);
         }
-        None => {
-            let answer = json!({"brief": "All is well.", "summary": "In short.", "tier": "primary", "model": "m", "saved": 7});
-            (StatusCode::OK, Json(answer))
-        }
+        let answer = json!({"brief": "All is well.", "summary": "In short.", "tier": "primary", "model": "m", "saved": 7});
+        Ok(answer)
     }
 }
 
@@ -98,18 +85,16 @@ impl Bench {
             Sentences::default(),
             Arc::new(Mutex::new(false)),
         );
-        let router = Router::new()
-            .route("/v1/brief", post(answer))
-            .route("/v1/summarize", post(answer))
-            .with_state(api.clone());
         let web = WebOptions {
             proxies: false,
             ..WebOptions::default()
         };
         let runner = Runner {
             inbox,
-            router,
-            token: "token".to_owned(),
+            run_task: {
+                let api = api.clone();
+                Box::new(move |_, text| Box::pin(std::future::ready(api.answer(text))))
+            },
             web: Web::new(web).unwrap(),
             remote: Remote::new(Duration::from_secs(20)).unwrap(),
             secrets: Secrets::with(
@@ -248,14 +233,11 @@ async fn a_run_that_killed_the_host_uses_an_attempt() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
     bench.at(at(BEFORE)).await;
     let (sender, mut requests) = mpsc::unbounded_channel();
-    let never = move || {
+    let never = move |_, _| -> BoxFuture<'static, _> {
         sender.send(()).unwrap();
-        std::future::pending::<String>()
+        Box::pin(std::future::pending())
     };
-    let answering = std::mem::replace(
-        &mut bench.runner.router,
-        Router::new().route("/v1/brief", post(never)),
-    );
+    let answering = std::mem::replace(&mut bench.runner.run_task, Box::new(never));
     let zone = TimeZone::UTC;
     tokio::select! {
         _ = bench.runner.take_turns(at(TURN), &zone) => panic!("it ended"),
@@ -263,7 +245,7 @@ async fn a_run_that_killed_the_host_uses_an_attempt() {
     }
     assert!(bench.runner.inbox.state.running.lock().is_none());
     assert_eq!(bench.kept().await.attempts, 1);
-    bench.runner.router = answering;
+    bench.runner.run_task = answering;
     bench.at(later(at(TURN), 10)).await;
     assert_eq!(bench.requests(), 0);
     bench.at(later(at(TURN), 60)).await;
@@ -283,18 +265,12 @@ async fn a_folder_is_read_from_the_last_success_on() {
     put("long-ago", at("2026-11-01T00:00:00Z"));
     put("today", at("2026-11-21T12:00:00Z"));
     let api = bench.api.clone();
-    let texts = || {
-        let requests = api.requests.lock().clone();
-        let text = |body: &String| serde_json::from_str::<Value>(body).unwrap()["text"].clone();
-        requests.iter().map(text).collect::<Vec<_>>()
-    };
+    let texts = || api.requests.lock().clone();
     let after = |n: i64| later(at(TURN), n * 24 * 3600);
     let next = bench.path("notes/next");
     bench.at(at(BEFORE)).await;
     bench.at(after(0)).await;
-    assert_eq!(texts(), [json!("today\n")]);
-    let body: Value = serde_json::from_str(&bench.api.requests.lock()[0]).unwrap();
-    assert_eq!(body["words"], 40);
+    assert_eq!(texts(), ["today\n"]);
     // Nothing new: that is no failure, and no request is sent.
     bench.at(after(1)).await;
     assert_eq!(
@@ -310,10 +286,7 @@ async fn a_folder_is_read_from_the_last_success_on() {
     bench.at(after(2)).await;
     *bench.api.fails.lock() = None;
     bench.at(after(3)).await;
-    assert_eq!(
-        texts(),
-        [json!("today\n"), json!("next\n"), json!("next\n")]
-    );
+    assert_eq!(texts(), ["today\n", "next\n", "next\n"]);
 }
 
 #[tokio::test]

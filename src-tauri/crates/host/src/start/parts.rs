@@ -19,8 +19,9 @@ use crate::{
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Config, Error, fit::Machine, policy::Stance, reading::Reading};
+use tierbar_edge::token::Token;
 use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions};
-use tierbar_gateway::{Metrics, SpeedMeter, Token};
+use tierbar_inference::{metrics::Metrics, speed::SpeedMeter};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},

@@ -2,8 +2,9 @@
 
 use crate::{journal::Ledger, ownership::Ownership};
 use std::{sync::Arc, time::Duration};
+use tierbar_edge::{keys::Keys, token::Token};
 use tierbar_fetch::Queue;
-use tierbar_gateway::{Keys, Metrics, Token};
+use tierbar_inference::metrics::Metrics;
 use tierbar_store::Store;
 use tierbar_supervisor::Handle;
 use tokio::{sync::Mutex, task::JoinHandle, time::timeout};

@@ -4,7 +4,7 @@ use axum::{Router, routing::get};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use std::{collections::BTreeSet, net::SocketAddr};
 use tempfile::TempDir;
-use tierbar_gateway::OverTls;
+use tierbar_edge::origin::OverTls;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},

@@ -57,13 +57,7 @@ fn id(name: &str) -> TierId {
 
 fn tier(name: &str) -> TierStatus {
     TierStatus {
-        id: id(name),
-        state: TierState::Ready,
-        engine: EngineKind::Embedded,
         model: Some(ModelId("/home/secret/secret-7b".to_owned())),
-        is_starter: false,
-        aliases: Vec::new(),
-        kind: tierbar_core::ModelKind::Chat,
         pid: Some(1),
         footprint_bytes: Some(GIB),
         plan: Some(LoadPlan {
@@ -76,12 +70,8 @@ fn tier(name: &str) -> TierStatus {
             kind: tierbar_core::TierKind::Generative,
         }),
         context_tokens: 4096,
-        kv_cache: KvCache::F16,
-        input_modalities: Vec::new(),
-        loaded_percent: None,
         reason: Some(SECRET.to_owned()),
-        unloads_at_ms: None,
-        steps_down_to: None,
+        ..TierStatus::new(id(name), TierState::Ready)
     }
 }
 

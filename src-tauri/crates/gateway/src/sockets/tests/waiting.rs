@@ -1,11 +1,9 @@
 //! Connections over time.
 
 use super::*;
-use crate::{
-    edge::keys::{Keys, Sender},
-    sockets::{Account, ConnectionSlot, Slot, TurnSource, connection::Connection},
-};
+use crate::sockets::{Account, ConnectionSlot, Slot, TurnSource, connection::Connection};
 use tierbar_core::lease::BoxFuture;
+use tierbar_edge::keys::{Keys, Sender};
 use tierbar_store::Store;
 use tokio::{
     io::{DuplexStream, duplex},

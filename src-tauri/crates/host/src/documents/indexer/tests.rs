@@ -2,14 +2,12 @@
 
 use super::*;
 use crate::documents::DocumentIndex;
-use axum::{Extension, Json, http::StatusCode, response::IntoResponse, routing::post};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tierbar_core::{
     lease::{BoxFuture, Lease},
     status::TierStatus,
 };
-use tierbar_gateway::IndexerRequest;
 use tierbar_store::{Place, SeenFile};
 
 /// Passages of a document: two batches, and one that is not full.
@@ -79,7 +77,8 @@ impl Bench {
         };
         let (index, inbox) = DocumentIndex::new(store, Arc::new(embedder.clone()));
         let (played, state) = (embedder.clone(), Arc::clone(&inbox.state));
-        let embed = move |_: Extension<IndexerRequest>, Json(request): Json<Value>| {
+        let embed = move |path: &str, request: Value| -> BoxFuture<'static, _> {
+            assert_eq!(path, "/v1/embeddings");
             let texts = request["input"].as_array().unwrap();
             assert!(texts.len() <= BATCH, "{} texts", texts.len());
             let ends = |end: &str| {
@@ -89,8 +88,7 @@ impl Bench {
             };
             if played.refused.lock().is_some_and(ends) {
                 let refusal = Error::new(Code::BadRequest, "a text is refused");
-                let answer = (StatusCode::BAD_REQUEST, Json(refusal.openai_body()));
-                return std::future::ready(answer.into_response());
+                return Box::pin(std::future::ready(Err(refusal)));
             }
             let vectors = texts.iter().enumerate();
             let vectors: Vec<_> = vectors
@@ -99,13 +97,13 @@ impl Bench {
             let read = texts.iter().map(|text| text.as_str().unwrap().to_owned());
             played.texts.lock().extend(read);
             reads(&state, &played);
-            std::future::ready(Json(json!({"data": vectors})).into_response())
+            let answer = json!({"data": vectors}).to_string();
+            Box::pin(std::future::ready(Ok(answer.into_bytes())))
         };
         let indexer = Indexer::new(
             inbox,
             Arc::new(embedder.clone()),
-            Router::new().route("/v1/embeddings", post(embed)),
-            "token".to_owned(),
+            Box::new(embed),
             Ok(PathBuf::from("/no/program")),
         );
         Self {

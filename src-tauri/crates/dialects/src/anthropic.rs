@@ -1,0 +1,146 @@
+//! Anthropic's dialect: `/v1/messages`. A server that speaks it gets the request as it came, and its answer passes; for all others, it
+//! is turned into a chat of OpenAI's and back.
+//!
+//! Shapes: Anthropic's API reference, "Messages", "Streaming messages" and "Count message tokens".
+
+pub mod answer;
+mod calls;
+pub mod content;
+mod failure;
+pub mod models;
+mod original;
+pub mod request;
+pub mod schema;
+mod stream;
+mod tools;
+
+pub use content::part_of_block;
+
+use crate::respond::{JSON, respond};
+use answer::AnswerWriter;
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse, Response},
+};
+use request::MessageFields;
+use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tierbar_core::Error;
+use tierbar_http::RequestHints;
+use tierbar_http::{
+    error::{ErrorForm, Failure},
+    mount::described_router,
+    routes,
+    schema::{Queued, RequestHeaders},
+};
+use tierbar_inference::{
+    CHAT, Inference, body,
+    clouds::anthropic::{COUNT, MESSAGES},
+    dispatch::{self, Count},
+    request::Request,
+};
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+
+/// The header that all of Anthropic's clients send.
+pub const VERSION: &str = "anthropic-version";
+
+#[derive(OpenApi)]
+#[openapi(components(schemas(schema::ErrorBody), responses(schema::AnthropicRefusal)))]
+struct Components;
+
+pub fn routes() -> OpenApiRouter<Arc<Inference>> {
+    described_router::<Components, _>()
+        .routes(routes!(messages))
+        .routes(routes!(count))
+}
+
+/// Errors on these paths, as Anthropic's clients read them.
+pub const ERRORS: ErrorForm = ErrorForm {
+    is_path,
+    body: failure::error_body,
+};
+
+/// Also with a wrong base URL, and of what it shares with OpenAI's, for its clients.
+fn is_path(path: &str, headers: &HeaderMap) -> bool {
+    if headers.contains_key(VERSION) {
+        return true;
+    }
+    // Also what this API does not have, such as batches.
+    path.match_indices(MESSAGES).any(|(at, found)| {
+        let rest = &path[at + found.len()..];
+        rest.is_empty() || rest.starts_with('/')
+    })
+}
+
+/// Answers with a message in Anthropic's form, whole or as its events.
+#[utoipa::path(
+    post,
+    path = MESSAGES,
+    tag = "anthropic",
+    operation_id = "message",
+    params(RequestHeaders),
+    request_body = MessagesRequest,
+    responses(
+        (
+            status = 200,
+            description = "The message",
+            content((MessagesAnswer = "application/json"), ("text/event-stream")),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn messages(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let fields: Result<MessageFields, Error> = body::parse(&bytes);
+    let original = original::read(MESSAGES, bytes)?;
+    let (writer, chat) = match fields {
+        Ok(fields) => {
+            let writer = AnswerWriter::new(fields.model()).without(fields.left_out());
+            (writer, fields.into_chat())
+        }
+        Err(error) => (AnswerWriter::new(original::model(&original)), Err(error)),
+    };
+    let chat = Request::with_original(CHAT, hints, original, chat.map(Value::Object))?;
+    Ok(respond(&inference, chat, |_| writer).await)
+}
+
+/// Counts the tokens of a message's prompt.
+#[utoipa::path(
+    post,
+    path = COUNT,
+    tag = "anthropic",
+    operation_id = "countTokens",
+    params(RequestHeaders),
+    request_body = MessagesRequest,
+    responses(
+        (status = 200, description = "The count", body = TokenCount),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn count(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let fields: Result<MessageFields, Error> = body::parse(&bytes);
+    let original = original::read(COUNT, bytes)?;
+    let chat = fields.and_then(MessageFields::into_counted);
+    let counted =
+        dispatch::count_original(&inference, hints, original, chat.map(Value::Object)).await?;
+    Ok(match counted {
+        Count::Tokens(tokens) => Json(json!({"input_tokens": tokens})).into_response(),
+        Count::Passed(counted) => (JSON, Body::from(counted)).into_response(),
+    })
+}

@@ -1,0 +1,238 @@
+//! An answer in Anthropic's form: complete here, as events in [`super::stream`].
+
+use super::calls::Held;
+use serde_json::{Value, json};
+use tierbar_inference::ask::{Gathered, ToolCall, Usage};
+use uuid::Uuid;
+
+/// Of reasoning. Without one, clients take it for a part, and some drop it. It is never checked.
+pub(super) const SIGNATURE: &str = "unsigned";
+
+/// One answer while it is rendered.
+#[derive(Debug)]
+pub struct AnswerWriter {
+    pub(super) id: String,
+    /// The requested one, until the server names its own.
+    pub(super) model: String,
+    /// The block that is open, and what it holds.
+    pub(super) open: Option<Kind>,
+    /// How many blocks have begun.
+    pub(super) blocks: usize,
+    pub(super) held: Held,
+    pub(super) begun: bool,
+    pub(super) end: End,
+    pub(super) usage: Usage,
+    /// The chain's report.
+    pub(super) chain: Option<Value>,
+    /// What of the request no model here could read.
+    left_out: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Thinking,
+    /// The call of this number.
+    Tool(usize),
+}
+
+/// How an answer ended.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    finish: Option<String>,
+    stop: Option<String>,
+}
+
+impl End {
+    pub(super) fn new(finish: String, stop: Option<String>) -> Self {
+        Self {
+            finish: Some(finish),
+            stop,
+        }
+    }
+
+    /// `calls`: the answer has calls of tools.
+    pub(super) fn reason(&self, calls: bool) -> &'static str {
+        match self.finish.as_deref() {
+            Some("length") => "max_tokens",
+            Some("tool_calls" | "function_call") => "tool_use",
+            Some("content_filter") => "refusal",
+            // Some servers end so behind calls, too.
+            _ if calls => "tool_use",
+            _ if self.stop.is_some() => "stop_sequence",
+            _ => "end_turn",
+        }
+    }
+
+    pub(super) fn stop(&self) -> Option<&str> {
+        self.stop.as_deref()
+    }
+}
+
+impl AnswerWriter {
+    pub(super) fn new(model: String) -> Self {
+        Self {
+            id: format!("msg_{}", Uuid::new_v4().simple()),
+            model,
+            open: None,
+            blocks: 0,
+            held: Held::default(),
+            begun: false,
+            end: End::default(),
+            usage: Usage::default(),
+            chain: None,
+            left_out: Vec::new(),
+        }
+    }
+
+    /// The same, of a request without what these places had.
+    pub(super) fn without(self, left_out: Vec<String>) -> Self {
+        Self { left_out, ..self }
+    }
+
+    pub(super) fn message(&self, content: Vec<Value>, ended: bool) -> Value {
+        let calls = content.iter().any(|block| block["type"] == "tool_use");
+        let mut message = json!({
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": content,
+            "stop_reason": ended.then(|| self.end.reason(calls)),
+            "stop_sequence": self.end.stop(),
+            "usage": self.usage(),
+        });
+        if let Some(chain) = &self.chain {
+            message["tierbar"] = chain.clone();
+        }
+        if !self.left_out.is_empty() {
+            message["tierbar"]["left_out"] = json!(self.left_out);
+        }
+        message
+    }
+
+    /// Anthropic counts what was read from a cache, or written to one, apart.
+    pub(super) fn usage(&self) -> Value {
+        let (cached, written) = (self.usage.cached_tokens, self.usage.cache_written_tokens);
+        json!({
+            "input_tokens": self.usage.prompt_tokens - cached - written,
+            "cache_creation_input_tokens": written,
+            "cache_read_input_tokens": cached,
+            "output_tokens": self.usage.completion_tokens,
+        })
+    }
+
+    pub(super) fn render(mut self, answer: Gathered) -> Value {
+        self.model = answer.model.unwrap_or(self.model);
+        self.usage = answer.usage;
+        self.chain = answer.chain;
+        self.end = End::new(answer.reason, answer.stop);
+        let mut content = Vec::new();
+        if !answer.reasoning.is_empty() {
+            content.push(
+                json!({"type": "thinking", "thinking": answer.reasoning, "signature": SIGNATURE}),
+            );
+        }
+        if !answer.text.is_empty() {
+            content.push(json!({"type": "text", "text": answer.text}));
+        }
+        content.extend(answer.calls.into_iter().map(tool_use));
+        self.message(content, true)
+    }
+}
+
+fn tool_use(call: ToolCall) -> Value {
+    // A model may write what is no JSON: the client gets it as it stands.
+    let input = match serde_json::from_str(&call.arguments) {
+        Ok(input @ Value::Object(_)) => input,
+        _ if call.arguments.trim().is_empty() => json!({}),
+        _ => json!({"arguments": call.arguments}),
+    };
+    json!({"type": "tool_use", "id": call_id(call.id), "name": call.name, "input": input})
+}
+
+pub(super) fn call_id(id: Option<String>) -> String {
+    id.filter(|id| !id.is_empty())
+        .unwrap_or_else(|| format!("toolu_{}", Uuid::new_v4().simple()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::gathered;
+
+    fn whole(answer: Value) -> Value {
+        let mut reply = AnswerWriter::new("fast".to_owned()).render(gathered(&answer));
+        assert!(reply["id"].take().as_str().unwrap().starts_with("msg_"));
+        reply
+    }
+
+    #[test]
+    fn reasoning_text_and_calls_are_blocks_in_this_order() {
+        let call =
+            |arguments| json!({"id": "c", "function": {"name": "look", "arguments": arguments}});
+        let reply = whole(json!({
+            "model": "small",
+            "choices": [{"message": {"content": "I look.", "reasoning_content": "hm", "tool_calls": [
+                call("{\"at\":1}"), call(""), call("{broken"),
+            ]}, "finish_reason": "tool_calls"}],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 7}},
+        }));
+        let used =
+            |input: Value| json!({"type": "tool_use", "id": "c", "name": "look", "input": input});
+        assert_eq!(
+            reply,
+            json!({
+                "id": null, "type": "message", "role": "assistant", "model": "small",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "unsigned"},
+                    {"type": "text", "text": "I look."},
+                    used(json!({"at": 1})), used(json!({})), used(json!({"arguments": "{broken"})),
+                ],
+                "stop_reason": "tool_use", "stop_sequence": null,
+                "usage": {"input_tokens": 3, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 7, "output_tokens": 4},
+            })
+        );
+    }
+
+    #[test]
+    fn an_answer_with_calls_ends_for_their_sake() {
+        let call = json!({"id": "c", "function": {"name": "look", "arguments": "{}"}});
+        let message = json!({"content": null, "tool_calls": [call]});
+        for (finish, reason) in [("stop", "tool_use"), ("length", "max_tokens")] {
+            let answer = json!({"choices": [{"message": message, "finish_reason": finish}]});
+            assert_eq!(whole(answer)["stop_reason"], reason);
+        }
+    }
+
+    #[test]
+    fn what_was_left_out_of_the_request_is_named() {
+        let answer = json!({"choices": [{"message": {"content": "a"}, "finish_reason": "stop"}]});
+        let left_out = vec!["tools[0]: web_search_20250305".to_owned()];
+        let writer = AnswerWriter::new("fast".to_owned()).without(left_out.clone());
+        let reply = writer.render(gathered(&answer));
+        assert_eq!(reply["tierbar"], json!({"left_out": left_out}));
+        assert_eq!(whole(answer).get("tierbar"), None);
+    }
+
+    #[test]
+    fn the_stop_reason_follows_the_cause() {
+        for (finish, stop, reason) in [
+            ("stop", json!(null), "end_turn"),
+            ("stop", json!("END"), "stop_sequence"),
+            ("stop", json!(7), "end_turn"),
+            ("length", json!(null), "max_tokens"),
+            ("content_filter", json!(null), "refusal"),
+        ] {
+            let choice =
+                json!({"message": {"content": "a"}, "finish_reason": finish, "stop_reason": stop});
+            let reply = whole(json!({"choices": [choice]}));
+            assert_eq!(reply["stop_reason"], reason);
+            assert_eq!(
+                reply["stop_sequence"].is_string(),
+                reason == "stop_sequence"
+            );
+            assert_eq!(reply["model"], "fast");
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A request of Anthropic's as one of OpenAI's.
+
+use super::{
+    content::{self, Content},
+    tools,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tierbar_core::{Code, Error};
+use tierbar_request_fields::{self as fields, Table};
+use utoipa::ToSchema;
+
+/// The fields of a request that are translated.
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct MessageFields {
+    /// A tier, a chain, a model's id, or `auto`, which is the default.
+    #[serde(default)]
+    #[schema(examples("auto"))]
+    model: Option<String>,
+    #[schema(inline)]
+    messages: Vec<Message>,
+    /// The system message.
+    #[serde(default)]
+    system: Option<Content>,
+    #[serde(default)]
+    #[schema(value_type = Option<i64>)]
+    max_tokens: Option<Value>,
+    /// Strings that end the answer.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>)]
+    stop_sequences: Option<Value>,
+    /// Tools with an `input_schema`. Those that Anthropic's servers would run are left out.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    tools: Option<Vec<Value>>,
+    #[serde(default)]
+    #[schema(inline)]
+    tool_choice: Option<tools::Choice>,
+    #[serde(default)]
+    #[schema(inline)]
+    thinking: Option<Thinking>,
+    #[serde(default)]
+    #[schema(inline)]
+    output_config: Option<OutputConfig>,
+    /// The older name of `output_config.format`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    output_format: Option<Value>,
+    /// Passed to the model's server.
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+/// A message of the user's or the assistant's.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct Message {
+    role: String,
+    content: Content,
+}
+
+/// Whether the model thinks before it answers.
+#[derive(Debug, Deserialize, ToSchema)]
+struct Thinking {
+    /// `enabled`, `adaptive`, `between_tools` (as `adaptive`) or `disabled`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The most tokens of thoughts.
+    #[serde(default)]
+    budget_tokens: Option<i64>,
+}
+
+/// The form of the answer, and how much the model thinks.
+#[derive(Debug, Deserialize, ToSchema)]
+struct OutputConfig {
+    /// `json_schema`, with its `schema`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    format: Option<Value>,
+    #[serde(default)]
+    effort: Option<Value>,
+}
+
+/// Fields that OpenAI's servers do not know, or take for something else.
+const DROPPED: [&str; 14] = [
+    "thread",
+    "speed",
+    "inference_geo",
+    "diagnostics",
+    "compaction",
+    "fallback_credit_token",
+    "fallbacks",
+    "billing_policy",
+    "metadata",
+    "service_tier",
+    "container",
+    "mcp_servers",
+    "context_management",
+    "cache_control",
+];
+
+impl MessageFields {
+    /// As it was named; empty for none.
+    pub(super) fn model(&self) -> String {
+        self.model.clone().unwrap_or_default()
+    }
+
+    /// What no model here can read or call, each by its place and its type.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let tools = self.tools.as_deref().unwrap_or_default();
+        let mut left_out = tools::left_out(tools);
+        for (index, message) in self.messages.iter().enumerate() {
+            let place = format!("messages[{index}].content");
+            message.content.left_out(&place, &mut left_out);
+        }
+        left_out
+    }
+
+    /// # Errors
+    /// `BadRequest` for what has no place in a chat of OpenAI's.
+    pub(super) fn into_chat(self) -> Result<Map<String, Value>, Error> {
+        self.into_checked(&[&fields::MESSAGES, &fields::FOREIGN_TO_MESSAGES])
+    }
+
+    /// The chat whose prompt is counted.
+    ///
+    /// # Errors
+    /// As [`Self::into_chat`].
+    pub(super) fn into_counted(self) -> Result<Map<String, Value>, Error> {
+        self.into_checked(&[&fields::COUNT_TOKENS, &fields::FOREIGN_TO_MESSAGES])
+    }
+
+    fn into_checked(self, tables: &[&Table]) -> Result<Map<String, Value>, Error> {
+        // A thread continues what Anthropic's servers have stored. The package sends the whole conversation after this error.
+        let thread = self.rest.get("thread");
+        if thread.is_some_and(|thread| !thread.is_null() && *thread != Value::Bool(false)) {
+            let message = "`thread` is not supported: conversations are not stored here";
+            return Err(Error::new(Code::BadRequest, message)
+                .hint("send the whole conversation")
+                .detail(
+                    "details",
+                    json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
+                ));
+        }
+        fields::check(tables, &self.rest)?;
+        if let Some(thinking) = &self.thinking {
+            thinking.check()?;
+        }
+        let mut chat = self.rest;
+        for key in DROPPED {
+            chat.shift_remove(key);
+        }
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                chat.insert(key.to_owned(), value);
+            }
+        };
+        put("model", self.model.map(Value::from));
+        put("max_tokens", self.max_tokens);
+        put("stop", self.stop_sequences);
+        let functions = match &self.tools {
+            Some(tools) => tools::functions(tools)?,
+            None => None,
+        };
+        if let Some(choice) = &self.tool_choice {
+            let made = choice.openai()?;
+            choice.check(
+                functions.as_ref(),
+                self.tools.as_deref().unwrap_or_default(),
+            )?;
+            // OpenAI's servers refuse both without tools.
+            if functions.is_some() {
+                put("tool_choice", Some(made));
+                put("parallel_tool_calls", choice.parallel().map(Value::from));
+            }
+        }
+        put("tools", functions);
+        let (format, effort) = match self.output_config {
+            Some(config) => (config.format, config.effort),
+            None => (None, None),
+        };
+        match self.thinking {
+            Some(thinking) => {
+                put("think", Some((thinking.kind != "disabled").into()));
+                let budget = thinking.budget_tokens;
+                put("thinking_budget_tokens", budget.map(Value::from));
+            }
+            // An effort alone does not turn reasoning on, but OpenAI's servers take it for that.
+            None => put("think", effort.as_ref().map(|_| false.into())),
+        }
+        put("reasoning_effort", effort);
+        if let Some(format) = format.or(self.output_format) {
+            put("response_format", Some(response_format(&format)?));
+        }
+        let messages = openai_messages(self.system, self.messages)?;
+        // A prefilled answer: the model continues it.
+        let thinks = chat.get("think") == Some(&Value::Bool(true));
+        if !thinks && messages.last().is_some_and(is_begun) {
+            // vLLM wants both.
+            chat.insert("continue_final_message".to_owned(), true.into());
+            chat.insert("add_generation_prompt".to_owned(), false.into());
+        }
+        chat.insert("messages".to_owned(), messages.into());
+        if chat.get("stream") == Some(&Value::Bool(true)) {
+            // Where the figures of a stream come from. Refused without one.
+            let figures = json!({"include_usage": true});
+            chat.insert("stream_options".to_owned(), figures);
+        }
+        Ok(chat)
+    }
+}
+
+impl Thinking {
+    /// # Errors
+    /// `BadRequest` for a type that no version of the API has.
+    fn check(&self) -> Result<(), Error> {
+        const KINDS: [&str; 4] = ["enabled", "adaptive", "between_tools", "disabled"];
+        if KINDS.contains(&self.kind.as_str()) {
+            return Ok(());
+        }
+        let shown: String = self.kind.chars().take(40).collect();
+        let message = format!("`thinking.type` is \"{shown}\"");
+        Err(Error::new(Code::BadRequest, message).hint(format!("send one of {}", KINDS.join(", "))))
+    }
+}
+
+fn openai_messages(system: Option<Content>, from: Vec<Message>) -> Result<Vec<Value>, Error> {
+    let mut messages = Vec::new();
+    if let Some(system) = system {
+        messages.push(json!({"role": "system", "content": system.text()?}));
+    }
+    let last = from.iter().rposition(|message| message.role == "user");
+    for (index, message) in from.into_iter().enumerate() {
+        message
+            .content
+            .check_kinds(&format!("messages[{index}].content"))?;
+        let rendered = messages.len();
+        if message.role == "system" && !messages.is_empty() {
+            content::remind(&message.content.text()?, &mut messages);
+            continue;
+        }
+        content::into_messages(&message.role, message.content, &mut messages)?;
+        if last == Some(index) && messages.len() == rendered {
+            let message = "the last user message has no content that a model can read here";
+            return Err(
+                Error::new(Code::BadRequest, message).hint("send text, images or tool results")
+            );
+        }
+    }
+    Ok(messages)
+}
+
+fn is_begun(message: &Value) -> bool {
+    message["role"] == "assistant"
+        && message.get("tool_calls").is_none()
+        && message["content"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty())
+}
+
+fn response_format(format: &Value) -> Result<Value, Error> {
+    let schema = format.get("schema");
+    match (format.get("type").and_then(Value::as_str), schema) {
+        (Some("json_schema"), Some(schema)) => {
+            Ok(json!({"type": "json_schema", "json_schema": {"name": "output", "schema": schema}}))
+        }
+        _ => Err(Error::new(
+            Code::BadRequest,
+            "the output format must be {\"type\": \"json_schema\", \"schema\": …}",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! Saved contexts: listed, deleted, uploaded and downloaded here, where no model need be loaded; saved and loaded by the worker of
+//! their model.
+
+pub mod schema;
+pub mod store;
+
+use axum::{Json, body::Body, extract::State, http::HeaderMap, response::Response};
+use schema::{Context, ContextDeleted, ContextSave, SavedContext};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Instant};
+use store::RemoteContexts;
+use tierbar_contexts::{Contexts, Saved};
+use tierbar_core::{
+    Code, Error, TierId,
+    config::ContextForm,
+    status::{EngineKind, TierStatus},
+};
+use tierbar_http::RequestHints;
+use tierbar_http::{error::Failure, routes, schema::Errors};
+use tierbar_inference::{
+    Inference, blocking::blocking, body, caller::Caller, charge::Charge, content::Content,
+    dispatch, metrics::Trace, relay, route, stream_meter::Reads,
+};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+
+pub const SAVE: &str = "/v1/context/save";
+pub const LOAD: &str = "/v1/context/load";
+
+pub fn is_path(path: &str) -> bool {
+    path == "/v1/context" || path.starts_with("/v1/context/")
+}
+
+/// What contexts are saved with.
+#[derive(Debug, Clone)]
+struct Saves {
+    inference: Arc<Inference>,
+    contexts: Contexts,
+    remote: Arc<RemoteContexts>,
+}
+
+pub fn routes(inference: Arc<Inference>, contexts: Contexts) -> OpenApiRouter {
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(save))
+        .routes(routes!(load))
+        .routes(routes!(delete))
+        .routes(routes!(upload))
+        .routes(routes!(download))
+        .routes(routes!(list_store))
+        .with_state(Saves {
+            remote: Arc::new(RemoteContexts::new(
+                Arc::clone(&inference),
+                contexts.clone(),
+            )),
+            inference,
+            contexts,
+        })
+}
+
+/// A saved context.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ContextName)]
+struct Named {
+    name: String,
+    /// To load it: a tier, a model's id, or `auto`, which prefers a tier that the context fits.
+    #[serde(default)]
+    model: Option<String>,
+}
+
+/// A saved context to delete.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ContextDelete)]
+struct Deleted {
+    name: String,
+    /// Whether to delete the one in the store, rather than the one on this machine.
+    #[serde(default)]
+    store: bool,
+}
+
+/// A saved context to copy to the store or from it.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ContextCopy)]
+struct Copied {
+    name: String,
+    /// Whether to replace another context of this name at the destination; else that is a `conflict`.
+    #[serde(default)]
+    replace: bool,
+}
+
+/// Lists all saved contexts, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/context",
+    tag = "contexts",
+    operation_id = "listContexts",
+    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+)]
+async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
+    let all = on_disk(&saves, |contexts| contexts.list()).await?;
+    let data: Vec<_> = all.iter().map(to_json).collect();
+    Ok(Json(json!({"object": "list", "data": data})))
+}
+
+/// Saves a conversation's KV cache.
+#[utoipa::path(
+    post,
+    path = SAVE,
+    tag = "contexts",
+    operation_id = "saveContext",
+    request_body = ContextSave,
+    responses((status = 200, description = "The saved context", body = SavedContext), Errors),
+)]
+async fn save(
+    State(saves): State<Saves>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    // The worker knows no settings.
+    let form = saves.inference.services.config().contexts.form;
+    let body = match form {
+        ContextForm::Exact => body,
+        ContextForm::Compact => in_form(body, form).await?,
+    };
+    tierbar_http::answer(saves.inference, SAVE, hints, body).await
+}
+
+/// The request with a form, if it names none.
+async fn in_form(body: Body, form: ContextForm) -> Result<Body, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let (content, _) = Content::read(body)?;
+    let mut fields = content.into_object();
+    if fields.get("form").is_none_or(Value::is_null) {
+        fields.insert("form".to_owned(), json!(form));
+    }
+    Ok(Body::from(Content::new(fields).into_bytes()))
+}
+
+/// Deletes a saved context.
+#[utoipa::path(
+    post,
+    path = "/v1/context/delete",
+    tag = "contexts",
+    operation_id = "deleteContext",
+    request_body = Deleted,
+    responses((status = 200, description = "The context is deleted", body = ContextDeleted), Errors),
+)]
+async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+    let Deleted { name, store } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let versions_kept = if store {
+        saves.remote.remove(&name).await?
+    } else {
+        let removed = name.clone();
+        on_disk(&saves, move |contexts| contexts.remove(&removed)).await?;
+        false
+    };
+    Ok(Json(
+        json!({"name": name, "deleted": true, "versions_kept": versions_kept}),
+    ))
+}
+
+/// Encrypts a saved context and copies it to the store.
+#[utoipa::path(
+    post,
+    path = "/v1/context/upload",
+    tag = "contexts",
+    operation_id = "uploadContext",
+    request_body = Copied,
+    responses((status = 200, description = "The context that the store has now", body = Context), Errors),
+)]
+async fn upload(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+    let Copied { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let saved = saves.remote.upload(&name, replace).await?;
+    Ok(Json(to_json(&saved)))
+}
+
+/// Copies a context from the store and decrypts it.
+#[utoipa::path(
+    post,
+    path = "/v1/context/download",
+    tag = "contexts",
+    operation_id = "downloadContext",
+    request_body = Copied,
+    responses((status = 200, description = "The context that this machine has now", body = Context), Errors),
+)]
+async fn download(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
+    let Copied { name, replace } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let saved = saves.remote.download(&name, replace).await?;
+    Ok(Json(to_json(&saved)))
+}
+
+/// Lists the contexts in the store, newest first; none if no store is set.
+#[utoipa::path(
+    get,
+    path = "/v1/context/store",
+    tag = "contexts",
+    operation_id = "listStoredContexts",
+    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+)]
+async fn list_store(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
+    let all = saves.remote.list().await?;
+    let data: Vec<_> = all.iter().map(to_json).collect();
+    Ok(Json(json!({"object": "list", "data": data})))
+}
+
+/// Loads a saved context into memory.
+#[utoipa::path(
+    post,
+    path = LOAD,
+    tag = "contexts",
+    operation_id = "loadContext",
+    request_body = Named,
+    responses((status = 200, description = "The loaded context", body = SavedContext), Errors),
+)]
+async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
+    let arrived = Instant::now();
+    let body = body::read(body, body::ADMIN_LIMIT).await?;
+    let (content, _) = Content::read(body)?;
+    let Named { name, model } = body::of_value(content.fields().clone())?;
+    let saved = on_disk(&saves, move |contexts| contexts.get(&name)).await?;
+    let inference = saves.inference;
+    let mut tiers = inference.tiers.snapshot();
+    if model.is_none() {
+        tiers.retain(|tier| tier.engine == EngineKind::Embedded);
+    }
+    let tier = tier_for(&saved, model.as_deref(), &tiers)?;
+    route::check_engine(&tier, &tiers, LOAD)?;
+    let job = dispatch::Job {
+        inference,
+        tier,
+        stands_in_for: None,
+        why: None,
+        request: relay::UpstreamRequest {
+            path: LOAD,
+            charge: Charge::new(Caller::of_this_request(), content.bytes().len()),
+            content,
+            original: None,
+            headers: HeaderMap::new(),
+            reads: Reads::Nothing,
+            stream: false,
+            keep_alive: None,
+            arrived,
+            trace: Trace::default(),
+        },
+    };
+    Ok(job.begin().respond().await?.map(Body::new))
+}
+
+/// The tier for a context. Of those with the model that is wanted, or else the one that it was saved with, one with its KV
+/// type and room for its tokens comes first: any other will refuse it.
+///
+/// # Errors
+/// `ContextMismatch` if no model is wanted and no tier has the context's; those of [`route::resolve`].
+fn tier_for(saved: &Saved, wanted: Option<&str>, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    let other_model = |tier: &TierStatus| tier.model.as_ref() != Some(&saved.model);
+    let any = matches!(wanted, None | Some("" | TierId::AUTO));
+    if any && tiers.iter().all(other_model) {
+        let (name, model) = (&saved.name, &saved.model);
+        let message =
+            format!("the saved context \"{name}\" belongs to {model}, which no tier uses now");
+        return Err(Error::new(Code::ContextMismatch, message)
+            .hint("assign the model to a tier, or save the context again"));
+    }
+    let refuses = |tier: &TierStatus| {
+        saved.tokens >= tier.context_tokens as usize || tier.kv_cache != saved.key.kv_cache
+    };
+    route::resolve_by(wanted, tiers, |tier| (other_model(tier), refuses(tier)))
+}
+
+/// What concerns a client: the key is the worker's.
+fn to_json(saved: &Saved) -> Value {
+    json!({
+        "name": saved.name,
+        "model": saved.model,
+        "tokens": saved.tokens,
+        "bytes": saved.bytes,
+        "raw_bytes": saved.raw_bytes(),
+        "created": saved.created,
+        "kv_cache": saved.key.kv_cache,
+        "form": saved.form(),
+    })
+}
+
+async fn on_disk<T: Send + 'static>(
+    saves: &Saves,
+    work: impl FnOnce(&Contexts) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let contexts = saves.contexts.clone();
+    blocking("the saved contexts", move || work(&contexts)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tier;
+    use tierbar_core::{TierState, config::KvCache};
+
+    #[test]
+    fn a_context_prefers_a_tier_with_its_kv_type_and_room() {
+        let saved: Saved = serde_json::from_value(json!({
+            "name": "talk", "model": "small", "tokens": 2000, "created": 0,
+            "key": {"model": "m", "template": "t", "kv_cache": "q8_0", "engine": "e"},
+        }))
+        .unwrap();
+        let mut tiers = [
+            tier("other", Some("large"), TierState::Ready),
+            tier("plain", Some("small"), TierState::Ready),
+            tier("short", Some("small"), TierState::Ready),
+            tier("suits", Some("small"), TierState::Stopped),
+        ];
+        tiers[2].context_tokens = 2000;
+        for tier in &mut tiers {
+            tier.kv_cache = KvCache::Q8_0;
+        }
+        tiers[1].kv_cache = KvCache::F16;
+        let chosen = |wanted, tiers: &[TierStatus]| {
+            let tier = tier_for(&saved, wanted, tiers);
+            tier.map(|tier| tier.to_string())
+                .map_err(|error| error.code)
+        };
+        for wanted in [None, Some("small"), Some("auto")] {
+            assert_eq!(chosen(wanted, &tiers), Ok("suits".into()));
+            // Without it a tier of the model says what does not fit.
+            assert_eq!(chosen(wanted, &tiers[..3]), Ok("plain".into()));
+        }
+        assert_eq!(chosen(Some("short"), &tiers), Ok("short".into()));
+        assert_eq!(chosen(Some("large"), &tiers), Ok("other".into()));
+        for any in [None, Some(""), Some("auto")] {
+            assert_eq!(chosen(any, &tiers[..1]), Err(Code::ContextMismatch));
+        }
+        assert_eq!(chosen(Some("gone"), &tiers), Err(Code::ModelUnknown));
+    }
+}

@@ -1,0 +1,168 @@
+//! `POST /api/embed`, and the older `POST /api/embeddings`.
+
+use super::{
+    common::{bad, request},
+    load, name,
+    schema::{EmbedInput, Errors, OllamaEmbedAnswer, OllamaEmbeddingsAnswer},
+    writer::{duration, nanoseconds},
+};
+use crate::openai;
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_core::{Code, Error, TierId};
+use tierbar_http::RequestHints;
+use tierbar_http::{
+    error::Failure,
+    schema::{Queued, RequestHeaders},
+};
+use tierbar_inference::{
+    Inference,
+    hints::Hints,
+    vectors::{self, Vectors},
+};
+use tierbar_request_fields::{OLLAMA_EMBED, OLLAMA_EMBEDDINGS};
+use utoipa::ToSchema;
+
+// `truncate` is not among them: a text beyond the context is refused, never cut.
+/// Texts to embed, in Ollama's form.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default)]
+#[schema(as = OllamaEmbedRequest)]
+struct Embed {
+    /// A tier, a chain, a model's id, or `auto`, which is the default.
+    #[schema(examples("auto"))]
+    model: Option<String>,
+    /// The texts of `/api/embed`. With none, the tier is loaded.
+    #[schema(value_type = Option<EmbedInput>)]
+    input: Option<Value>,
+    /// The text of `/api/embeddings`.
+    prompt: Option<String>,
+    /// The length of the vectors: only the model's own.
+    dimensions: Option<u64>,
+    #[schema(value_type = Option<openai::schema::KeepAlive>)]
+    keep_alive: Option<Value>,
+}
+
+/// Turns texts into vectors.
+#[utoipa::path(
+    post,
+    path = "/api/embed",
+    tag = "ollama",
+    operation_id = "ollamaEmbed",
+    params(RequestHeaders),
+    request_body = Embed,
+    responses(
+        (status = 200, description = "A vector for each text", body = OllamaEmbedAnswer),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+pub(super) async fn embed(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let begun = Instant::now();
+    let mut embed: Embed = request(body, &OLLAMA_EMBED).await?;
+    let input = texts(embed.input.take())?;
+    let model = embed.model().to_owned();
+    let embedded = embed.vectors(inference, hints, input).await?;
+    let total = begun.elapsed();
+    let mut answer = json!({
+        "model": model,
+        "embeddings": embedded.vectors,
+        "total_duration": nanoseconds(total),
+        "prompt_eval_count": embedded.prompt_tokens,
+    });
+    if let Some(timings) = embedded.timings {
+        let computed = duration(timings.prompt_ms / 1000.0);
+        answer["load_duration"] = nanoseconds(total.saturating_sub(computed)).into();
+    }
+    Ok(Json(answer).into_response())
+}
+
+/// Turns a text into a vector.
+#[utoipa::path(
+    post,
+    path = "/api/embeddings",
+    tag = "ollama",
+    operation_id = "ollamaEmbeddings",
+    params(RequestHeaders),
+    request_body = Embed,
+    responses(
+        (status = 200, description = "The vector", body = OllamaEmbeddingsAnswer),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+pub(super) async fn embeddings(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let mut embed: Embed = request(body, &OLLAMA_EMBEDDINGS).await?;
+    let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
+    let embedded = embed
+        .vectors(inference, hints, prompt.into_iter().collect())
+        .await?;
+    let vector = embedded.vectors.into_iter().next().unwrap_or_default();
+    Ok(Json(json!({"embedding": vector})).into_response())
+}
+
+/// One text or a list of them; an empty one is none, as nothing is.
+fn texts(input: Option<Value>) -> Result<Vec<String>, Error> {
+    let read = match input {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::String(text)) if text.is_empty() => Some(Vec::new()),
+        Some(Value::String(text)) => Some(vec![text]),
+        Some(list) => serde_json::from_value(list).ok(),
+    };
+    read.ok_or_else(|| bad("`input` must be a string or a list of strings"))
+}
+
+impl Embed {
+    fn model(&self) -> &str {
+        let named = self.model.as_deref().filter(|name| !name.is_empty());
+        named.unwrap_or(TierId::AUTO)
+    }
+
+    /// Without a text the model is loaded.
+    async fn vectors(
+        self,
+        inference: Arc<Inference>,
+        hints: Hints,
+        texts: Vec<String>,
+    ) -> Result<Vectors, Failure> {
+        let tiers = inference.tiers.snapshot();
+        if texts.is_empty() {
+            let hinted = hints.tier.as_deref();
+            let hinted = hinted.filter(|_| self.model() == TierId::AUTO);
+            let tier = name::embedder(hinted.unwrap_or(self.model()), &tiers)?;
+            let keep = load::keep(self.keep_alive.as_ref())?;
+            load::settle(&inference, &tier, keep).await?;
+            return Ok(Vectors::default());
+        }
+        let count = texts.len();
+        let mut request = Map::new();
+        let model = name::plain(self.model(), &tiers);
+        request.insert("model".to_owned(), model.into());
+        request.insert("input".to_owned(), texts.into());
+        request.insert("encoding_format".to_owned(), "float".into());
+        request.extend(
+            self.dimensions
+                .map(|wanted| ("dimensions".to_owned(), wanted.into())),
+        );
+        request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
+        Ok(vectors::fetch(&inference, hints, request.into(), count).await?)
+    }
+}

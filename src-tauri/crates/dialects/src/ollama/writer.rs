@@ -1,0 +1,283 @@
+//! An answer in Ollama's form: complete here, line by line in [`super::stream`].
+
+use super::probabilities;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
+use tierbar_inference::ask::{Gathered, ToolCall, Usage};
+
+/// Where an answer's text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// In a `message`.
+    Chat,
+    /// In `response`.
+    Generate,
+}
+
+/// One answer while it is rendered.
+#[derive(Debug)]
+pub(super) struct AnswerWriter {
+    shape: Shape,
+    /// The requested one.
+    model: String,
+    begun: Instant,
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) finish: Option<String>,
+    pub(super) usage: Usage,
+    /// The chain's report.
+    pub(super) chain: Option<Value>,
+    /// Of tokens whose text has not arrived.
+    pub(super) probabilities: Option<Value>,
+}
+
+/// What a line contains.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    pub(super) text: String,
+    pub(super) thinking: String,
+    pub(super) calls: Vec<Value>,
+    pub(super) probabilities: Option<Value>,
+}
+
+impl Content {
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+            && self.thinking.is_empty()
+            && self.calls.is_empty()
+            && self.probabilities.is_none()
+    }
+}
+
+impl AnswerWriter {
+    pub(super) fn new(shape: Shape, model: &str, begun: Instant) -> Self {
+        Self {
+            shape,
+            model: model.to_owned(),
+            begun,
+            calls: Vec::new(),
+            finish: None,
+            usage: Usage::default(),
+            chain: None,
+            probabilities: None,
+        }
+    }
+
+    pub(super) fn line(&self, content: Content) -> Map<String, Value> {
+        let Content {
+            text,
+            thinking,
+            calls,
+            probabilities,
+        } = content;
+        let mut rendered = Map::new();
+        let mut line = Map::new();
+        line.insert("model".to_owned(), self.model.as_str().into());
+        line.insert("created_at".to_owned(), Timestamp::now().to_string().into());
+        if !thinking.is_empty() {
+            rendered.insert("thinking".to_owned(), thinking.into());
+        }
+        if !calls.is_empty() {
+            rendered.insert("tool_calls".to_owned(), calls.into());
+        }
+        match self.shape {
+            Shape::Chat => {
+                let mut message = Map::new();
+                message.insert("role".to_owned(), "assistant".into());
+                message.insert("content".to_owned(), text.into());
+                message.append(&mut rendered);
+                line.insert("message".to_owned(), message.into());
+            }
+            Shape::Generate => {
+                line.insert("response".to_owned(), text.into());
+                line.append(&mut rendered);
+            }
+        }
+        line.insert("done".to_owned(), false.into());
+        if let Some(probabilities) = probabilities {
+            line.insert("logprobs".to_owned(), probabilities);
+        }
+        line
+    }
+
+    /// The last line, with the figures and the chain's report.
+    pub(super) fn last(&self, content: Content) -> Map<String, Value> {
+        let mut line = self.ended(content, self.reason());
+        line.extend(self.figures());
+        if let Some(chain) = &self.chain {
+            line.insert("tierbar".to_owned(), chain.clone());
+        }
+        line
+    }
+
+    /// The one line of a request that only loads or unloads a model.
+    pub(super) fn silent(&self, reason: &str) -> Map<String, Value> {
+        self.ended(Content::default(), reason)
+    }
+
+    fn ended(&self, content: Content, reason: &str) -> Map<String, Value> {
+        let mut line = self.line(content);
+        line.insert("done".to_owned(), true.into());
+        line.insert("done_reason".to_owned(), reason.into());
+        line
+    }
+
+    fn reason(&self) -> &'static str {
+        match self.finish.as_deref() {
+            Some("length") => "length",
+            _ => "stop",
+        }
+    }
+
+    /// The time that was neither prefill nor decode was spent loading, or waiting.
+    fn figures(&self) -> Map<String, Value> {
+        let mut figures = Map::new();
+        let mut put = |name: &str, value: u64| {
+            figures.insert(name.to_owned(), value.into());
+        };
+        let total = self.begun.elapsed();
+        put("total_duration", nanoseconds(total));
+        let usage = self.usage;
+        let (prefill, decode) = (usage.prefill_seconds, usage.decode_seconds);
+        let times = prefill.zip(decode);
+        let times = times.map(|(prefill, decode)| (duration(prefill), duration(decode)));
+        if let Some((prefill, decode)) = times {
+            let rest = total.saturating_sub(prefill).saturating_sub(decode);
+            put("load_duration", nanoseconds(rest));
+        }
+        if usage.is_counted() {
+            put("prompt_eval_count", usage.prompt_tokens);
+        }
+        if let Some((prefill, _)) = times {
+            put("prompt_eval_duration", nanoseconds(prefill));
+        }
+        if usage.is_counted() {
+            put("eval_count", usage.completion_tokens);
+        }
+        if let Some((_, decode)) = times {
+            put("eval_duration", nanoseconds(decode));
+        }
+        figures
+    }
+
+    pub(super) fn render(mut self, answer: Gathered) -> Value {
+        self.usage = answer.usage;
+        self.chain = answer.chain;
+        self.finish = Some(answer.reason);
+        let mut content = Content {
+            thinking: answer.reasoning,
+            text: answer.text,
+            ..Content::default()
+        };
+        for more in answer.logprobs {
+            let more = probabilities::convert(Some(more));
+            probabilities::append(&mut content.probabilities, more);
+        }
+        for call in answer.calls {
+            content.call(call);
+        }
+        self.last(content).into()
+    }
+}
+
+impl Content {
+    /// Adds a call. One whose arguments are no object, such as one that was cut off, becomes a part of the text.
+    pub(super) fn call(&mut self, call: ToolCall) {
+        let arguments = match serde_json::from_str(&call.arguments) {
+            Ok(arguments @ Value::Object(_)) => arguments,
+            _ if call.arguments.trim().is_empty() => json!({}),
+            _ => return self.text.push_str(&call.arguments),
+        };
+        let index = self.calls.len();
+        let mut rendered =
+            json!({"function": {"index": index, "name": call.name, "arguments": arguments}});
+        if let Some(id) = call.id.filter(|id| !id.is_empty()) {
+            rendered["id"] = id.into();
+        }
+        self.calls.push(rendered);
+    }
+}
+
+pub(super) fn duration(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::gathered;
+
+    fn whole(shape: Shape, answer: Value) -> Value {
+        let writer = AnswerWriter::new(shape, "fast", Instant::now());
+        let mut reply = writer.render(gathered(&answer));
+        reply["created_at"].take();
+        reply
+    }
+
+    #[test]
+    fn reasoning_text_and_calls_stand_in_the_message() {
+        let call = |id: Option<&str>, arguments: &str| json!({"id": id, "function": {"name": "look", "arguments": arguments}});
+        let reply = whole(
+            Shape::Chat,
+            json!({
+                "choices": [{"message": {"content": "I look.", "reasoning_content": "hm", "tool_calls": [
+                    call(Some("c"), "{\"at\":1}"), call(None, ""), call(None, "{\"cut"),
+                ]}, "finish_reason": "tool_calls"}],
+                "usage": {"prompt_tokens": 10, "completion_tokens": 4},
+            }),
+        );
+        let used = |index: u64, arguments: Value| json!({"index": index, "name": "look", "arguments": arguments});
+        assert_eq!(
+            reply["message"],
+            json!({
+                "role": "assistant", "content": "I look.{\"cut", "thinking": "hm",
+                "tool_calls": [{"function": used(0, json!({"at": 1})), "id": "c"}, {"function": used(1, json!({}))}],
+            })
+        );
+        assert_eq!(reply["done"], true);
+        assert_eq!(reply["done_reason"], "stop");
+        assert_eq!(reply["prompt_eval_count"], 10);
+        assert_eq!(reply["eval_count"], 4);
+        assert!(reply["total_duration"].is_u64());
+        // They were not reported.
+        assert_eq!(reply["load_duration"], Value::Null);
+        assert_eq!(reply["eval_duration"], Value::Null);
+    }
+
+    #[test]
+    fn a_completion_has_its_text_and_figures_in_nanoseconds() {
+        let reply = whole(
+            Shape::Generate,
+            json!({
+                "choices": [{"text": "Paris", "finish_reason": "length"}],
+                "timings": {"prompt_ms": 2.5, "predicted_ms": 0.25},
+            }),
+        );
+        assert_eq!(reply["response"], "Paris");
+        assert_eq!(reply["message"], Value::Null);
+        assert_eq!(reply["done_reason"], "length");
+        assert_eq!(reply["prompt_eval_duration"], 2_500_000);
+        assert_eq!(reply["eval_duration"], 250_000);
+        assert_eq!(reply["prompt_eval_count"], Value::Null);
+        assert!(reply["load_duration"].is_u64());
+    }
+
+    #[test]
+    fn an_answer_has_its_probabilities() {
+        let likely = json!([{"token": "Paris", "logprob": -0.5, "top_logprobs": []}]);
+        let choice = json!({"message": {"content": "Paris"}, "logprobs": {"content": likely}, "finish_reason": "stop"});
+        let reply = whole(Shape::Chat, json!({"choices": [choice]}));
+        assert_eq!(reply["logprobs"], likely);
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_nothing() {
+        for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e300] {
+            assert_eq!(duration(wrong), Duration::ZERO);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The OpenAI dialect: completions and embeddings relayed to the worker that answers, responses on top of them.
+
+pub mod responses;
+pub mod schema;
+pub mod stores;
+
+use axum::{body::Body, extract::State, response::Response};
+use schema::{
+    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, RerankRequest, Reranked,
+    TextCompletion, TextRequest,
+};
+use std::sync::Arc;
+use tierbar_http::RequestHints;
+use tierbar_http::{
+    error::Failure,
+    routes,
+    schema::{Errors, Queued, RequestHeaders},
+};
+use tierbar_inference::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT};
+use utoipa_axum::router::OpenApiRouter;
+
+pub fn routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::default()
+        .routes(routes!(chat))
+        .routes(routes!(complete))
+        .routes(routes!(embed))
+        .routes(routes!(rerank))
+        .merge(responses::routes())
+}
+
+/// Answers a chat.
+#[utoipa::path(
+    post,
+    path = CHAT,
+    tag = "openai",
+    operation_id = "chat",
+    params(RequestHeaders),
+    request_body = ChatRequest,
+    responses(
+        (
+            status = 200,
+            description = "The answer, whole or as events",
+            content((ChatCompletion = "application/json"), ("text/event-stream")),
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+                ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn chat(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    tierbar_http::answer(inference, CHAT, hints, body).await
+}
+
+/// Completes a text.
+#[utoipa::path(
+    post,
+    path = TEXT,
+    tag = "openai",
+    operation_id = "complete",
+    params(RequestHeaders),
+    request_body = TextRequest,
+    responses(
+        (
+            status = 200,
+            description = "The text, whole or as events",
+            content((TextCompletion = "application/json"), ("text/event-stream")),
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+                ("x-tierbar-context" = String, description = "Tokens of the prompt, and of the context: `1200/4096`; not of streams"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn complete(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    tierbar_http::answer(inference, TEXT, hints, body).await
+}
+
+/// Turns texts into vectors.
+#[utoipa::path(
+    post,
+    path = EMBEDDINGS,
+    tag = "openai",
+    operation_id = "embed",
+    params(RequestHeaders),
+    request_body = EmbeddingsRequest,
+    responses(
+        (
+            status = 200,
+            description = "A vector for each text",
+            body = Embeddings,
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn embed(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    tierbar_http::answer(inference, EMBEDDINGS, hints, body).await
+}
+
+/// Ranks documents by how well they answer a query, as Jina's and Cohere's APIs do.
+#[utoipa::path(
+    post,
+    path = RERANK,
+    tag = "openai",
+    operation_id = "rerank",
+    params(RequestHeaders),
+    request_body = RerankRequest,
+    responses(
+        (
+            status = 200,
+            description = "The documents' places in the request and their scores, the best first",
+            body = Reranked,
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn rerank(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    tierbar_http::answer(inference, RERANK, hints, body).await
+}

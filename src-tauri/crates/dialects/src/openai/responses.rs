@@ -1,0 +1,212 @@
+//! OpenAI's Responses API. An endpoint that has it gets the request as it came, and its answer passes; for all others, it is turned into a
+//! chat and back. Nothing is kept here: a conversation is sent whole each time.
+//!
+//! Shapes: OpenAI's API reference, "Responses" and "Streaming events", and the types of its Python package.
+
+pub mod compaction;
+mod content;
+mod events;
+mod item;
+mod messages;
+mod request;
+mod response;
+mod schema;
+mod tools;
+
+pub use schema::{CompactedResponse, Input as ResponseInput};
+
+use super::stores::Searched;
+use crate::respond::respond;
+use axum::{Extension, Json, body::Body, extract::State, response::Response};
+use request::{Echo, ResponseFields};
+use response::AnswerWriter;
+use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
+use serde_json::{Value, json};
+use std::{convert::Infallible, sync::Arc};
+use tierbar_core::{Code, Error};
+use tierbar_http::RequestHints;
+use tierbar_http::{
+    error::Failure,
+    path::Id,
+    routes,
+    schema::{Errors, Queued, Refusal, RequestHeaders},
+};
+use tierbar_inference::{
+    CHAT, Inference, body, dispatch,
+    hints::Hints,
+    original::{Form, Original},
+    request::Request,
+    source::Source,
+};
+use utoipa_axum::router::OpenApiRouter;
+
+pub const RESPONSES: &str = "/v1/responses";
+const COUNT: &str = "/v1/responses/input_tokens";
+
+/// Marks a request whose input has the conversation of the response with this id.
+#[derive(Debug, Clone)]
+pub struct Continues(pub String);
+
+/// The error of a `previous_response_id` whose response is not in memory.
+pub fn no_previous_response(id: &Value) -> Error {
+    request::no_previous(id)
+}
+
+/// Returns the tokens of a conversation for the tier that it names.
+///
+/// # Errors
+/// Those of a response.
+pub async fn count_tokens(inference: &Arc<Inference>, request: Value) -> Result<u64, Error> {
+    let request: ResponseFields = body::of_value(request)?;
+    let chat = request.into_counted()?;
+    dispatch::count(inference, Hints::default(), chat).await
+}
+
+pub fn routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::default()
+        .routes(routes!(create))
+        .routes(routes!(count))
+        .routes(routes!(get, delete))
+        .routes(routes!(cancel))
+        .routes(routes!(input_items))
+}
+
+/// Answers with a response, whole or as its events.
+#[utoipa::path(
+    post,
+    path = RESPONSES,
+    tag = "openai",
+    operation_id = "respond",
+    params(RequestHeaders),
+    request_body = ResponsesRequest,
+    responses(
+        (
+            status = 200,
+            description = "The response",
+            content((ResponseBody = "application/json"), ("text/event-stream")),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn create(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    continues: Option<Extension<Continues>>,
+    searched: Option<Extension<Searched>>,
+    body: Body,
+) -> Result<Response, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let continues = continues.map(|Extension(Continues(id))| id);
+    let searched = searched.map(|Extension(searched)| searched);
+    let fields: Result<ResponseFields, Error> = body::parse(&bytes);
+    let original = Original::read(Form::Responses, RESPONSES, bytes)?;
+    // Some servers take 1 for true.
+    let background = original.value("background").unwrap_or_default();
+    if !background.is_null() && background != Value::Bool(false) {
+        return Err(request::no_background().into());
+    }
+    let translated =
+        fields.and_then(|fields| fields.into_chat(continues.as_deref(), searched.as_ref()));
+    // What was found for it here, or was compacted here, no other server knows.
+    let is_ours = searched.is_some() || original.contains(compaction::PREFIX);
+    let (request, echo) = match translated {
+        Ok((chat, echo)) if is_ours => (Request::of(CHAT, hints, chat)?, echo),
+        Ok((chat, echo)) => (
+            Request::with_original(CHAT, hints, original, Ok(chat))?,
+            echo,
+        ),
+        Err(error) if is_ours => return Err(error.into()),
+        Err(error) => {
+            let request = Request::with_original(CHAT, hints, original, Err(error))?;
+            (request, Echo::default())
+        }
+    };
+    let writer =
+        |source: &Source| AnswerWriter::new(echo, source.model.as_ref()).searched(searched);
+    Ok(respond(&inference, request, writer).await)
+}
+
+/// Counts the tokens of a response's prompt.
+#[utoipa::path(
+    post,
+    path = COUNT,
+    tag = "openai",
+    operation_id = "countResponseTokens",
+    params(RequestHeaders),
+    request_body = ResponsesRequest,
+    responses(
+        (status = 200, description = "The count", body = ResponseTokenCount),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn count(
+    State(inference): State<Arc<Inference>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Json<Value>, Failure> {
+    let request: ResponseFields = body::request(body).await?;
+    let counted = dispatch::count(&inference, hints, request.into_counted()?).await?;
+    let object = "response.input_tokens";
+    Ok(Json(json!({"object": object, "input_tokens": counted})))
+}
+
+/// Returns a stored response. Responses are not stored: always 404.
+#[utoipa::path(
+    get,
+    path = "/v1/responses/{id}",
+    tag = "openai",
+    operation_id = "stored",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn get(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+/// Deletes a stored response. Responses are not stored: always 404.
+#[utoipa::path(
+    delete,
+    path = "/v1/responses/{id}",
+    tag = "openai",
+    operation_id = "forget",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn delete(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+/// Cancels a stored response. Responses are not stored: always 404.
+#[utoipa::path(
+    post,
+    path = "/v1/responses/{id}/cancel",
+    tag = "openai",
+    operation_id = "cancelResponse",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn cancel(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+/// Lists a stored response's input. Responses are not stored: always 404.
+#[utoipa::path(
+    get,
+    path = "/v1/responses/{id}/input_items",
+    tag = "openai",
+    operation_id = "inputItems",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn input_items(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+fn not_stored(id: &str) -> Result<Infallible, Failure> {
+    let shown: String = id.chars().take(100).collect();
+    let message = format!("there is no response \"{shown}\": responses are not stored here");
+    let hint = "keep each response's `output`, and send the conversation in `input`";
+    Err(Failure(Error::new(Code::NotFound, message).hint(hint)))
+}

@@ -1,0 +1,340 @@
+//! A response as events, in the order in which OpenAI's come.
+
+use super::{
+    item::{Item, Kind, Status, new_id},
+    response::{AnswerWriter, error_json},
+};
+use crate::{
+    openai::stores::{attributes, file_id, file_name},
+    respond::Dialect,
+};
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use tierbar_core::{Error, documents::Passage};
+use tierbar_inference::ask::{Event, Gathered, ToolCallPart};
+
+impl Dialect for AnswerWriter {
+    const STREAM: &'static str = "text/event-stream";
+
+    fn passes(&mut self) {
+        self.passes = true;
+    }
+
+    fn event(&mut self, event: Event) -> String {
+        let mut out = String::new();
+        self.take(event, &mut out);
+        out
+    }
+
+    fn whole(mut self, answer: Gathered) -> Value {
+        self.chain = answer.chain;
+        self.usage = answer.usage;
+        self.model = answer.model.unwrap_or(self.model);
+        self.sampling = answer.sampling.or(self.sampling);
+        // The events have no reader.
+        let mut events = String::new();
+        self.search(&mut events);
+        if !answer.reasoning.is_empty() {
+            self.think(&answer.reasoning, &mut events);
+        }
+        if !answer.text.is_empty() {
+            self.logprobs = answer.logprobs.into_iter().flat_map(tokens).collect();
+            self.text(&answer.text, &mut events);
+        }
+        for (index, call) in answer.calls.into_iter().enumerate() {
+            let whole = ToolCallPart {
+                index,
+                id: call.id,
+                name: Some(call.name),
+                arguments: call.arguments,
+            };
+            self.call(whole, &mut events);
+        }
+        self.finish = Some(answer.reason);
+        let status = self.finish(&mut events);
+        self.response(status, None)
+    }
+}
+
+/// The log probabilities of a piece, one for each token.
+fn tokens(mut logprobs: Value) -> Vec<Value> {
+    match logprobs.get_mut("content").map(Value::take) {
+        Some(Value::Array(tokens)) => tokens,
+        _ => Vec::new(),
+    }
+}
+
+impl AnswerWriter {
+    fn take(&mut self, event: Event, out: &mut String) {
+        match event {
+            Event::Started(_) | Event::Passed(_) => {}
+            Event::Progress(_) => out.push_str(": loading\n\n"),
+            Event::Chain(report) => {
+                self.chain.get_or_insert(report);
+            }
+            Event::Usage(usage) => self.usage = usage,
+            Event::Sampling(sampling) => self.sampling = Some(sampling),
+            Event::Model(model) => {
+                if !self.begun {
+                    self.model = model;
+                }
+                self.begin(out);
+            }
+            Event::LogProbs(more) => self.logprobs.extend(tokens(more)),
+            Event::Reasoning(text) => {
+                self.begin(out);
+                self.think(&text, out);
+                self.logprobs.clear();
+            }
+            Event::Text(text) => {
+                self.begin(out);
+                self.text(&text, out);
+            }
+            Event::ToolCall(part) => {
+                self.begin(out);
+                self.call(part, out);
+                self.logprobs.clear();
+            }
+            Event::Finished { reason, .. } => {
+                self.finish = Some(reason);
+                self.begin(out);
+                let status = self.finish(out);
+                let event = format!("response.{status}");
+                let last = about("response", self.response(status, None));
+                self.write(&event, last, out);
+            }
+            Event::Failed(failed) => self.fail(&failed.error, out),
+        }
+    }
+
+    fn fail(&mut self, error: &Error, out: &mut String) {
+        if self.passes {
+            // The response is the server's, and this is not an event of it.
+            let mut event = error_json(error);
+            if let Value::Object(fields) = &mut event {
+                fields.insert("type".to_owned(), json!("error"));
+                fields.insert("param".to_owned(), Value::Null);
+            }
+            let _ = write!(out, "event: error\ndata: {event}\n\n");
+            return;
+        }
+        self.begin(out);
+        for item in &mut self.output {
+            if item.status == Status::InProgress {
+                item.status = Status::Incomplete;
+            }
+        }
+        let last = about("response", self.response("failed", Some(error)));
+        self.write("response.failed", last, out);
+    }
+
+    fn begin(&mut self, out: &mut String) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        for event in ["response.created", "response.in_progress"] {
+            let begun = about("response", self.response("in_progress", None));
+            self.write(event, begun, out);
+        }
+        self.search(out);
+    }
+
+    /// The search that has run, as the first item.
+    fn search(&mut self, out: &mut String) {
+        let Some(searched) = self.searched.take() else {
+            return;
+        };
+        let results = searched.passages.iter().map(result);
+        let results = match searched.shows_results {
+            true => Value::Array(results.collect()),
+            false => Value::Null,
+        };
+        let kind = Kind::Search {
+            queries: searched.queries,
+            results,
+        };
+        let index = self.open(kind, out);
+        for step in ["in_progress", "searching", "completed"] {
+            let place = self.output[index].place(index);
+            self.write(&format!("response.file_search_call.{step}"), place, out);
+        }
+        self.close(index, Status::Completed, out);
+    }
+
+    /// Ends what is open, and returns the response's status.
+    fn finish(&mut self, out: &mut String) -> &'static str {
+        let last = self.output.len().saturating_sub(1);
+        for index in 0..self.output.len() {
+            let cut = index == last && self.cut().is_some();
+            let status = if cut {
+                Status::Incomplete
+            } else {
+                Status::Completed
+            };
+            self.close(index, status, out);
+        }
+        if self.cut().is_some() {
+            "incomplete"
+        } else {
+            "completed"
+        }
+    }
+
+    fn think(&mut self, text: &str, out: &mut String) {
+        let index = match self.writing() {
+            Some((index, Kind::Reasoning)) => index,
+            _ => self.open(Kind::Reasoning, out),
+        };
+        self.output[index].text.push_str(text);
+        let mut event = self.output[index].place(index);
+        event.insert("delta".to_owned(), json!(text));
+        self.write("response.reasoning_text.delta", event, out);
+    }
+
+    fn text(&mut self, text: &str, out: &mut String) {
+        let index = match self.writing() {
+            Some((index, Kind::Message)) => index,
+            _ => self.open(Kind::Message, out),
+        };
+        let logprobs = std::mem::take(&mut self.logprobs);
+        let item = &mut self.output[index];
+        item.text.push_str(text);
+        let mut event = item.place(index);
+        event.insert("delta".to_owned(), json!(text));
+        event.insert("logprobs".to_owned(), json!(logprobs));
+        item.logprobs.extend(logprobs);
+        self.write("response.output_text.delta", event, out);
+    }
+
+    /// Adds to a call. Servers may write several at a time, so none is closed before the end.
+    fn call(&mut self, part: ToolCallPart, out: &mut String) {
+        let number = part.index;
+        let belongs =
+            |item: &Item| matches!(item.kind, Kind::Call { number: of, .. } if of == number);
+        let found = self.output.iter().rposition(belongs);
+        let index = found.unwrap_or_else(|| {
+            let kind = Kind::Call {
+                number,
+                call_id: part
+                    .id
+                    .filter(|id| !id.is_empty())
+                    .unwrap_or_else(|| new_id("call")),
+                name: part.name.unwrap_or_default(),
+            };
+            self.open(kind, out)
+        });
+        if !part.arguments.is_empty() {
+            self.output[index].text.push_str(&part.arguments);
+            let mut event = self.output[index].place(index);
+            event.insert("delta".to_owned(), json!(part.arguments));
+            self.write("response.function_call_arguments.delta", event, out);
+        }
+    }
+
+    /// The item that is being written, if the last one is.
+    fn writing(&self) -> Option<(usize, &Kind)> {
+        let last = self.output.last();
+        let last = last.filter(|item| item.status == Status::InProgress);
+        last.map(|item| (self.output.len() - 1, &item.kind))
+    }
+
+    /// Begins an item after those that there are. Reasoning or text before it is complete.
+    fn open(&mut self, kind: Kind, out: &mut String) -> usize {
+        if let Some((last, Kind::Reasoning | Kind::Message)) = self.writing() {
+            self.close(last, Status::Completed, out);
+        }
+        let (index, item) = (self.output.len(), Item::new(kind));
+        let mut added = about("output_index", json!(index));
+        added.insert("item".to_owned(), item.to_json());
+        self.write("response.output_item.added", added, out);
+        if item.has_part() {
+            let mut part = item.place(index);
+            part.insert("part".to_owned(), item.part());
+            self.write("response.content_part.added", part, out);
+        }
+        self.output.push(item);
+        index
+    }
+
+    fn close(&mut self, index: usize, status: Status, out: &mut String) {
+        if self.output[index].status != Status::InProgress {
+            return;
+        }
+        if matches!(self.output[index].kind, Kind::Message) {
+            self.annotate(index, out);
+        }
+        let item = &mut self.output[index];
+        item.status = status;
+        let mut done = item.place(index);
+        let event = match &item.kind {
+            Kind::Reasoning => {
+                done.insert("text".to_owned(), json!(item.text));
+                Some("response.reasoning_text.done")
+            }
+            Kind::Message => {
+                done.insert("text".to_owned(), json!(item.text));
+                done.insert("logprobs".to_owned(), json!(item.logprobs));
+                Some("response.output_text.done")
+            }
+            Kind::Call { name, .. } => {
+                done.insert("name".to_owned(), json!(name));
+                done.insert("arguments".to_owned(), json!(item.text));
+                Some("response.function_call_arguments.done")
+            }
+            Kind::Search { .. } => None,
+        };
+        let part = item.has_part().then(|| {
+            let mut part = item.place(index);
+            part.insert("part".to_owned(), item.part());
+            part
+        });
+        let mut closed = about("output_index", json!(index));
+        closed.insert("item".to_owned(), item.to_json());
+        if let Some(event) = event {
+            self.write(event, done, out);
+        }
+        if let Some(part) = part {
+            self.write("response.content_part.done", part, out);
+        }
+        self.write("response.output_item.done", closed, out);
+    }
+
+    /// Notes what a message cites.
+    fn annotate(&mut self, index: usize, out: &mut String) {
+        let annotations = self.annotations(&self.output[index].text);
+        for (number, annotation) in annotations.iter().enumerate() {
+            let mut added = self.output[index].place(index);
+            added.insert("annotation_index".to_owned(), json!(number));
+            added.insert("annotation".to_owned(), annotation.clone());
+            self.write("response.output_text.annotation.added", added, out);
+        }
+        self.output[index].annotations = annotations;
+    }
+
+    fn write(&mut self, kind: &str, fields: Map<String, Value>, out: &mut String) {
+        let mut event = about("type", json!(kind));
+        event.insert("sequence_number".to_owned(), json!(self.sequence));
+        event.extend(fields);
+        self.sequence += 1;
+        // A text takes whatever is written to it.
+        let _ = write!(out, "event: {kind}\ndata: {}\n\n", Value::Object(event));
+    }
+}
+
+/// A passage as a search returns it.
+fn result(passage: &Passage) -> Value {
+    json!({
+        "file_id": file_id(passage.file),
+        "filename": file_name(&passage.path),
+        "score": passage.score,
+        "text": passage.text,
+        "attributes": attributes(passage),
+    })
+}
+
+fn about(key: &str, value: Value) -> Map<String, Value> {
+    Map::from_iter([(key.to_owned(), value)])
+}
+
+#[cfg(test)]
+mod tests;

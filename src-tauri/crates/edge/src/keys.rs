@@ -1,0 +1,338 @@
+//! API keys: they give access to inference only, each within its limits. Requests use the keys in memory; new and revoked
+//! keys are stored at once, and their use once a minute.
+
+mod admit;
+mod admitted;
+mod key;
+mod secret;
+
+pub use admit::{Sender, admit, charge, identify};
+pub use admitted::Admitted;
+
+use super::now_ms;
+use admit::KEPT_PART;
+use key::{Key, revoked, try_after};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error,
+    keys::{ApiKey, KeyLimits, check_name},
+};
+use tierbar_inference::{
+    body,
+    caller::{Account, Caller},
+};
+use tierbar_store::{AddedKey, KeptKey, Store, TokensUsed};
+use tokio_util::sync::CancellationToken;
+
+/// How often a key's use is stored.
+const SAVING: Duration = Duration::from_secs(60);
+/// The memory of all requests together: of their bodies, and of what parsing makes of them.
+pub const BODIES: usize = 512 << 20;
+/// The memory of the requests of one key; the largest request takes 94 MiB.
+pub const OF_ONE_KEY: usize = 256 << 20;
+/// The `Retry-After` if the time is unknown.
+const SOON: Duration = Duration::from_secs(2);
+
+/// The owner of all keys, and of the count of admitted requests.
+#[derive(Debug)]
+pub struct Keys {
+    store: Store,
+    /// By their hashes: the time of a look-up may reveal part of a hash, but nothing of its key.
+    known: Mutex<HashMap<[u8; 32], Arc<Key>>>,
+    /// Locked while a change is stored and applied.
+    changing: tokio::sync::Mutex<()>,
+    inside: AtomicUsize,
+    /// Bytes of memory of admitted requests and of those being read.
+    bodies: AtomicUsize,
+}
+
+/// A request's share of the memory for requests, released when dropped.
+#[derive(Debug)]
+pub struct Weight {
+    keys: Arc<Keys>,
+    /// The key, which has a limit of its own, so that none takes all.
+    key: Option<Arc<Key>>,
+    bytes: usize,
+    /// The memory of all requests, up to which it may grow.
+    most: usize,
+}
+
+impl Keys {
+    /// # Errors
+    /// `Storage` if they cannot be read.
+    pub async fn open(store: Store) -> Result<Self, Error> {
+        let kept = store.keys().await?;
+        let known = kept
+            .into_iter()
+            .map(|kept| (kept.hash, Arc::new(Key::new(kept))));
+        Ok(Self {
+            known: Mutex::new(known.collect()),
+            store,
+            changing: tokio::sync::Mutex::default(),
+            inside: AtomicUsize::new(0),
+            bodies: AtomicUsize::new(0),
+        })
+    }
+
+    /// Stores the use of keys periodically, until `closing`.
+    pub async fn keep(&self, closing: CancellationToken) {
+        while closing
+            .run_until_cancelled(tokio::time::sleep(SAVING))
+            .await
+            .is_some()
+        {
+            self.save().await;
+        }
+    }
+
+    /// Stores the use of keys since the last call.
+    pub async fn save(&self) {
+        let now = now_ms();
+        let uses: Vec<_> = self
+            .all()
+            .iter()
+            .filter_map(|key| key.unsaved(now))
+            .collect();
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.keys_used(uses).await {
+            tracing::warn!("the use of API keys cannot be stored: {error}");
+        }
+    }
+
+    pub fn list(&self) -> Vec<ApiKey> {
+        let mut rendered: Vec<_> = self.all().iter().map(|key| key.to_api_key()).collect();
+        rendered.sort_by(|a, b| (a.created_ms, &a.name).cmp(&(b.created_ms, &b.name)));
+        rendered
+    }
+
+    /// Adds a key; returns it with its text, which is not shown again.
+    pub async fn add(&self, name: String, limits: KeyLimits) -> Result<(ApiKey, String), Error> {
+        let wrong = |why| Error::new(Code::BadRequest, why);
+        check_name(&name).map_err(wrong)?;
+        limits.check().map_err(wrong)?;
+        let text = secret::make()?;
+        let now = now_ms();
+        let kept = KeptKey {
+            key: ApiKey {
+                name,
+                limits,
+                created_ms: now,
+                last_used_ms: None,
+                revoked_ms: None,
+            },
+            hash: secret::hash(&text),
+            tokens: TokensUsed {
+                missing: 0,
+                at_ms: now,
+            },
+        };
+        let rendered = kept.key.clone();
+        let _turn = self.changing.lock().await;
+        match self.store.add_key(kept.clone()).await? {
+            AddedKey::Kept => {}
+            AddedKey::Exists => {
+                let message = format!("a key named {} already exists", rendered.name);
+                return Err(Error::new(Code::Conflict, message)
+                    .hint("choose another name, or revoke that key first"));
+            }
+            AddedKey::Full => {
+                let message = "there are 1000 keys, which is the maximum";
+                return Err(Error::new(Code::BadRequest, message)
+                    .hint("revoke keys that are no longer needed"));
+            }
+        }
+        let mut known = self.known();
+        known.retain(|_, key| key.name != rendered.name);
+        known.insert(kept.hash, Arc::new(Key::new(kept)));
+        Ok((rendered, text))
+    }
+
+    /// Revokes a key. Running answers finish.
+    pub async fn revoke(&self, name: &str) -> Result<(), Error> {
+        let _turn = self.changing.lock().await;
+        let now = now_ms();
+        if !self.store.revoke_key(name, now).await? {
+            let shown: String = name.chars().take(64).collect();
+            return Err(Error::new(
+                Code::NotFound,
+                format!("there is no active key named \"{shown}\""),
+            ));
+        }
+        if let Some(key) = self.all().iter().find(|key| key.name == name) {
+            key.revoke(now);
+        }
+        Ok(())
+    }
+
+    pub fn find(&self, given: &str) -> Result<Arc<Key>, Error> {
+        let found = self.known().get(&secret::hash(given)).cloned();
+        let key = found.ok_or_else(|| {
+            Error::new(Code::Unauthorized, "this API key is not valid here")
+                .hint("`tierbar key list` lists the keys")
+        })?;
+        key.check_in_use()?;
+        Ok(key)
+    }
+
+    /// Returns the share of a body to be read.
+    pub fn weigh(self: &Arc<Self>, key: Option<Arc<Key>>) -> Weight {
+        Weight {
+            keys: Arc::clone(self),
+            key,
+            bytes: 0,
+            most: BODIES - BODIES / KEPT_PART,
+        }
+    }
+
+    /// Returns the share of a request that has been read before, of the account with this id.
+    ///
+    /// # Errors
+    /// `Overloaded` while there is no room for it, `Unauthorized` without such an account.
+    pub fn charge(self: &Arc<Self>, id: Option<&str>, bytes: usize) -> Result<Weight, Error> {
+        let key = id.map(|id| self.of_id(id)).transpose()?;
+        let mut weight = self.weigh(key);
+        weight.grow(bytes)?;
+        Ok(weight)
+    }
+
+    /// Returns the caller whose account has this id.
+    ///
+    /// # Errors
+    /// `Unauthorized` if the account is closed, `Overloaded` if its tokens are used up for now.
+    pub fn caller(&self, id: &str) -> Result<Caller, Error> {
+        let key = self.of_id(id)?;
+        key.check_tokens(now_ms())?;
+        Ok(Caller::from(key as Arc<dyn Account>))
+    }
+
+    fn of_id(&self, id: &str) -> Result<Arc<Key>, Error> {
+        let found = self.all().into_iter().find(|key| key.id == id);
+        let key = found.ok_or_else(|| revoked("the API key"))?;
+        key.check_in_use()?;
+        Ok(key)
+    }
+
+    /// Admits a request, within `most` in total and the key's limits.
+    pub fn enter(
+        &self,
+        key: Option<Arc<Key>>,
+        weight: Weight,
+        most: usize,
+    ) -> Result<Admitted, Error> {
+        let entered = self
+            .inside
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |inside| {
+                (inside < most).then_some(inside + 1)
+            });
+        if entered.is_err() {
+            let message = format!("{most} requests are in progress, which is the maximum");
+            return Err(try_after(message, SOON));
+        }
+        if let Some(key) = &key
+            && let Err(refused) = key.enter(now_ms())
+        {
+            self.leave();
+            return Err(refused);
+        }
+        Ok(Admitted { key, weight })
+    }
+
+    fn leave(&self) {
+        self.inside.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Returns the memory that is charged now, in bytes.
+    pub fn held(&self) -> usize {
+        self.bodies.load(Ordering::Acquire)
+    }
+
+    fn all(&self) -> Vec<Arc<Key>> {
+        self.known().values().cloned().collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Key>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Weight {
+    /// The owner may use the part that is kept from others too.
+    pub fn of_the_owner(mut self) -> Self {
+        self.most = BODIES;
+        self
+    }
+
+    pub fn grow(&mut self, more: usize) -> Result<(), Error> {
+        if let Some(key) = &self.key {
+            take(&key.bodies, more, OF_ONE_KEY)?;
+        }
+        if let Err(full) = take(&self.keys.bodies, more, self.most) {
+            if let Some(key) = &self.key {
+                key.bodies.fetch_sub(more, Ordering::AcqRel);
+            }
+            return Err(full);
+        }
+        self.bytes += more;
+        Ok(())
+    }
+
+    /// Charges what is made of a body.
+    ///
+    /// # Errors
+    /// Those of [`body::memory_of`]; `Overloaded` while there is no room for it.
+    pub fn grow_by_values(&mut self, body: &[u8], is_lines: bool) -> Result<(), Error> {
+        self.grow(body::memory_of(body, is_lines)?)
+    }
+
+    /// Gives back so much.
+    pub fn shrink(&mut self, less: usize) {
+        self.shrink_to(self.bytes.saturating_sub(less));
+    }
+
+    /// Gives back what is more than so much.
+    pub fn shrink_to(&mut self, most: usize) {
+        let less = self.bytes.saturating_sub(most);
+        self.bytes -= less;
+        self.keys.bodies.fetch_sub(less, Ordering::AcqRel);
+        if let Some(key) = &self.key {
+            key.bodies.fetch_sub(less, Ordering::AcqRel);
+        }
+    }
+
+    /// Gives all of it back.
+    pub fn release(&mut self) {
+        self.shrink_to(0);
+    }
+}
+
+fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
+    let grown = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
+        bytes.checked_add(more).filter(|bytes| *bytes <= most)
+    });
+    if grown.is_ok() {
+        return Ok(());
+    }
+    let message = format!(
+        "the limit of {} MiB for the memory of requests is reached",
+        most >> 20
+    );
+    Err(try_after(message, SOON))
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! An admitted request: it counts, and is charged to its key, until the end of its answer.
+
+use super::{Key, Weight};
+use axum::body::{Body, Bytes};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tierbar_inference::caller::{Account, Caller};
+
+impl Account for Key {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn count(&self, more: u32) {
+        Key::count(self, more);
+    }
+
+    fn spend(&self, tokens: u64) {
+        Key::spend(self, tokens);
+    }
+}
+
+/// An admitted request. It counts until it is dropped.
+#[derive(Debug)]
+pub struct Admitted {
+    pub(super) key: Option<Arc<Key>>,
+    pub(super) weight: Weight,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(key) = &self.key {
+            key.leave();
+        }
+        self.weight.keys.leave();
+    }
+}
+
+impl Admitted {
+    fn caller(&self) -> Caller {
+        let account = self.key.clone().map(|key| key as Arc<dyn Account>);
+        account.map_or_else(Caller::default, Caller::from)
+    }
+
+    pub async fn answers<F: Future>(&self, answering: F) -> F::Output {
+        self.caller().scope(answering).await
+    }
+
+    /// Returns the answer's body, which keeps its request counted until its end.
+    pub fn with(self, body: Body) -> Body {
+        Body::new(Counted {
+            caller: self.caller(),
+            body,
+            _held: self,
+        })
+    }
+}
+
+impl Weight {
+    /// Returns the answer's body, which keeps its request charged until its end.
+    pub fn with(self, body: Body) -> Body {
+        Body::new(Counted {
+            caller: Caller::default(),
+            body,
+            _held: self,
+        })
+    }
+}
+
+/// The fields are dropped in order: the answer ends before its request does.
+struct Counted<T> {
+    body: Body,
+    caller: Caller,
+    _held: T,
+}
+
+impl<T: Unpin> HttpBody for Counted<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Self { body, caller, .. } = &mut *self;
+        caller.sync_scope(|| Pin::new(body).poll_frame(context))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

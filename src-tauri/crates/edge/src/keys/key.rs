@@ -1,0 +1,178 @@
+//! A key, and what is left of its limits.
+
+use super::{super::now_ms, SOON};
+use data_encoding::HEXLOWER;
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error,
+    keys::{ApiKey, KeyLimits},
+    limit::Bucket,
+};
+use tierbar_inference::error::for_seconds;
+use tierbar_store::{KeptKey, KeyUse, TokensUsed};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A key and what is left of its limits.
+#[derive(Debug)]
+pub struct Key {
+    /// Distinguishes it from other keys of its name, now revoked.
+    pub(super) id: String,
+    pub(super) name: String,
+    hash: [u8; 32],
+    limits: KeyLimits,
+    created_ms: u64,
+    /// Bytes of the bodies of its requests.
+    pub(super) bodies: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    requests: Option<Bucket>,
+    tokens: Option<Bucket>,
+    inside: u32,
+    last_used_ms: Option<u64>,
+    revoked_ms: Option<u64>,
+    unsaved: bool,
+}
+
+impl Key {
+    pub(super) fn new(KeptKey { key, hash, tokens }: KeptKey) -> Self {
+        let requests = key.limits.requests_per_minute;
+        let state = State {
+            requests: requests.map(|most| Bucket::new(most.into(), MINUTE, 0, now_ms())),
+            tokens: (key.limits.tokens_per_day)
+                .map(|most| Bucket::new(most, DAY, tokens.missing, tokens.at_ms)),
+            inside: 0,
+            last_used_ms: key.last_used_ms,
+            revoked_ms: key.revoked_ms,
+            unsaved: false,
+        };
+        Self {
+            id: HEXLOWER.encode(&hash),
+            name: key.name,
+            hash,
+            limits: key.limits,
+            created_ms: key.created_ms,
+            bodies: AtomicUsize::new(0),
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(super) fn to_api_key(&self) -> ApiKey {
+        let state = self.state();
+        ApiKey {
+            name: self.name.clone(),
+            limits: self.limits,
+            created_ms: self.created_ms,
+            last_used_ms: state.last_used_ms,
+            revoked_ms: state.revoked_ms,
+        }
+    }
+
+    /// Admits one more request, if all limits allow it.
+    pub(super) fn enter(&self, now: u64) -> Result<(), Error> {
+        let name = &self.name;
+        self.check_tokens(now)?;
+        let mut state = self.state();
+        if let Some(most) = self.limits.at_once.filter(|most| state.inside >= *most) {
+            let message =
+                format!("the key {name} has {most} requests in progress, which is its limit");
+            return Err(try_after(message, SOON));
+        }
+        if let Some(requests) = &mut state.requests {
+            if let Err(wait) = requests.check(now) {
+                let most = self.limits.requests_per_minute.unwrap_or_default();
+                let message = format!("the key {name} has used its {most} requests per minute");
+                return Err(try_after(message, wait));
+            }
+            requests.spend(1, now);
+        }
+        state.inside += 1;
+        state.last_used_ms = Some(now);
+        state.unsaved = true;
+        Ok(())
+    }
+
+    pub(super) fn revoke(&self, now: u64) {
+        self.state().revoked_ms = Some(now);
+    }
+
+    pub(super) fn check_in_use(&self) -> Result<(), Error> {
+        match self.state().revoked_ms {
+            Some(_) => Err(revoked(&format!("the key {}", self.name))),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn check_tokens(&self, now: u64) -> Result<(), Error> {
+        match self.state().tokens.as_mut().map(|tokens| tokens.check(now)) {
+            Some(Err(wait)) => {
+                let most = self.limits.tokens_per_day.unwrap_or_default();
+                let message = format!("the key {} has used its {most} tokens per day", self.name);
+                Err(try_after(message, wait))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn leave(&self) {
+        let mut state = self.state();
+        state.inside = state.inside.saturating_sub(1);
+    }
+
+    /// Counts further requests; those above the limit delay the next ones.
+    pub(super) fn count(&self, more: u32) {
+        if let Some(requests) = &mut self.state().requests {
+            requests.spend(more.into(), now_ms());
+        }
+    }
+
+    /// Charges an answer's tokens.
+    pub(super) fn spend(&self, used: u64) {
+        let mut state = self.state();
+        if let Some(tokens) = &mut state.tokens {
+            tokens.spend(used, now_ms());
+            state.unsaved = true;
+        }
+    }
+
+    pub(super) fn unsaved(&self, now: u64) -> Option<KeyUse> {
+        let mut state = self.state();
+        if !std::mem::take(&mut state.unsaved) {
+            return None;
+        }
+        Some(KeyUse {
+            hash: self.hash,
+            last_used_ms: state.last_used_ms?,
+            tokens: TokensUsed {
+                missing: state
+                    .tokens
+                    .as_mut()
+                    .map_or(0, |tokens| tokens.missing(now)),
+                at_ms: now,
+            },
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn revoked(key: &str) -> Error {
+    let message = format!("{key} has been revoked");
+    Error::new(Code::Unauthorized, message).hint("ask the owner of this server for a new key")
+}
+
+/// Returns a refusal with the time after which to retry.
+pub(super) fn try_after(message: String, wait: Duration) -> Error {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let error = Error::new(Code::Overloaded, message).hint(format!("try again in {seconds} s"));
+    for_seconds(error, seconds)
+}

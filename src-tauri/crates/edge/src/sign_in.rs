@@ -1,0 +1,97 @@
+//! One-time codes that a browser exchanges for a session instead of the token: what is in the link that `tierbar serve` prints.
+//! They are in memory alone, so that a restart ends them.
+
+use super::random;
+use parking_lot::Mutex;
+use std::{fmt, time::Duration};
+use subtle::ConstantTimeEq;
+use tierbar_core::Error;
+use tokio::time::Instant;
+
+/// How long a code may be used.
+pub const LIFE: Duration = Duration::from_secs(10 * 60);
+/// The most unused codes; the oldest ends for a new one.
+const MOST: usize = 16;
+
+#[derive(Default)]
+pub struct SignInCodes(Mutex<Vec<Code>>);
+
+struct Code {
+    secret: String,
+    created: Instant,
+}
+
+impl fmt::Debug for SignInCodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignInCodes").finish_non_exhaustive()
+    }
+}
+
+impl SignInCodes {
+    /// Returns a new code: 256 random bits, as text for addresses.
+    ///
+    /// # Errors
+    /// `Internal` without random numbers from the system.
+    pub fn create(&self) -> Result<String, Error> {
+        let secret = random()?;
+        let mut codes = self.0.lock();
+        if codes.len() >= MOST {
+            codes.remove(0);
+        }
+        codes.push(Code {
+            secret: secret.clone(),
+            created: Instant::now(),
+        });
+        Ok(secret)
+    }
+
+    /// Ends all codes.
+    pub fn clear(&self) {
+        self.0.lock().clear();
+    }
+
+    /// Returns whether the code may be used, which it then no longer may.
+    pub fn take(&self, given: &str) -> bool {
+        let mut codes = self.0.lock();
+        codes.retain(|code| code.created.elapsed() < LIFE);
+        let before = codes.len();
+        // Compares in constant time, so that the time does not reveal a correct prefix.
+        codes.retain(|code| !bool::from(code.secret.as_bytes().ct_eq(given.as_bytes())));
+        codes.len() < before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_code_works_once_and_for_ten_minutes() {
+        let codes = SignInCodes::default();
+        let (one, two) = (codes.create().unwrap(), codes.create().unwrap());
+        assert_ne!(one, two);
+        assert!(!codes.take(""));
+        assert!(!codes.take(&one[1..]));
+        assert!(codes.take(&one));
+        assert!(!codes.take(&one));
+        tokio::time::advance(LIFE).await;
+        assert!(!codes.take(&two));
+    }
+
+    #[test]
+    fn all_codes_end_at_once() {
+        let codes = SignInCodes::default();
+        let code = codes.create().unwrap();
+        codes.clear();
+        assert!(!codes.take(&code));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_newest_codes_are_kept() {
+        let codes = SignInCodes::default();
+        let first = codes.create().unwrap();
+        let rest: Vec<_> = (0..MOST).map(|_| codes.create().unwrap()).collect();
+        assert!(!codes.take(&first));
+        assert!(rest.iter().all(|code| codes.take(code)));
+    }
+}

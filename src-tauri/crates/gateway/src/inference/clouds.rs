@@ -1,3 +1,0 @@
-//! Servers that answer for a tier in another dialect than OpenAI's, translated at their connection.
-
-pub(crate) mod anthropic;

@@ -1,0 +1,7 @@
+//! Turns, documents, tasks and the queue.
+
+mod answers;
+mod documents;
+mod queue;
+mod tasks;
+mod turns;

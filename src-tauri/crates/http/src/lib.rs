@@ -1,0 +1,13 @@
+//! HTTP of every handler: its mount and its description, errors as responses, path parameters, and what a request is counted as.
+
+// What only descriptions of the API use is linted with them (src-tauri/crates/openapi).
+#![cfg_attr(not(openapi), allow(dead_code, unused_imports))]
+
+mod answer;
+pub mod count;
+pub mod error;
+pub mod mount;
+pub mod path;
+pub mod schema;
+
+pub use answer::{RequestHints, answer};

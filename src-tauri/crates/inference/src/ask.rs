@@ -1,0 +1,369 @@
+//! The one way to an answer, beneath HTTP: a request goes in, events come out. Dropping the answer cancels it.
+
+use super::{
+    Inference,
+    caller::Caller,
+    clouds::anthropic,
+    dispatch::{self, Begun, First, Way},
+    events::Decoder,
+    original::Form,
+    prompts,
+    relay::{
+        attempt::{Sent, Whole},
+        gathered,
+        streaming::{self, Beginning, WAITING_PERIOD},
+        unstreamed,
+    },
+    request::Request,
+    source::Source,
+    stream_meter::Reads,
+    wire,
+};
+use futures_util::{Stream, StreamExt, stream};
+use http::StatusCode;
+use serde_json::Value;
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+    time::Duration,
+};
+use tierbar_core::{Code, Error};
+use tokio::time::{Instant, timeout, timeout_at};
+
+pub use super::{
+    events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
+    wire::Sampling,
+};
+
+/// How long the end of a connection may come after the last event.
+const LAST_BYTES: Duration = Duration::from_secs(1);
+
+/// An answer as it arrives.
+pub struct Answer {
+    source: Source,
+    events: Pin<Box<dyn Stream<Item = Event> + Send>>,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer").finish_non_exhaustive()
+    }
+}
+
+impl Stream for Answer {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.events.poll_next_unpin(context)
+    }
+}
+
+impl Answer {
+    /// Returns where the answer comes from, as far as that was known when it was returned. [`Event::Started`] has all of it.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Waits for the complete answer.
+    ///
+    /// # Errors
+    /// If it breaks off.
+    pub async fn gather(mut self) -> Result<Gathered, Failed> {
+        let mut whole = Gathered::default();
+        while let Some(event) = self.next().await {
+            if let Some(failed) = whole.add(event) {
+                return Err(failed);
+            }
+        }
+        Ok(whole)
+    }
+}
+
+impl Inference {
+    /// Asks for an answer. A request that streams has its answer at once if nothing plain, such as a missing file, keeps it from
+    /// beginning; one that does not waits until its server has begun to answer.
+    ///
+    /// # Errors
+    /// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer, and whatever else keeps the answer from
+    /// beginning.
+    pub async fn ask(self: &Arc<Self>, request: Request, caller: Caller) -> Result<Answer, Failed> {
+        let original = request.original.as_ref();
+        let bytes = original.map_or(request.content.bytes(), |original| original.bytes());
+        prompts::log(self.services.config().log, request.path, bytes);
+        let unrouted = |error| Failed {
+            error,
+            status: None,
+            body: None,
+            may_wait: false,
+            source: Source::default(),
+        };
+        let begun = dispatch::begin(self, request, caller, Reads::Chunks).await;
+        let Begun {
+            beginning,
+            stream,
+            way,
+        } = begun.map_err(unrouted)?;
+        let mut reading = Reading {
+            state: State::Over,
+            way,
+            stream,
+            decoder: Decoder::default(),
+            closes: None,
+        };
+        let source = match dispatch::first(beginning, stream).await {
+            Err(error) => return Err(reading.failed(error, None)),
+            Ok(First::Later(beginning)) => {
+                reading.state = State::Beginning(beginning);
+                reading.who(reading.way.early())
+            }
+            Ok(First::Sent(Sent::Whole(refused))) if !refused.status.is_success() => {
+                return Err(reading.refused(&refused));
+            }
+            Ok(First::Sent(Sent::Streaming(mut answer))) if !stream => {
+                let sent = match answer.form() {
+                    Form::Chat => {
+                        let held = answer.hold_to_first_word().await;
+                        held.map_err(|failed| reading.failed(failed.error, None))?;
+                        Sent::Streaming(answer)
+                    }
+                    Form::Messages | Form::Responses => {
+                        let whole = gathered::unasked(&mut answer).await;
+                        Sent::Whole(whole.map_err(|error| reading.failed(error, None))?)
+                    }
+                };
+                reading.begin(sent)
+            }
+            Ok(First::Sent(sent)) => reading.begin(sent),
+        };
+        let events = stream::unfold(reading, |mut reading| async {
+            let event = reading.next().await?;
+            Some((event, reading))
+        });
+        Ok(Answer {
+            source,
+            events: Box::pin(events),
+        })
+    }
+}
+
+enum State {
+    Beginning(Beginning),
+    Streaming(Box<streaming::Answer>),
+    /// In the client's own form.
+    Passing(Box<streaming::Answer>),
+    Over,
+}
+
+/// An answer that is being turned into events.
+struct Reading {
+    state: State,
+    way: Way,
+    /// The client reads the answer as a stream.
+    stream: bool,
+    decoder: Decoder,
+    /// When an answer that passes is closed, once its last event is there.
+    closes: Option<Instant>,
+}
+
+impl Reading {
+    fn failed(&self, error: Error, status: Option<StatusCode>) -> Failed {
+        Failed {
+            error,
+            status: status.map(|status| status.as_u16()),
+            body: None,
+            may_wait: self.way.may_wait(),
+            source: self.way.source(),
+        }
+    }
+
+    /// A worker's refusal is an error of ours, another server's has a status and a message of its own.
+    fn refused(&self, refused: &Whole) -> Failed {
+        let body: Value = serde_json::from_slice(&refused.body).unwrap_or_default();
+        let ours = Error::from_openai_body(&body).is_some();
+        let passes = refused.form != Form::Chat && body.is_object();
+        Failed {
+            source: self.who(Source::of_headers(&refused.headers)),
+            body: passes.then(|| refused.body.clone().into()),
+            ..self.failed(refused.error(), (!ours).then_some(refused.status))
+        }
+    }
+
+    /// The tier and model that answer, and how the request came to them.
+    fn who(&self, answers: Source) -> Source {
+        Source {
+            tier: answers.tier,
+            model: answers.model,
+            leased: answers.leased,
+            ..self.way.source()
+        }
+    }
+
+    /// Returns where the answer comes from.
+    fn begin(&mut self, sent: Sent) -> Source {
+        let source = self.who(match &sent {
+            Sent::Streaming(answer) => Source {
+                tier: Some(answer.lease().tier().clone()),
+                model: Some(answer.lease().model().clone()),
+                leased: Some(answer.leased()),
+                ..Source::default()
+            },
+            Sent::Whole(whole) => Source::of_headers(&whole.headers),
+        });
+        let events = &mut self.decoder.events;
+        events.push_back(Event::Started(source.clone()));
+        match sent {
+            Sent::Streaming(answer) => {
+                self.state = match answer.form() {
+                    Form::Chat => State::Streaming(answer),
+                    Form::Messages | Form::Responses => State::Passing(answer),
+                };
+            }
+            Sent::Whole(whole) => {
+                if let Err(error) = self.begin_whole(whole) {
+                    self.fail(error);
+                }
+            }
+        }
+        source
+    }
+
+    fn begin_whole(&mut self, whole: Whole) -> Result<(), Error> {
+        let not_an_answer = |what: &str| Error::new(Code::Corrupt, what);
+        let completion = match whole.form {
+            Form::Messages | Form::Responses if !self.stream => {
+                let passes = Event::Passed(whole.body.into());
+                self.decoder.events.push_back(passes);
+                return Ok(());
+            }
+            Form::Responses => {
+                let passes = unstreamed::as_response_events(&whole.body);
+                self.decoder.events.push_back(Event::Passed(passes));
+                return Ok(());
+            }
+            // A stream was asked for.
+            Form::Messages => anthropic::to_completion(&whole.body)
+                .map_err(|broken| not_an_answer(&format!("the model's server {broken}")))?,
+            Form::Chat => whole.body,
+        };
+        if !wire::has_choices(&completion) {
+            return Err(not_an_answer("the answer is not a completion"));
+        }
+        self.decoder.read_whole(&completion)
+    }
+
+    fn fail(&mut self, error: Error) {
+        let failed = self.failed(error, None);
+        self.state = State::Over;
+        self.decoder.events.push_back(Event::Failed(failed));
+    }
+
+    /// The next event; `None` after the last.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.decoder.events.pop_front() {
+                return Some(event);
+            }
+            match &mut self.state {
+                State::Over => return None,
+                State::Beginning(beginning) => {
+                    let Ok(sent) = timeout(WAITING_PERIOD, &mut beginning.sent).await else {
+                        return Some(Event::Progress(
+                            match beginning.loaded.load(Ordering::Relaxed) {
+                                true => Stage::Prefill,
+                                false => Stage::Load,
+                            },
+                        ));
+                    };
+                    self.begun_late(sent);
+                }
+                State::Passing(_) => return self.next_passing().await,
+                State::Streaming(answer) => match answer.next().await {
+                    Ok(bytes) => match self.decoder.read(bytes.len(), answer.take_lines()) {
+                        Ok(false) => {}
+                        Ok(true) => self.close(),
+                        Err(error) => {
+                            self.close();
+                            self.fail(error);
+                        }
+                    },
+                    Err(None) => {
+                        self.close();
+                        if let Err(error) = self.decoder.end() {
+                            self.fail(error);
+                        }
+                    }
+                    Err(Some(error)) => {
+                        // Without a stream the error has a status, which is counted elsewhere.
+                        if self.stream {
+                            answer.broke(error.code);
+                        }
+                        self.fail(error);
+                    }
+                },
+            }
+        }
+    }
+
+    /// The next bytes of an answer that passes as it came, or the error that it breaks off with.
+    async fn next_passing(&mut self) -> Option<Event> {
+        let State::Passing(answer) = &mut self.state else {
+            return None;
+        };
+        let next = match self.closes {
+            None => answer.next().await,
+            // Some servers keep the connection open behind the last event, whose end may still come, and ping.
+            Some(closes) if Instant::now() < closes => {
+                timeout_at(closes, answer.next()).await.unwrap_or(Err(None))
+            }
+            Some(_) => Err(None),
+        };
+        let was_over = self.closes.is_some();
+        if !was_over && answer.is_over() {
+            // Its client may leave without waiting for more.
+            answer.ends(None);
+            self.closes = Some(Instant::now() + LAST_BYTES);
+        }
+        match next {
+            Ok(bytes) => Some(Event::Passed(bytes)),
+            Err(Some(error)) if !was_over => {
+                answer.broke(error.code);
+                let end = answer.event_end();
+                self.fail(error);
+                match end.is_empty() {
+                    true => self.decoder.events.pop_front(),
+                    false => Some(Event::Passed(end.into())),
+                }
+            }
+            Err(_) => {
+                answer.ends(None);
+                self.state = State::Over;
+                None
+            }
+        }
+    }
+
+    fn begun_late(&mut self, sent: Result<Sent, Error>) {
+        let State::Beginning(beginning) = std::mem::replace(&mut self.state, State::Over) else {
+            return;
+        };
+        let failed = match sent {
+            Ok(Sent::Whole(refused)) if !refused.status.is_success() => self.refused(&refused),
+            Ok(sent) => {
+                self.begin(sent);
+                return;
+            }
+            Err(error) => self.failed(error, None),
+        };
+        (beginning.failed)(failed.error.code);
+        self.decoder.events.push_back(Event::Failed(failed));
+    }
+
+    /// The server has said its last word: its connection and the lease end.
+    fn close(&mut self) {
+        if let State::Streaming(mut answer) = std::mem::replace(&mut self.state, State::Over) {
+            answer.ends(None);
+        }
+    }
+}

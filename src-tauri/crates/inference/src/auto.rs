@@ -1,0 +1,196 @@
+//! Which tier answers a request for `auto`, and why.
+//!
+//! `tierbar_routing` has the rules and the choice; here is what they go by. A request that no rule knows is put to the fast tier's
+//! model in one word, where that is loaded and has shown that it can sort requests. Nothing of this may hold a request up: what
+//! takes too long or fails leaves it to the rules.
+
+pub mod candidates;
+pub mod classifier;
+mod question;
+mod recent;
+
+pub(crate) use candidates::lease;
+pub use classifier::Classified;
+
+use crate::{CHAT, Inference, TEXT, headers::TIER, hints::Hints, route};
+use candidates::Loads;
+use classifier::Classifier;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::sync::Arc;
+use tierbar_core::{Code, Error, TierId, policy::Alarm, status::TierStatus};
+use tierbar_routing::{
+    Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned,
+};
+
+/// What the router has learned: from answers since the host began, and from grades. Owned by the inference.
+#[derive(Debug, Default)]
+pub struct Auto {
+    classifier: Classifier,
+    loads: Loads,
+    learned: Mutex<Learned>,
+}
+
+impl Auto {
+    /// Begins with what grades have shown before.
+    #[must_use]
+    pub fn new(learned: Learned) -> Self {
+        Self {
+            learned: Mutex::new(learned),
+            ..Self::default()
+        }
+    }
+
+    /// Takes over what grades show now.
+    pub fn learn(&self, learned: Learned) {
+        *self.learned.lock() = learned;
+    }
+}
+
+/// Where a request goes.
+#[derive(Debug)]
+pub struct Routed {
+    pub tier: TierId,
+    /// In one sentence in ASCII, where the router chose.
+    pub why: Option<String>,
+}
+
+/// The tier for a request: the one that it names, the one that its header names if it leaves the choice, or the router's.
+///
+/// # Errors
+/// As [`route::resolve`]; `ModelUnknown` also for a header that names no tier.
+pub async fn route(
+    inference: &Arc<Inference>,
+    path: &str,
+    hints: &Hints,
+    wanted: Option<&str>,
+    request: &Value,
+    tiers: &[TierStatus],
+) -> Result<Routed, Error> {
+    let leaves_the_choice = matches!(wanted, None | Some("" | TierId::AUTO));
+    if let Some(named) = hints.tier.as_deref().filter(|_| leaves_the_choice) {
+        let found = tiers.iter().find(|tier| tier.id.as_str() == named);
+        let tier = found
+            .ok_or_else(|| route::unknown(named, tiers))?
+            .id
+            .clone();
+        let why = Some(format!("the header {TIER} asks for {tier}"));
+        return Ok(Routed { tier, why });
+    }
+    // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
+    let chooses = leaves_the_choice && (path == CHAT || path == TEXT);
+    if chooses {
+        let considered = consider(inference, path == CHAT, request, tiers).await;
+        if let Some(choice) = considered.choice {
+            let why = Some(format!("{}; {}", considered.because, choice.why));
+            let tier = choice.tier;
+            return Ok(Routed { tier, why });
+        }
+    }
+    let tier = route::resolve_for(route::kind_of(path), wanted, tiers)?;
+    Ok(Routed { tier, why: None })
+}
+
+/// All that a choice rests on.
+#[derive(Debug)]
+pub struct Considered {
+    pub asked: Traits,
+    pub judged: Judgement,
+    pub classified: Option<Classified>,
+    pub level: Level,
+    pub because: String,
+    /// `None` if no tier has a model.
+    pub choice: Option<Choice>,
+}
+
+/// What `auto` would do with a request. With `thorough`, the fast tier's model is asked whatever the rules say, loaded or not.
+///
+/// # Errors
+/// `ModelMissing` if there is no fast tier to ask; those of a lease on it and of its answers.
+pub async fn explain(
+    inference: &Arc<Inference>,
+    request: &Value,
+    thorough: bool,
+) -> Result<Considered, Error> {
+    let tiers = inference.tiers.snapshot();
+    if !thorough {
+        return Ok(consider(inference, true, request, &tiers).await);
+    }
+    let fast = classifier::of_fast(&tiers);
+    let fast = fast.and_then(|fast| Some((&fast.id, fast.model.as_ref()?)));
+    let (id, model) = fast.ok_or_else(|| {
+        Error::new(Code::ModelMissing, "the tier \"fast\" has no local model")
+            .hint("assign it a model, or leave out classify=always")
+    })?;
+    let asked = Traits::of(request);
+    let classified = classifier::thoroughly(inference, id, model, &asked.text).await?;
+    let judged = judge(&asked);
+    let candidates = candidates::of(inference, &tiers, &asked).await;
+    Ok(weigh(
+        inference,
+        asked,
+        judged,
+        Some(classified),
+        &candidates,
+    ))
+}
+
+async fn consider(
+    inference: &Arc<Inference>,
+    is_chat: bool,
+    request: &Value,
+    tiers: &[TierStatus],
+) -> Considered {
+    let asked = Traits::of(request);
+    let judged = judge(&asked);
+    let candidates = candidates::of(inference, tiers, &asked).await;
+    let here = candidates.iter().filter(|candidate| !candidate.elsewhere);
+    let matters = is_chat && !judged.sure && here.take(2).count() == 2;
+    let classified = match classifier::tier(tiers).filter(|_| matters) {
+        Some(fast) => classifier::quickly(inference, fast, &asked.text).await,
+        None => None,
+    };
+    weigh(inference, asked, judged, classified, &candidates)
+}
+
+fn weigh(
+    inference: &Inference,
+    asked: Traits,
+    judged: Judgement,
+    classified: Option<Classified>,
+    candidates: &[Candidate],
+) -> Considered {
+    let believed = classified.as_ref().and_then(Classified::believed);
+    let believed = believed.filter(|_| !judged.sure);
+    let (need, because) = match believed {
+        Some(level) => {
+            // A model this small is not asked to see what tools are for.
+            let level = if asked.tools {
+                level.max(Level::Medium)
+            } else {
+                level
+            };
+            let because = format!("the fast tier rates it {}", level.word());
+            (Need { level, sure: true }, because)
+        }
+        None => (Need::from(judged), judged.because.to_owned()),
+    };
+    let routed_as = inference.auto.learned.lock().route(need.level);
+    let (need, because) = if routed_as == need.level {
+        (need, because)
+    } else {
+        let because = format!("{because}, and by your grades {}", routed_as.word());
+        let level = routed_as;
+        (Need { level, ..need }, because)
+    };
+    let may_load = inference.services.status().guard.alarm == Alarm::None;
+    let choice = choose(&asked, need, candidates, may_load);
+    Considered {
+        asked,
+        judged,
+        classified,
+        level: need.level,
+        because,
+        choice,
+    }
+}

@@ -1,0 +1,24 @@
+//! Work that waits for a disk or for the system, off the threads that serve.
+
+use tierbar_core::{Code, Error};
+use tokio::{sync::oneshot, task::spawn_blocking};
+
+/// `what` did not answer if it breaks off.
+pub async fn blocking<T: Send + 'static>(
+    what: &str,
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let (done, mut result) = oneshot::channel();
+    // Boxed: tokio's part of a task is compiled once, not for each kind of work.
+    let work: Box<dyn FnOnce() + Send> = Box::new(move || drop(done.send(work())));
+    let ended = spawn_blocking(work).await;
+    result.try_recv().unwrap_or_else(|_| {
+        let why = ended
+            .err()
+            .map_or_else(String::new, |ended| format!(": {ended}"));
+        Err(Error::new(
+            Code::Internal,
+            format!("{what} did not answer{why}"),
+        ))
+    })
+}

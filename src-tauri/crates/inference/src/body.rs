@@ -1,0 +1,277 @@
+//! Request bodies: limited, and refused with a reason if they are not the expected JSON.
+
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::{BodyExt, Collected};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::{fmt::Display, time::Duration};
+use tierbar_core::{Code, Error};
+use tierbar_request_fields::wrong_field::{self, describe};
+use tokio::time::{Instant, timeout};
+
+/// Enough for a prompt of any local model's context, with images. Two copies of it leave room for its values in
+/// [`MOST_MEMORY`].
+pub const INFERENCE_LIMIT: usize = 30 << 20;
+/// Enough for the longest answer in a chat.
+pub const ADMIN_LIMIT: usize = 8 << 20;
+
+/// The most memory that one request may take, besides the bytes of its body: for copies of its text, and for its values once they
+/// are parsed.
+const MOST_MEMORY: usize = 64 << 20;
+/// The memory of an array or object with one element, which has room for four; an object has a table too.
+const CONTAINER: usize = 512;
+/// The memory of a further element, in a list that doubles as it grows,
+const ELEMENT: usize = 256;
+/// and of one that is a number, which owns no further memory.
+const NUMBER: usize = 160;
+/// How often a body's text is in memory at most, besides the body itself: parsed, and in the form that its tier gets.
+const COPIES: usize = 2;
+
+/// How long a body may stall,
+const SILENCE: Duration = Duration::from_secs(30);
+/// and how long it may take in total, with a second more per [`BYTES_PER_SECOND`]: slower than any network in use.
+const WHOLE: Duration = Duration::from_secs(60);
+const BYTES_PER_SECOND: u64 = 16 << 10;
+
+/// Reads the whole body.
+///
+/// A body beyond the limit is read to its end and dropped, up to some times the limit: a client that is still sending would
+/// take a closed connection for a broken one and never read the refusal.
+///
+/// # Errors
+/// `PayloadTooLarge` beyond `limit` bytes; `BadRequest` if the connection broke; `RequestTimeout` if it is too slow.
+pub async fn read<B>(body: B, limit: usize) -> Result<Bytes, Error>
+where
+    B: Body<Data = Bytes, Error: Display> + Unpin,
+{
+    collect(body, limit, |_| Ok(())).await
+}
+
+/// Returns a body that was already read: the same bytes, without a copy.
+///
+/// # Errors
+/// `BadRequest` if it was not, and the connection broke.
+pub async fn again<B>(body: B) -> Result<Bytes, Error>
+where
+    B: Body<Data = Bytes, Error: Display>,
+{
+    let read = body.collect().await;
+    read.map(Collected::to_bytes)
+        .map_err(|error| Error::new(Code::BadRequest, format!("the body ended early: {error}")))
+}
+
+/// Like [`read`]; `grows` may refuse each further part. A refused body is read to its end and dropped, as one beyond the limit.
+pub async fn collect<B>(
+    mut body: B,
+    limit: usize,
+    mut grows: impl FnMut(usize) -> Result<(), Error>,
+) -> Result<Bytes, Error>
+where
+    B: Body<Data = Bytes, Error: Display> + Unpin,
+{
+    let expected = body
+        .size_hint()
+        .exact()
+        .and_then(|all| usize::try_from(all).ok());
+    // A body of one part, such as one that was read before, is not copied.
+    let (mut first, mut bytes, mut length) = (Bytes::new(), Vec::new(), 0usize);
+    let mut refused = None;
+    let begun = Instant::now();
+    while let Some(frame) = timeout(SILENCE, body.frame())
+        .await
+        .map_err(|_| too_slow(length, begun))?
+    {
+        let allowed = WHOLE + Duration::from_secs(length as u64 / BYTES_PER_SECOND);
+        if begun.elapsed() > allowed {
+            return Err(too_slow(length, begun));
+        }
+        let frame = frame.map_err(|error| {
+            Error::new(Code::BadRequest, format!("the body ended early: {error}"))
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        length = length.saturating_add(data.len());
+        if length <= limit && refused.is_none() {
+            refused = grows(data.len()).err();
+        }
+        if length <= limit && refused.is_none() {
+            if length == data.len() {
+                first = data;
+            } else {
+                let first = std::mem::take(&mut first);
+                let more = first.len() + data.len();
+                if bytes.capacity() - bytes.len() < more {
+                    // Doubling could take twice what is charged.
+                    let rest = expected.map(|all| all.min(limit).saturating_sub(bytes.len()));
+                    bytes.reserve_exact(rest.unwrap_or(bytes.len() / 8).max(more));
+                }
+                bytes.extend_from_slice(&first);
+                bytes.extend_from_slice(&data);
+            }
+        } else {
+            (first, bytes) = (Bytes::new(), Vec::new());
+        }
+        if length > limit.saturating_mul(8) {
+            break;
+        }
+    }
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    if length <= limit {
+        if bytes.is_empty() {
+            return Ok(first);
+        }
+        bytes.shrink_to_fit();
+        return Ok(bytes.into());
+    }
+    let message = format!("the body is larger than {} MiB", limit >> 20);
+    Err(Error::new(Code::PayloadTooLarge, message)
+        .hint("send a shorter prompt, or fewer or smaller images")
+        .detail("limit_bytes", limit))
+}
+
+fn too_slow(length: usize, begun: Instant) -> Error {
+    let seconds = begun.elapsed().as_secs();
+    let message = format!("only {length} bytes of the body arrived in {seconds} s");
+    Error::new(Code::RequestTimeout, message).hint("send the request again")
+}
+
+/// Returns the memory that a body takes while it is answered, besides its own bytes.
+///
+/// `is_lines`: it is not one JSON document but many, which are parsed one at a time.
+///
+/// # Errors
+/// `PayloadTooLarge` for more than any request needs.
+pub fn memory_of(body: &[u8], is_lines: bool) -> Result<usize, Error> {
+    let values = if is_lines { 0 } else { values_memory(body) };
+    let memory = body.len() * COPIES + values;
+    check_values(memory)?;
+    Ok(memory)
+}
+
+/// Returns the most memory that the values of a JSON document take when it is parsed, besides its text. A parser reads no
+/// further than the document is valid, and so far its strings end where they are taken to end here.
+pub fn values_memory(json: &[u8]) -> usize {
+    let (mut memory, mut in_text, mut escaped) = (0usize, false, false);
+    let mut parted = false;
+    for &byte in json {
+        if std::mem::take(&mut parted) {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\r' => parted = true,
+                b'-' | b'0'..=b'9' => memory -= ELEMENT - NUMBER,
+                _ => {}
+            }
+        }
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => memory += CONTAINER,
+            b',' if !in_text => {
+                memory += ELEMENT;
+                parted = true;
+            }
+            _ => {}
+        }
+    }
+    memory
+}
+
+/// Checks that what is made of a body fits into memory, by what [`values_memory`] says of its values.
+///
+/// # Errors
+/// `PayloadTooLarge` for more than any request needs.
+pub fn check_values(memory: usize) -> Result<(), Error> {
+    if memory <= MOST_MEMORY {
+        return Ok(());
+    }
+    let message = format!(
+        "the request would take {} MiB of memory beside its body and can take {} MiB",
+        memory >> 20,
+        MOST_MEMORY >> 20
+    );
+    Err(Error::new(Code::PayloadTooLarge, message)
+        .hint("send less at a time: fewer messages, images or texts, or shorter lists"))
+}
+
+/// Reads a request for inference, and parses it.
+///
+/// # Errors
+/// Those of [`read`] and [`parse`].
+pub async fn request<T, B>(body: B) -> Result<T, Error>
+where
+    T: DeserializeOwned,
+    B: Body<Data = Bytes, Error: Display> + Unpin,
+{
+    parse(&read(body, INFERENCE_LIMIT).await?)
+}
+
+/// Parses the body as a JSON object. An empty body counts as `{}`.
+pub async fn object<T, B>(body: B) -> Result<T, Error>
+where
+    T: DeserializeOwned,
+    B: Body<Data = Bytes, Error: Display> + Unpin,
+{
+    object_of(&read(body, ADMIN_LIMIT).await?)
+}
+
+/// Like [`object`], for a body that was read.
+pub fn object_of<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    if bytes.trim_ascii().is_empty() {
+        parse(b"{}")
+    } else {
+        parse(bytes)
+    }
+}
+
+/// # Errors
+/// `BadRequest` with the place, if it is not JSON, not an object, or a field is of the wrong type. Those of [`check_values`].
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    check_values(values_memory(bytes))?;
+    // A derived struct would accept an array of its fields in order.
+    match bytes.trim_ascii_start().first() {
+        Some(b'{') => serde_json::from_slice(bytes).map_err(|error| match describe::<T>(bytes) {
+            Some(wrong) => invalid(&wrong),
+            None => not_json(error),
+        }),
+        None => Err(Error::new(
+            Code::BadRequest,
+            "the body is empty; send a JSON object",
+        )),
+        Some(_) => {
+            serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(not_json)?;
+            Err(Error::new(
+                Code::BadRequest,
+                "the body is not a JSON object",
+            ))
+        }
+    }
+}
+
+/// Like [`parse`], for JSON that was already parsed.
+///
+/// # Errors
+/// `BadRequest` if a field is of the wrong type.
+pub fn of_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    wrong_field::read(value).map_err(|wrong| invalid(&wrong))
+}
+
+fn not_json(error: serde_json::Error) -> Error {
+    if error.is_data() {
+        return invalid(&error.to_string());
+    }
+    Error::new(Code::BadRequest, format!("the body is not JSON: {error}"))
+}
+
+fn invalid(wrong: &str) -> Error {
+    Error::new(
+        Code::BadRequest,
+        format!("the request is not valid: {wrong}"),
+    )
+}
+
+#[cfg(test)]
+mod tests;

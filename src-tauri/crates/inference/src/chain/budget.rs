@@ -1,0 +1,294 @@
+//! What a request may cost, and what it may have cost already.
+
+use super::tried::TooDear;
+use crate::{
+    metrics::{Metrics, Reserved},
+    original::Original,
+};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tierbar_core::{
+    TierId,
+    config::{ChainBudget, Dollars, EndpointEngine},
+};
+
+/// Tokens of an answer whose request does not say how long it may be.
+const UNTOLD_ANSWER: u64 = 4096;
+/// A token is at least so long in most text.
+const BYTES_PER_TOKEN: u64 = 3;
+
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// The request or its chain has a limit.
+    is_bounded: bool,
+    /// Nothing: it may cost anything.
+    most: Dollars,
+    /// Of all requests of the chain.
+    of_chain: Option<ChainBudget>,
+    prompt_tokens: u64,
+    /// Of all answers together; `None`: the request's limits cannot be read.
+    answer_tokens: Option<u64>,
+    /// By endpoints that took it and gave nothing.
+    spent: Mutex<Dollars>,
+}
+
+impl Budget {
+    /// Reads the request's limits. One that has none gets one, so that the endpoint is held to it.
+    pub(super) fn new(
+        most: Dollars,
+        of_chain: Option<ChainBudget>,
+        request: &mut Map<String, Value>,
+        bytes: usize,
+    ) -> Self {
+        let is_bounded = most != Dollars::default() || of_chain.is_some();
+        if is_bounded
+            && ["max_tokens", "max_completion_tokens"]
+                .iter()
+                .all(|name| request.get(*name).is_none_or(Value::is_null))
+        {
+            request.insert("max_tokens".to_owned(), UNTOLD_ANSWER.into());
+        }
+        Self {
+            is_bounded,
+            most,
+            of_chain,
+            prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
+            answer_tokens: answer_tokens(request),
+            spent: Mutex::default(),
+        }
+    }
+
+    /// Does the same for the request in its client's form, in which a server heeds that form's field alone. The larger of its limit and
+    /// the chat's counts, since either may be sent.
+    pub(super) fn limit(&mut self, original: &mut Original) {
+        if !self.is_bounded {
+            return;
+        }
+        original.limit(&UNTOLD_ANSWER.into());
+        let limit = original.limit_of_tokens();
+        let limit = limit.and_then(|limit| limit.as_u64());
+        self.answer_tokens = self.answer_tokens.zip(limit).map(|(a, b)| a.max(b));
+    }
+
+    /// Why the endpoint would cost more than the request may.
+    pub(super) fn too_dear(&self, engine: &EndpointEngine) -> Option<String> {
+        let most = self.most;
+        if most == Dollars::default() {
+            return None;
+        }
+        if engine.input_price.is_none() || engine.output_price.is_none() {
+            return Some(format!("it has no price, and a request may cost {most}"));
+        }
+        let Some(cost) = self.cost(engine) else {
+            return Some("its limit on the answer's length cannot be read".to_owned());
+        };
+        let spent = *self.spent.lock();
+        (spent.plus(cost) > most).then(|| {
+            let before = match spent == Dollars::default() {
+                true => String::new(),
+                false => format!(", beside {spent} before it"),
+            };
+            format!("it would cost up to {cost}{before}, and a request may cost {most}")
+        })
+    }
+
+    /// Holds back what the endpoint may cost from the chain's budget, if it has one.
+    ///
+    /// # Errors
+    /// Says why the endpoint would cost more than the chain may.
+    pub(super) fn reserve(
+        &self,
+        chain: &TierId,
+        engine: &EndpointEngine,
+        metrics: &Metrics,
+    ) -> Result<Option<Reserved>, TooDear> {
+        let Some(budget) = self.of_chain else {
+            return Ok(None);
+        };
+        if engine.input_price.is_none() || engine.output_price.is_none() {
+            let why = format!("it has no price, and the chain may cost {budget}");
+            return Err(why.into());
+        }
+        let unread = || "its limit on the answer's length cannot be read".to_owned();
+        let cost = self.cost(engine).ok_or_else(unread)?;
+        Ok(Some(metrics.reserve(chain.as_str(), budget, cost)?))
+    }
+
+    /// The endpoint took the request and gave nothing: it may be paid for all the same.
+    pub(super) fn lost(&self, chain: &TierId, engine: &EndpointEngine, metrics: &Metrics) {
+        if let Some(cost) = self.cost(engine) {
+            let mut spent = self.spent.lock();
+            *spent = spent.plus(cost);
+            if self.of_chain.is_some() {
+                metrics.lost(chain.as_str(), cost);
+            }
+        }
+    }
+
+    fn cost(&self, engine: &EndpointEngine) -> Option<Dollars> {
+        let (input, output) = engine.input_price.zip(engine.output_price)?;
+        let answers = output.of_tokens(self.answer_tokens?);
+        Some(input.of_tokens(self.prompt_tokens).plus(answers))
+    }
+}
+
+/// The larger of two limits counts: which of them a server heeds is its own business.
+fn answer_tokens(request: &Map<String, Value>) -> Option<u64> {
+    let read = |name: &str, absent: u64| match request.get(name) {
+        None | Some(Value::Null) => Some(absent),
+        Some(value) => value.as_u64(),
+    };
+    let limits = read("max_tokens", 0)?.max(read("max_completion_tokens", 0)?);
+    let limit = if limits == 0 { UNTOLD_ANSWER } else { limits };
+    let answers = read("n", 1)?.max(read("best_of", 1)?);
+    Some(limit.saturating_mul(answers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::original::Form;
+    use serde_json::json;
+    use tierbar_core::config::Engine;
+
+    fn budget(most: f64, request: Value) -> (Budget, Value) {
+        let Value::Object(mut request) = request else {
+            panic!("an object");
+        };
+        let most: Dollars = serde_json::from_value(json!(most)).unwrap();
+        let budget = Budget::new(most, None, &mut request, 300);
+        (budget, request.into())
+    }
+
+    fn cloud() -> EndpointEngine {
+        let cloud =
+            json!({"endpoint": "https://a.example", "input_price": 1.0, "output_price": 10.0});
+        let Engine::Endpoint(cloud) = serde_json::from_value(cloud).unwrap() else {
+            panic!("an endpoint");
+        };
+        cloud
+    }
+
+    #[test]
+    fn the_larger_limit_counts_and_invalid_ones_are_too_high() {
+        for (request, fits) in [
+            (json!({"max_tokens": 5000}), true),
+            (json!({"max_tokens": 50_000}), false),
+            (json!({"max_tokens": 50_000.0}), false),
+            (
+                json!({"max_tokens": 50_000, "max_completion_tokens": 1}),
+                false,
+            ),
+            (
+                json!({"max_completion_tokens": 50_000, "max_tokens": 1}),
+                false,
+            ),
+            (json!({"max_tokens": 100, "n": 500}), false),
+            (json!({"max_tokens": 100, "best_of": 500}), false),
+            (json!({"max_tokens": "many"}), false),
+            (json!({}), true),
+        ] {
+            let (budget, reply) = budget(0.06, request);
+            assert_eq!(budget.too_dear(&cloud()).is_none(), fits, "{reply}");
+        }
+        assert!(
+            budget(0.0, json!({"max_tokens": 1e9}))
+                .0
+                .too_dear(&cloud())
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn an_endpoint_gets_the_limit_used_for_its_cost() {
+        assert_eq!(
+            budget(0.06, json!({})).1,
+            json!({"max_tokens": UNTOLD_ANSWER})
+        );
+        assert_eq!(budget(0.0, json!({})).1, json!({}));
+    }
+
+    #[test]
+    fn fields_of_another_form_limit_no_original() {
+        for (form, request, sent, fits) in [
+            (
+                Form::Responses,
+                json!({"max_tokens": 5}),
+                json!({"max_tokens": 5, "max_output_tokens": UNTOLD_ANSWER}),
+                true,
+            ),
+            (
+                Form::Responses,
+                json!({"max_completion_tokens": 5, "max_output_tokens": null}),
+                json!({"max_completion_tokens": 5, "max_output_tokens": UNTOLD_ANSWER}),
+                true,
+            ),
+            (
+                Form::Messages,
+                json!({"max_completion_tokens": 5}),
+                json!({"max_completion_tokens": 5, "max_tokens": UNTOLD_ANSWER}),
+                true,
+            ),
+            (
+                Form::Responses,
+                json!({"max_tokens": 5, "max_output_tokens": 50_000}),
+                json!({"max_tokens": 5, "max_output_tokens": 50_000}),
+                false,
+            ),
+            (
+                Form::Responses,
+                json!({"max_output_tokens": 5.5}),
+                json!({"max_output_tokens": 5.5}),
+                false,
+            ),
+        ] {
+            let bytes = request.to_string().into();
+            let mut original = Original::read(form, "/v1/any", bytes).unwrap();
+            let (mut bounded, _) = budget(0.06, request.clone());
+            bounded.limit(&mut original);
+            let reply: Value = serde_json::from_slice(original.bytes()).unwrap();
+            assert_eq!(reply, sent);
+            assert_eq!(bounded.too_dear(&cloud()).is_none(), fits, "{reply}");
+            let bytes = request.to_string().into();
+            let mut original = Original::read(form, "/v1/any", bytes).unwrap();
+            budget(0.0, request.clone()).0.limit(&mut original);
+            assert_eq!(original.bytes(), request.to_string().as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_failed_attempt_counts_toward_the_cost() {
+        let (budget, _) = budget(0.06, json!({"max_tokens": 4000}));
+        assert_eq!(budget.too_dear(&cloud()), None);
+        let night = TierId::new("night").unwrap();
+        budget.lost(&night, &cloud(), &Metrics::default());
+        assert!(budget.too_dear(&cloud()).unwrap().contains("before it"));
+    }
+
+    #[test]
+    fn a_chains_budget_holds_for_all_of_its_requests() {
+        let (night, metrics) = (TierId::new("night").unwrap(), Metrics::default());
+        let budget = |text: &str| {
+            let mut request = Map::new();
+            let of_chain = ChainBudget::try_from(text.to_owned()).unwrap();
+            Budget::new(Dollars::default(), Some(of_chain), &mut request, 300)
+        };
+        // Up to 100 tokens of prompt and 4096 of an answer: $0.04106.
+        let first = budget("0.05 USD a month");
+        let held = first.reserve(&night, &cloud(), &metrics).unwrap();
+        assert!(held.is_some());
+        let second = budget("0.05 USD a month");
+        let refused = second.reserve(&night, &cloud(), &metrics).unwrap_err();
+        assert!(refused.why.contains("budget of $0.05 a month"));
+        assert!(refused.spent.is_some());
+        drop(held);
+        assert!(second.reserve(&night, &cloud(), &metrics).is_ok());
+        second.lost(&night, &cloud(), &metrics);
+        assert!(second.reserve(&night, &cloud(), &metrics).is_err());
+        let mut unpriced = cloud();
+        unpriced.output_price = None;
+        let refused = first.reserve(&night, &unpriced, &metrics).unwrap_err();
+        assert!(refused.why.starts_with("it has no price"), "{refused:?}");
+        assert_eq!(refused.spent, None);
+    }
+}

@@ -1,0 +1,221 @@
+//! An answer's report of its chain: always in its metadata, and in its text where that is configured.
+
+use super::tried::Tried;
+use crate::{
+    CHAT, answers, json_edit,
+    original::Form,
+    relay::{UpstreamRequest, attempt::Sent},
+};
+use serde_json::{Value, json};
+use tierbar_core::TierId;
+
+const MARK: &str = "[Local Fallback] ";
+
+/// Adds the field `tierbar` to an answer: in a stream, on the first event, empty or with the marker.
+pub(super) fn annotate(
+    mut sent: Sent,
+    chain: &TierId,
+    tried: &Tried,
+    marked: bool,
+    request: &UpstreamRequest,
+) -> Sent {
+    let about = |tier: Value, model: Value| {
+        let mut about = json!({
+            "chain": chain, "tier": tier, "model": model,
+            "fallback_from": tried.fallback(), "tried": tried.steps(),
+        });
+        if let Some(triage) = tried.triage() {
+            about["triage"] = triage.into();
+        }
+        about
+    };
+    // What passes in its client's dialect is changed only where there is more to say than the headers do.
+    let is_told =
+        tried.fallback().is_some() || !tried.steps().is_empty() || tried.triage().is_some();
+    match &mut sent {
+        Sent::Streaming(answer) => {
+            let lease = answer.lease();
+            let about = about(json!(lease.tier()), json!(lease.model()));
+            match answer.form() {
+                Form::Chat => {
+                    let model = json!(lease.model());
+                    answer.begin_with(&first_event(model, about, marked, request));
+                }
+                Form::Messages if is_told => {
+                    answer.change_held(|held| tell_first(held, "message", &about));
+                }
+                Form::Responses if is_told => {
+                    answer.change_held(|held| tell_first(held, "response", &about));
+                }
+                Form::Messages | Form::Responses => {}
+            }
+        }
+        Sent::Whole(whole) => {
+            let header = |name: &str| {
+                let value = whole
+                    .headers
+                    .get(name)
+                    .and_then(|value| value.to_str().ok());
+                json!(value)
+            };
+            let about = about(header("x-tierbar-tier"), header("x-tierbar-model"));
+            if whole.form != Form::Chat {
+                if is_told {
+                    whole.body = json_edit::edit(&whole.body, &[("tierbar", Some(about))]);
+                }
+                return sent;
+            }
+            // What is no object is no answer of OpenAI's, and passes as it is.
+            if let Ok(Value::Object(mut body)) = serde_json::from_slice(&whole.body) {
+                if marked {
+                    body.get_mut("choices").map(mark_choices);
+                }
+                body.insert("tierbar".to_owned(), about);
+                whole.body = Value::Object(body).to_string().into_bytes();
+            }
+        }
+    }
+    sent
+}
+
+/// The events with the report in this member of the first that has it.
+fn tell_first(events: &[u8], name: &str, about: &Value) -> Option<Vec<u8>> {
+    let mut begin = 0;
+    for line in events.split_inclusive(|&byte| byte == b'\n') {
+        let data = line
+            .strip_prefix(b"data:")
+            .map_or(&[][..], <[u8]>::trim_ascii_start);
+        let object = json_edit::member(data, name).map(|member| member.value);
+        if let Some(object) = object.filter(|object| data[object.clone()].starts_with(b"{")) {
+            let change = [("tierbar", Some(about.clone()))];
+            let told = json_edit::edit(&data[object.clone()], &change);
+            let at = begin + line.len() - data.len();
+            let (before, after) = (&events[..at + object.start], &events[at + object.end..]);
+            return Some([before, &told, after].concat());
+        }
+        begin += line.len();
+    }
+    None
+}
+
+/// Whether the answer has to have a form, which a mark would break.
+pub(super) fn is_bound(request: &Value) -> bool {
+    let kind = request["response_format"]["type"].as_str();
+    let must_call = |choice: &Value| {
+        choice.is_object()
+            || choice
+                .as_str()
+                .is_some_and(|mode| !matches!(mode, "auto" | "none"))
+    };
+    kind.is_some_and(|kind| kind != "text")
+        || must_call(&request["tool_choice"])
+        || must_call(&request["function_call"])
+        || !request["json_schema"].is_null()
+        || !request["grammar"].is_null()
+}
+
+fn mark_choices(choices: &mut Value) {
+    for choice in choices.as_array_mut().into_iter().flatten() {
+        let message = &choice["message"];
+        let calls = message["tool_calls"].as_array();
+        if calls.is_some_and(|calls| !calls.is_empty()) || message["function_call"].is_object() {
+            continue;
+        }
+        for text in ["/message/content", "/text"] {
+            if let Some(Value::String(text)) = choice.pointer_mut(text) {
+                text.insert_str(0, MARK);
+            }
+        }
+    }
+}
+
+fn first_event(model: Value, about: Value, marked: bool, request: &UpstreamRequest) -> Value {
+    let text = if marked { MARK } else { "" };
+    let is_chat = request.path == CHAT;
+    let object = if is_chat {
+        "chat.completion.chunk"
+    } else {
+        "text_completion"
+    };
+    let choice = |index: u64| match is_chat {
+        true => {
+            let delta = json!({"role": "assistant", "content": text});
+            json!({"index": index, "delta": delta, "finish_reason": null})
+        }
+        false => json!({"index": index, "text": text, "finish_reason": null}),
+    };
+    // Each answer has its mark; the event itself needs one only.
+    let answers = if marked {
+        answers::asked(request.path, request.content.fields()).unwrap_or(1)
+    } else {
+        1
+    };
+    let choices: Vec<_> = (0..answers).map(choice).collect();
+    json!({
+        "id": format!("chain-{}", uuid::Uuid::new_v4().simple()),
+        "object": object, "created": 0, "model": model, "choices": choices, "tierbar": about,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TEXT, caller::Caller, charge::Charge, content::Content, stream_meter::Reads};
+    use http::HeaderMap;
+
+    fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
+        let request = UpstreamRequest {
+            path,
+            content: Content::read(body.into()).unwrap().0,
+            original: None,
+            headers: HeaderMap::new(),
+            reads: Reads::Nothing,
+            stream: true,
+            keep_alive: None,
+            charge: Charge::new(Caller::default(), 0),
+            arrived: std::time::Instant::now(),
+            trace: crate::metrics::Trace::default(),
+        };
+        first_event(json!("m"), json!({}), marked, &request)
+    }
+
+    #[test]
+    fn each_of_several_answers_has_its_mark() {
+        let two = first(CHAT, true, r#"{"n": 2}"#);
+        for index in [0, 1] {
+            let choice = &two["choices"][index];
+            assert_eq!(
+                (&choice["index"], &choice["delta"]["content"]),
+                (&json!(index), &json!(MARK))
+            );
+        }
+        let count = |path, marked, body| {
+            let event = first(path, marked, body);
+            event["choices"].as_array().unwrap().len()
+        };
+        assert_eq!(count(CHAT, false, r#"{"n": 2}"#), 1);
+        assert_eq!(count(TEXT, true, r#"{"n": null}"#), 1);
+        assert_eq!(count(TEXT, true, r#"{"n": 2, "prompt": ["a", "b"]}"#), 4);
+        assert_eq!(count(TEXT, true, r#"{"prompt": [1, 2]}"#), 1);
+        let text = first(TEXT, true, "{}");
+        assert_eq!(text["choices"][0]["text"], MARK);
+    }
+
+    #[test]
+    fn an_answer_that_must_be_a_call_is_not_marked() {
+        let function = json!({"type": "function", "function": {"name": "look"}});
+        for (request, bound) in [
+            (json!({}), false),
+            (json!({"tool_choice": null}), false),
+            (json!({"tool_choice": "auto"}), false),
+            (json!({"tool_choice": "none"}), false),
+            (json!({"tool_choice": "required"}), true),
+            (json!({"tool_choice": function}), true),
+            (json!({"function_call": {"name": "look"}}), true),
+            (json!({"response_format": {"type": "text"}}), false),
+            (json!({"response_format": {"type": "json_object"}}), true),
+        ] {
+            assert_eq!(is_bound(&request), bound, "{request}");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! From step to step, until one has a first word.
+
+use super::{
+    ChainRequest,
+    budget::Budget,
+    credential, mark,
+    triage::{Triaged, triage},
+    tried::Tried,
+};
+use crate::{
+    Inference,
+    relay::{
+        UpstreamRequest,
+        attempt::{self, Failed, Sent},
+        gathered,
+    },
+    stream_meter::Reads,
+};
+use futures_util::future::{Either, select};
+use serde_json::{Map, Value, json};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error, TierId,
+    chain::{Gate, Outcome},
+    config::{EndpointEngine, Engine},
+};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+/// The pause before an endpoint is tried again; it doubles each time.
+const BACK_OFF: Duration = Duration::from_millis(500);
+/// What a limit may ask for and still be waited for.
+const SHORT_LIMIT_MS: u64 = 2000;
+
+#[derive(Debug)]
+pub struct Walk {
+    inference: Arc<Inference>,
+    asked: ChainRequest,
+    request: UpstreamRequest,
+    /// The answer is to come whole. Each step that can stream does all the same, which shows when it begins to answer.
+    gathers: bool,
+    budget: Budget,
+    /// The tiers in the order in which they are tried.
+    order: Vec<TierId>,
+    /// The next step to try.
+    next: AtomicUsize,
+    tried: Tried,
+}
+
+impl Walk {
+    pub(super) fn new(
+        inference: Arc<Inference>,
+        asked: ChainRequest,
+        mut request: UpstreamRequest,
+    ) -> Self {
+        let original = request.original.as_ref();
+        let bytes = original.map_or(0, |original| original.bytes().len());
+        let bytes = bytes.max(request.content.bytes().len());
+        let mut object = request
+            .content
+            .fields()
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
+        let mut budget = Budget::new(asked.config.cost, asked.config.budget, &mut object, bytes);
+        if let Some(original) = &mut request.original {
+            budget.limit(original);
+        }
+        let gathers = !request.stream;
+        if gathers && can_stream(&object) {
+            request.stream = true;
+            request.reads = Reads::Values;
+            streams(&mut object);
+        }
+        let changed = ["max_tokens", "stream", "stream_options"].into_iter();
+        let changed =
+            changed.filter(|name| object.get(*name) != request.content.fields().get(*name));
+        let changes: Vec<_> = changed
+            .map(|name| (name, object.get(name).cloned()))
+            .collect();
+        let stream = changes.iter().find(|(name, _)| *name == "stream");
+        if let (Some(original), Some(stream)) = (&mut request.original, stream) {
+            original.change(std::slice::from_ref(stream));
+        }
+        request.content = request.content.with(&changes);
+        Self {
+            order: asked.config.tiers().cloned().collect(),
+            inference,
+            asked,
+            request,
+            gathers,
+            budget,
+            next: AtomicUsize::new(0),
+            tried: Tried::default(),
+        }
+    }
+
+    /// What comes of each step, while it does.
+    pub(super) fn tried(&self) -> Tried {
+        self.tried.clone()
+    }
+
+    /// # Errors
+    /// What each step said, if none answered in time.
+    pub(super) async fn walk(mut self) -> Result<Sent, Error> {
+        let time = self.asked.config.time.0;
+        let mut until = Instant::now() + time;
+        if self.asked.config.triage {
+            self.triage().await;
+        }
+        loop {
+            let Ok(found) = timeout_at(until, self.race()).await else {
+                return Err(self.tried.error(&self.asked.name, Some(time)));
+            };
+            let Some((step, sent)) = found else {
+                return Err(self.tried.error(&self.asked.name, None));
+            };
+            let sent = match sent {
+                // None of it was sent yet: if it breaks off, the next step answers.
+                Sent::Streaming(mut answer) if self.gathers => {
+                    match gathered::within(&mut answer, time).await {
+                        Ok(whole) => Sent::Whole(whole),
+                        Err(error) => {
+                            answer.ends(Some(&error));
+                            self.broke(step, error);
+                            until = Instant::now() + time;
+                            continue;
+                        }
+                    }
+                }
+                sent => sent,
+            };
+            return Ok(self.annotate(step, sent));
+        }
+    }
+
+    /// Lets the tiers of this machine go first if the message needs no cloud.
+    async fn triage(&mut self) {
+        let steps = std::mem::take(&mut self.order);
+        let is_endpoint = |tier: &TierId| self.endpoint(tier).is_some();
+        let (endpoints, here): (Vec<_>, Vec<_>) = steps.iter().cloned().partition(is_endpoint);
+        self.order = steps;
+        if endpoints.is_empty() || here.is_empty() {
+            let all = if here.is_empty() { "every" } else { "no" };
+            let words = format!("not triaged: {all} step is an endpoint");
+            return self.tried.note_triage(words);
+        }
+        let triaged = triage(&self.inference, &self.request).await;
+        self.tried.note_triage(triaged.to_string());
+        if let Triaged::StaysHere(why) = triaged {
+            for tier in &endpoints {
+                self.tried.passed_over(tier, why.clone(), None);
+            }
+            self.order = here.into_iter().chain(endpoints).collect();
+        }
+    }
+
+    /// An answer broke off before its client saw any of it; it may still have to be paid for.
+    fn broke(&self, step: usize, error: Error) {
+        let Some(tier) = self.tier(step) else {
+            return;
+        };
+        if let Some(engine) = self.endpoint(tier) {
+            self.lost(&engine);
+        }
+        self.tried.failed(tier, error);
+    }
+
+    /// The endpoint took the request and gave nothing.
+    fn lost(&self, engine: &EndpointEngine) {
+        let metrics = &self.inference.metrics;
+        self.budget.lost(&self.asked.name, engine, metrics);
+    }
+
+    fn annotate(&self, step: usize, sent: Sent) -> Sent {
+        let first = self.order.first();
+        let tier = self.tier(step);
+        let fallback = first.filter(|_| step > 0);
+        if let (Some(first), Some(tier)) = (fallback, tier) {
+            self.tried.fell_back(first, tier);
+        }
+        let here = tier.is_some_and(|tier| self.endpoint(tier).is_none());
+        let marked = self.asked.mark
+            && fallback.is_some()
+            && here
+            && !mark::is_bound(self.request.content.fields());
+        mark::annotate(sent, &self.asked.name, &self.tried, marked, &self.request)
+    }
+
+    /// The steps one after another; after a silence, and if that is wanted, two at a time.
+    async fn race(&self) -> Option<(usize, Sent)> {
+        let hedge = self.asked.config.hedge.0;
+        if hedge.is_zero() {
+            return self.in_turn().await;
+        }
+        let has_begun = AtomicBool::new(false);
+        let first = pin!(self.in_turn());
+        let second = pin!(async {
+            sleep(hedge).await;
+            has_begun.store(true, Ordering::Relaxed);
+            self.in_turn().await
+        });
+        match select(first, second).await {
+            Either::Left((Some(answer), _)) | Either::Right((Some(answer), _)) => Some(answer),
+            // No step is left for one that has not begun.
+            Either::Left((None, _)) if !has_begun.load(Ordering::Relaxed) => None,
+            Either::Left((None, other)) => other.await,
+            Either::Right((None, other)) => other.await,
+        }
+    }
+
+    async fn in_turn(&self) -> Option<(usize, Sent)> {
+        loop {
+            let step = self.next.fetch_add(1, Ordering::Relaxed);
+            let tier = self.tier(step)?;
+            let sent = match self.endpoint(tier) {
+                Some(engine) => self.ask_endpoint(tier, &engine).await,
+                None => {
+                    match attempt::first_word(&self.inference, tier, self.request.clone()).await {
+                        Ok(sent) => Some(sent),
+                        Err(failed) => {
+                            self.tried.failed(tier, failed.error);
+                            None
+                        }
+                    }
+                }
+            };
+            if let Some(sent) = sent {
+                return Some((step, sent));
+            }
+        }
+    }
+
+    fn tier(&self, step: usize) -> Option<&TierId> {
+        self.order.get(step)
+    }
+
+    fn endpoint(&self, tier: &TierId) -> Option<EndpointEngine> {
+        match &self.inference.services.config().tiers.get(tier)?.engine {
+            Engine::Endpoint(engine) => Some(engine.clone()),
+            _ => None,
+        }
+    }
+
+    async fn ask_endpoint(&self, tier: &TierId, engine: &EndpointEngine) -> Option<Sent> {
+        let (wait, mut pause) = (self.asked.config.wait.0, BACK_OFF);
+        for again in (0..=self.asked.config.retries).rev() {
+            if let Some(why) = self.budget.too_dear(engine) {
+                self.tried.too_dear(tier, why.into());
+                return None;
+            }
+            let metrics = &self.inference.metrics;
+            let reserved = match self.budget.reserve(&self.asked.name, engine, metrics) {
+                Ok(reserved) => reserved,
+                Err(refused) => {
+                    self.tried.too_dear(tier, refused);
+                    return None;
+                }
+            };
+            let mut trial = match self
+                .inference
+                .endpoints
+                .enter(tier, credential(&engine.endpoint))
+            {
+                Ok(trial) => trial,
+                Err(closed) => {
+                    self.tried
+                        .passed_over(tier, words(closed), closed.closed_for());
+                    return None;
+                }
+            };
+            let first_word = attempt::first_word(&self.inference, tier, self.request.clone());
+            let failed = match timeout(wait, first_word).await {
+                Ok(Ok(mut sent)) => {
+                    match &mut sent {
+                        Sent::Streaming(answer) => {
+                            trial.begun();
+                            answer.counts_for(trial);
+                        }
+                        Sent::Whole(_) => trial.settle(Outcome::Answered),
+                    }
+                    if let Some(reserved) = reserved {
+                        self.request.trace.reserve(reserved);
+                    }
+                    return Some(sent);
+                }
+                Ok(Err(failed)) => failed,
+                Err(_) => Failed::from(silent(tier, wait)),
+            };
+            let Failed { error, outcome } = failed;
+            trial.settle(outcome);
+            drop(trial);
+            self.tried.failed(tier, error);
+            if outcome == Outcome::Failed {
+                self.lost(engine);
+            }
+            drop(reserved);
+            match outcome {
+                Outcome::Failed if again > 0 => sleep(pause).await,
+                Outcome::Limited {
+                    for_ms: Some(for_ms @ 0..=SHORT_LIMIT_MS),
+                } if again > 0 => sleep(Duration::from_millis(for_ms)).await,
+                _ => return None,
+            }
+            pause *= 2;
+        }
+        None
+    }
+}
+
+fn silent(tier: &TierId, wait: Duration) -> Error {
+    let message = format!("{tier} gave no first token in {} s", wait.as_secs());
+    Error::new(Code::WorkerTimeout, message)
+}
+
+fn words(gate: Gate) -> String {
+    let seconds = |ms: u64| ms.div_ceil(1000);
+    match gate {
+        Gate::Open => "it is available".to_owned(),
+        Gate::Trying => "it failed recently, and one request is testing it".to_owned(),
+        Gate::Cooling { for_ms } => format!("it is rate limited for {} s", seconds(for_ms)),
+        Gate::Broken { for_ms } => {
+            format!(
+                "it failed too often and is skipped for {} s",
+                seconds(for_ms)
+            )
+        }
+        Gate::Refused { for_ms } => {
+            let seconds = seconds(for_ms);
+            format!(
+                "its server refused the key; it is tried again in {seconds} s, or with another key"
+            )
+        }
+    }
+}
+
+/// The best of several is known at the end of all.
+fn can_stream(request: &Map<String, Value>) -> bool {
+    request
+        .get("best_of")
+        .and_then(Value::as_u64)
+        .is_none_or(|of| of <= 1)
+}
+
+fn streams(request: &mut Map<String, Value>) {
+    request.insert("stream".to_owned(), true.into());
+    request.insert("stream_options".to_owned(), json!({"include_usage": true}));
+}

@@ -1,0 +1,244 @@
+//! An answer in OpenAI's words: whole here, piece by piece in [`super::stream`].
+
+use crate::metrics::Used;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A message that came whole. Lenient, as [`crate::wire`] is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message {
+    pub(super) id: String,
+    pub(super) model: String,
+    content: Vec<Block>,
+    #[serde(flatten)]
+    end: End,
+    pub(super) usage: Usage,
+}
+
+/// Other kinds are what Anthropic's servers do by themselves, if they are asked to.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Block {
+    Text {
+        #[serde(default)]
+        text: String,
+    },
+    Thinking {
+        #[serde(default)]
+        thinking: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    #[serde(other)]
+    Other,
+}
+
+/// How it ended.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub(super) struct End {
+    stop_reason: Option<String>,
+    stop_sequence: Option<String>,
+}
+
+/// In tokens. What was read from a cache, or written to one, is counted apart.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+}
+
+impl End {
+    pub(super) fn note(&mut self, end: Self) {
+        if end.stop_reason.is_some() {
+            *self = end;
+        }
+    }
+
+    pub(super) fn finish(&self) -> &'static str {
+        match self.stop_reason.as_deref() {
+            Some("max_tokens" | "model_context_window_exceeded") => "length",
+            Some("tool_use") => "tool_calls",
+            Some("refusal") => "content_filter",
+            _ => "stop",
+        }
+    }
+
+    /// The stop string that ended it, in our own engine's form.
+    pub(super) fn stop(&self) -> Option<&str> {
+        self.stop_sequence.as_deref()
+    }
+}
+
+impl Usage {
+    /// Figures of another form are none.
+    pub fn read(usage: &Value) -> Self {
+        let tokens = |name| usage.get(name).and_then(Value::as_u64);
+        Self {
+            input_tokens: tokens("input_tokens"),
+            output_tokens: tokens("output_tokens"),
+            cache_creation_input_tokens: tokens("cache_creation_input_tokens"),
+            cache_read_input_tokens: tokens("cache_read_input_tokens"),
+        }
+    }
+
+    /// All of them as tokens of the prompt and of the answer.
+    pub fn used(self) -> Used {
+        Used::new(self.prompt(), self.output_tokens.unwrap_or(0))
+    }
+
+    fn prompt(self) -> u64 {
+        let parts = [
+            self.input_tokens,
+            self.cache_read_input_tokens,
+            self.cache_creation_input_tokens,
+        ];
+        let parts = parts.into_iter().flatten();
+        parts.fold(0, u64::saturating_add)
+    }
+
+    /// The figures grow in a stream, and some servers send them only at its end.
+    pub fn note(&mut self, more: Self) {
+        self.input_tokens = self.input_tokens.max(more.input_tokens);
+        self.output_tokens = self.output_tokens.max(more.output_tokens);
+        let written = &mut self.cache_creation_input_tokens;
+        *written = (*written).max(more.cache_creation_input_tokens);
+        let read = &mut self.cache_read_input_tokens;
+        *read = (*read).max(more.cache_read_input_tokens);
+    }
+
+    pub(super) fn openai(&self) -> Value {
+        let read = self.cache_read_input_tokens.unwrap_or(0);
+        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let prompt = self.prompt();
+        let answer = self.output_tokens.unwrap_or(0);
+        json!({
+            "prompt_tokens": prompt,
+            "completion_tokens": answer,
+            "total_tokens": prompt.saturating_add(answer),
+            "prompt_tokens_details": {"cached_tokens": read, "cache_creation_tokens": written},
+        })
+    }
+}
+
+impl Message {
+    pub(super) fn into_completion(self) -> Value {
+        let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
+        for block in self.content {
+            match block {
+                Block::Text { text: more } => text.push_str(&more),
+                Block::Thinking { thinking } => thoughts.push_str(&thinking),
+                Block::ToolUse { id, name, input } => calls.push(json!({
+                    "id": id, "type": "function",
+                    "function": {"name": name, "arguments": arguments(&input)},
+                })),
+                Block::Other => {}
+            }
+        }
+        let mut message = json!({"role": "assistant", "content": text});
+        if !thoughts.is_empty() {
+            message["reasoning_content"] = thoughts.into();
+        }
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        let mut choice =
+            json!({"index": 0, "message": message, "finish_reason": self.end.finish()});
+        if let Some(stop) = self.end.stop() {
+            choice["stop_reason"] = stop.into();
+        }
+        json!({
+            "id": self.id,
+            "object": "chat.completion",
+            "created": now(),
+            "model": self.model,
+            "choices": [choice],
+            "usage": self.usage.openai(),
+        })
+    }
+}
+
+pub(super) fn arguments(input: &Value) -> String {
+    if input.is_null() {
+        "{}".to_owned()
+    } else {
+        input.to_string()
+    }
+}
+
+/// In seconds, as OpenAI dates answers.
+pub(super) fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_the_parts_of_one_message() {
+        let message = json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "…"},
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": 1}},
+                {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+            ],
+            "stop_reason": "tool_use", "stop_sequence": null,
+            "usage": {"input_tokens": 3, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 7, "output_tokens": 4},
+        });
+        let message: Message = serde_json::from_value(message).unwrap();
+        let mut reply = message.into_completion();
+        assert!(reply["created"].take().as_u64() > Some(1_700_000_000));
+        let function = json!({"name": "look", "arguments": "{\"at\":1}"});
+        assert_eq!(
+            reply,
+            json!({
+                "id": "msg_1", "object": "chat.completion", "created": null, "model": "claude-x",
+                "choices": [{"index": 0, "message": {
+                    "role": "assistant", "content": "I look.", "reasoning_content": "hm",
+                    "tool_calls": [{"id": "toolu_1", "type": "function", "function": function}],
+                }, "finish_reason": "tool_calls"}],
+                "usage": {
+                    "prompt_tokens": 12, "completion_tokens": 4, "total_tokens": 16,
+                    "prompt_tokens_details": {"cached_tokens": 7, "cache_creation_tokens": 2},
+                },
+            })
+        );
+    }
+
+    #[test]
+    fn the_stop_reason_follows_the_cause() {
+        for (reason, stop, finish) in [
+            ("end_turn", None, "stop"),
+            ("stop_sequence", Some("END"), "stop"),
+            ("max_tokens", None, "length"),
+            ("model_context_window_exceeded", None, "length"),
+            ("refusal", None, "content_filter"),
+            ("pause_turn", None, "stop"),
+        ] {
+            let message = json!({"stop_reason": reason, "stop_sequence": stop});
+            let message: Message = serde_json::from_value(message).unwrap();
+            let reply = message.into_completion();
+            assert_eq!(reply["choices"][0]["finish_reason"], finish);
+            assert_eq!(
+                reply["choices"][0]
+                    .get("stop_reason")
+                    .and_then(Value::as_str),
+                stop
+            );
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The body of an answer, turned into OpenAI's as it arrives.
+
+use super::{answer::Message, failure, stream::AnswerWriter};
+use crate::{
+    lines::Lines,
+    upstream::{Broken, Upstream, is_event_stream},
+};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderValue, StatusCode, header, response::Parts};
+use http_body_util::{BodyExt, Limited, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::Frame;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use tierbar_fetch::RemoteAnswer;
+
+/// As the relay's own bound on answers.
+const ANSWER_LIMIT: usize = 64 << 20;
+/// Bytes of an event. Anthropic's are short.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// What is expected.
+#[derive(Debug, Clone, Copy)]
+pub enum Expected {
+    /// `usage`: a stream ends with what was used.
+    Message {
+        usage: bool,
+    },
+    Count,
+}
+
+type Arriving = UnsyncBoxBody<Bytes, String>;
+
+impl Expected {
+    /// The status and the other headers stay as they are, since they may say when to try again.
+    pub(super) fn translate(self, answer: RemoteAnswer) -> Upstream {
+        let (mut head, body) = answer.into_parts();
+        head.headers.remove(header::CONTENT_LENGTH);
+        if let Self::Message { usage } = self
+            && head.status == StatusCode::OK
+            && is_event_stream(&head.headers)
+        {
+            return Upstream::new(head, streamed(body, usage));
+        }
+        let kind = HeaderValue::from_static("application/json");
+        head.headers.insert(header::CONTENT_TYPE, kind);
+        self.whole(head, body)
+    }
+
+    fn whole(self, head: Parts, body: Arriving) -> Upstream {
+        let status = head.status;
+        let body = stream::once(async move {
+            let limited = Limited::new(body, ANSWER_LIMIT);
+            let body = limited
+                .collect()
+                .await
+                .map_err(|error| Broken::from(error.to_string()))?;
+            let body = self.to_openai(status, &body.to_bytes())?;
+            Ok(Frame::data(Bytes::from(body.to_string())))
+        });
+        Upstream::new(head, StreamBody::new(body).boxed_unsync())
+    }
+
+    fn to_openai(self, status: StatusCode, body: &[u8]) -> Result<Value, Broken> {
+        if !status.is_success() {
+            return Ok(failure::openai(body));
+        }
+        match self {
+            Self::Message { .. } => {
+                let answer: Value = read(body)?;
+                if answer.get("error").is_some_and(|error| !error.is_null()) {
+                    return Ok(failure::openai(body));
+                }
+                if !answer.get("content").is_some_and(Value::is_array) {
+                    return Err(unlike("no `content`"));
+                }
+                let message = Message::deserialize(answer);
+                let message = message.map_err(|error| unlike(&error.to_string()))?;
+                Ok(message.into_completion())
+            }
+            Self::Count => {
+                #[derive(Deserialize)]
+                struct Counted {
+                    input_tokens: u64,
+                }
+                let Counted { input_tokens } = read(body)?;
+                Ok(json!({"tokens": input_tokens}))
+            }
+        }
+    }
+}
+
+/// A message that came whole as a completion of OpenAI's.
+///
+/// # Errors
+/// If it is no message.
+pub fn to_completion(message: &[u8]) -> Result<Vec<u8>, Broken> {
+    let completion = Expected::Message { usage: true }.to_openai(StatusCode::OK, message)?;
+    Ok(completion.to_string().into_bytes())
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Broken> {
+    serde_json::from_slice(body).map_err(|error| unlike(&error.to_string()))
+}
+
+fn unlike(why: &str) -> Broken {
+    format!("did not answer in Anthropic's form ({why})").into()
+}
+
+/// A stream on its way from Anthropic's dialect to OpenAI's.
+struct Streaming {
+    arriving: Arriving,
+    writer: AnswerWriter,
+    lines: Lines,
+    broken: bool,
+}
+
+fn streamed(arriving: Arriving, usage: bool) -> UnsyncBoxBody<Bytes, Broken> {
+    let streaming = Streaming {
+        arriving,
+        writer: AnswerWriter::new(usage),
+        lines: Lines::default(),
+        broken: false,
+    };
+    let turned = stream::unfold(streaming, |mut streaming| async {
+        let next = streaming.next().await?;
+        streaming.broken = next.is_err();
+        Some((next.map(Frame::data), streaming))
+    });
+    StreamBody::new(turned).boxed_unsync()
+}
+
+impl Streaming {
+    /// The next bytes; `None` at the end, also at one that the server has not announced.
+    async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
+        while !self.writer.is_over() && !self.broken {
+            let data = match self.arriving.frame().await? {
+                Ok(frame) => frame.into_data().unwrap_or_default(),
+                Err(error) => return Some(Err(error.into())),
+            };
+            let out = self.take(&data);
+            if let Some(why) = self.writer.take_unreadable() {
+                return Some(Err(unlike(&why)));
+            }
+            if !out.is_empty() {
+                return Some(Ok(out.into()));
+            }
+            if self.lines.pending() > LONGEST_LINE {
+                let what = format!("sends an event of more than {} MiB", LONGEST_LINE >> 20);
+                return Some(Err(what.into()));
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, arrived: &[u8]) -> String {
+        let mut out = String::new();
+        for line in self.lines.complete(arrived).split(|&byte| byte == b'\n') {
+            // Each event names itself in its data, too.
+            if let Some(data) = line.strip_prefix(b"data:")
+                && !self.writer.is_over()
+            {
+                out += &self.writer.event(data.trim_ascii());
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_success_without_a_message_is_an_error() {
+        let expected = Expected::Message { usage: false };
+        let reply = |body: Value| expected.to_openai(StatusCode::OK, body.to_string().as_bytes());
+        let error =
+            json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
+        assert_eq!(reply(error).unwrap()["error"]["message"], "slow down");
+        for nothing in [json!({}), json!({"content": null}), json!([])] {
+            assert!(
+                reply(nothing)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("no `content`")
+            );
+        }
+        let message = reply(json!({"content": [{"type": "text", "text": "Yes"}]})).unwrap();
+        assert_eq!(message["choices"][0]["message"]["content"], "Yes");
+    }
+}

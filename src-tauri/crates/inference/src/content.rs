@@ -1,0 +1,326 @@
+//! What a request says, read once: its fields, by which its way is decided, and its bytes, which a worker is sent as they came.
+
+use super::json_edit::{self, Change};
+use crate::body;
+use bytes::Bytes;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::{Map, Value};
+use std::{collections::BTreeSet, fmt, sync::Arc};
+use tierbar_core::{Error, Modality, lease::KeepAlive};
+
+/// A JSON object. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Content {
+    fields: Arc<Value>,
+    bytes: Bytes,
+}
+
+impl Content {
+    pub fn new(object: Map<String, Value>) -> Self {
+        let fields = Value::Object(object);
+        Self {
+            bytes: fields.to_string().into_bytes().into(),
+            fields: Arc::new(fields),
+        }
+    }
+
+    /// # Errors
+    /// `BadRequest` if it is not a JSON object, or [`RoutingFields`] has a field of the wrong type.
+    pub fn read(bytes: Bytes) -> Result<(Self, RoutingFields), Error> {
+        let Read {
+            object,
+            routing,
+            repeats,
+        } = body::parse(&bytes)?;
+        // A server might take the other value.
+        if repeats {
+            return Ok((Self::new(object), routing));
+        }
+        let content = Self {
+            fields: Arc::new(Value::Object(object)),
+            bytes,
+        };
+        Ok((content, routing))
+    }
+
+    /// As [`Self::read`], of what was made here.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn of(fields: Value) -> Result<(Self, RoutingFields), Error> {
+        let Read {
+            object, routing, ..
+        } = body::of_value(fields)?;
+        Ok((Self::new(object), routing))
+    }
+
+    /// The same with these changes. The other bytes stay as they came.
+    pub fn with(mut self, changes: &[Change]) -> Self {
+        if changes.is_empty() {
+            return self;
+        }
+        self.bytes = json_edit::edit(&self.bytes, changes).into();
+        if let Value::Object(fields) = Arc::make_mut(&mut self.fields) {
+            for (name, value) in changes {
+                match value {
+                    Some(value) => fields.insert((*name).to_owned(), value.clone()),
+                    None => fields.shift_remove(*name),
+                };
+            }
+        }
+        self
+    }
+
+    /// An object.
+    pub fn fields(&self) -> &Value {
+        &self.fields
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    pub fn into_object(self) -> Map<String, Value> {
+        match Arc::unwrap_or_clone(self.fields) {
+            Value::Object(object) => object,
+            _ => Map::new(),
+        }
+    }
+
+    /// What there is in the prompt beside text: images, sound.
+    pub fn media(&self) -> BTreeSet<Modality> {
+        let messages = self.fields["messages"].as_array().into_iter().flatten();
+        let parts =
+            messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
+        parts.filter_map(medium).collect()
+    }
+
+    /// Whether there is more to the prompt than text: an image or a sound, which its bytes say little of.
+    pub fn has_media(&self) -> bool {
+        !self.media().is_empty()
+    }
+}
+
+/// The bytes that an image or a sound counts for at least: few are of fewer tokens than 64.
+pub const MEDIA_BYTES: usize = 256;
+
+impl Content {
+    /// Returns the bytes of the prompt as far as they say something of its tokens: without the data of images and sounds,
+    /// for each of which a little is counted.
+    pub fn prompt_bytes(&self) -> usize {
+        let messages = self.fields["messages"].as_array().into_iter().flatten();
+        let parts =
+            messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
+        let media = parts.filter(|part| medium(part).is_some()).map(data_bytes);
+        let (data, least) = media.fold((0, 0), |(data, least), bytes| {
+            (data + bytes, least + MEDIA_BYTES)
+        });
+        self.bytes.len().saturating_sub(data) + least
+    }
+}
+
+/// Returns the length of an image's or sound's data; none for what is no data, such as words behind `;base64,`.
+fn data_bytes(part: &Value) -> usize {
+    let image = &part["image_url"];
+    let url = image["url"].as_str().or(image.as_str()).unwrap_or_default();
+    let inline = url
+        .strip_prefix("data:")
+        .and_then(|url| url.split_once(";base64,"));
+    let data = [
+        inline.map(|(_, data)| data),
+        part["input_audio"]["data"].as_str(),
+    ];
+    let is_base64 = |data: &&str| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
+        data.bytes().all(is_letter)
+    };
+    data.into_iter()
+        .flatten()
+        .filter(is_base64)
+        .map(str::len)
+        .sum()
+}
+
+/// Returns what a part is, unless it is text.
+pub fn medium(part: &Value) -> Option<Modality> {
+    let is_kind = |kind: &str| part["type"] == kind || part.get(kind).is_some();
+    match () {
+        () if is_kind("image_url") => Some(Modality::Image),
+        () if is_kind("input_audio") => Some(Modality::Audio),
+        () => None,
+    }
+}
+
+/// The fields that decide where a request goes.
+#[derive(Debug, Default)]
+pub struct RoutingFields {
+    pub model: Option<String>,
+    pub stream: Option<bool>,
+    pub keep_alive: Option<KeepAlive>,
+}
+
+struct Read {
+    object: Map<String, Value>,
+    routing: RoutingFields,
+    /// A field stands there twice. The last one counts.
+    repeats: bool,
+}
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(request: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Read;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a request")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Read, A::Error> {
+                let (mut object, mut routing) = (Map::new(), RoutingFields::default());
+                let mut repeats = false;
+                while let Some(name) = fields.next_key::<String>()? {
+                    let value: Value = fields.next_value()?;
+                    let wrong =
+                        |error: serde_json::Error| A::Error::custom(format!("`{name}`: {error}"));
+                    let decides = match name.as_str() {
+                        "model" => {
+                            routing.model = Option::deserialize(&value).map_err(wrong)?;
+                            true
+                        }
+                        "stream" => {
+                            routing.stream = Option::deserialize(&value).map_err(wrong)?;
+                            true
+                        }
+                        "keep_alive" => {
+                            // Some clients send an empty text where nothing is set.
+                            if value != "" {
+                                routing.keep_alive = Option::deserialize(&value).map_err(wrong)?;
+                            }
+                            true
+                        }
+                        _ => false,
+                    };
+                    // A parser downstream might take the other one.
+                    if decides && object.contains_key(&name) {
+                        return Err(A::Error::custom(format!("duplicate field `{name}`")));
+                    }
+                    repeats |= object.insert(name, value).is_some();
+                }
+                Ok(Read {
+                    object,
+                    routing,
+                    repeats,
+                })
+            }
+        }
+        request.deserialize_map(Fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tierbar_core::Code;
+
+    #[test]
+    fn a_request_keeps_its_bytes_and_has_its_fields() {
+        let bytes = br#"{ "model": "fast", "stream": true, "top_k": 1e2, "keep_alive": 5 }"#;
+        let (content, routing) = Content::read(Bytes::from_static(bytes)).unwrap();
+        assert_eq!(content.bytes(), &bytes[..]);
+        assert_eq!(content.fields()["top_k"], 100.0);
+        assert_eq!(
+            (routing.model.as_deref(), routing.stream),
+            (Some("fast"), Some(true))
+        );
+        assert!(routing.keep_alive.is_some());
+        let (_, routing) = Content::read(br#"{"keep_alive": ""}"#.as_slice().into()).unwrap();
+        assert!(routing.keep_alive.is_none());
+        let (content, routing) = Content::of(json!({"model": null, "stream": null})).unwrap();
+        assert_eq!(content.bytes(), &br#"{"model":null,"stream":null}"#[..]);
+        assert_eq!((routing.model, routing.stream), (None, None));
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_or_that_comes_twice_is_refused() {
+        for (body, message) in [
+            (
+                r#"{"model": 5}"#,
+                "the request is not valid: `model`: invalid type",
+            ),
+            (
+                r#"{"stream": "yes"}"#,
+                "the request is not valid: `stream`: invalid type",
+            ),
+            (r#"{"keep_alive": []}"#, "the request is not valid: "),
+            (
+                r#"{"model": "a", "model": "b"}"#,
+                "the request is not valid: duplicate field `model`",
+            ),
+            (r#"[{"model": "a"}]"#, "the body is not a JSON object"),
+            (r#"{"model": "#, "the body is not JSON"),
+        ] {
+            let error = Content::read(body.into()).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{body}");
+            assert!(error.message.starts_with(message), "{body}: {error}");
+        }
+        assert!(Content::of(json!({"model": 5})).is_err());
+        assert!(Content::of(json!("text")).is_err());
+    }
+
+    #[test]
+    fn only_the_data_of_media_is_not_charged() {
+        let bytes = |content: Value| {
+            let chat = json!({"messages": [{"role": "user", "content": content}]});
+            let content = Content::of(chat).unwrap().0;
+            (content.prompt_bytes(), content.bytes().len())
+        };
+        let words = "many words ".repeat(1000);
+        let data = "A".repeat(100_000);
+        for text in [
+            json!(format!("a;base64,{words}")),
+            json!([{"type": "text", "text": format!("data:image/png;base64,{words}")}]),
+        ] {
+            let (charged, all) = bytes(text);
+            assert_eq!(charged, all);
+        }
+        let url = format!("data:image/png;base64,{data}");
+        let sound = json!({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}});
+        for media in [
+            json!({"type": "image_url", "image_url": {"url": url}}),
+            json!({"type": "image_url", "image_url": url}),
+            sound,
+        ] {
+            let (charged, all) = bytes(json!([media, {"type": "text", "text": words}]));
+            assert_eq!(charged, all - data.len() + MEDIA_BYTES);
+        }
+        let false_data = json!({"image_url": {"url": format!("data:image/png;base64,{words}")}});
+        let (charged, all) = bytes(json!([false_data]));
+        assert_eq!(charged, all + MEDIA_BYTES);
+    }
+
+    #[test]
+    fn media_are_parts_and_not_words() {
+        let media = |content: Value| {
+            let chat = json!({"messages": [{"role": "user", "content": content}]});
+            Content::of(chat).unwrap().0.has_media()
+        };
+        assert!(media(
+            json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}])
+        ));
+        assert!(media(json!([{"image_url": {}}])));
+        assert!(media(
+            json!([{"type": "text", "text": "?"}, {"type": "input_audio"}])
+        ));
+        assert!(!media(json!("what does image_url with ;base64, mean?")));
+        assert!(!media(json!([{"type": "text", "text": "image_url"}])));
+    }
+}

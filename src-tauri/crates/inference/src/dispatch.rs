@@ -1,0 +1,442 @@
+//! Finds who answers a request, a tier or a chain, and answers it over HTTP or as events.
+//!
+//! Prompts and answers are not logged, unless `[log] prompts` asks for prompts.
+
+use super::{
+    Inference, TOKENS, answers, auto,
+    caller::Caller,
+    chain::{self, Steps},
+    charge::Charge,
+    hints::Hints,
+    models,
+    original::{Form, Original},
+    prompts,
+    relay::{
+        UpstreamRequest,
+        attempt::{self, Sent, Whole},
+        gathered,
+        streaming::{Beginning, Relay, as_stream, events},
+        who_answers,
+    },
+    request::Request,
+    route,
+    source::Source,
+    stream_meter::Reads,
+};
+use crate::response::{self, Response};
+use crate::{
+    body,
+    metrics::{Trace, trace},
+};
+use bytes::Bytes;
+use http::HeaderMap;
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tierbar_core::{Error, TierId};
+use tokio::time::timeout;
+
+/// Plain failures, such as a missing file, come within this time and get a status of their own. After it, a stream begins before its
+/// answer.
+const FAST_FAILURE: Duration = Duration::from_secs(2);
+
+/// Marks a failed response whose request may be queued, as if its client had allowed it.
+#[derive(Debug, Clone, Copy)]
+pub struct MayWait;
+
+/// A request on its way to a tier that has been found.
+#[derive(Debug)]
+pub struct Job {
+    pub inference: Arc<Inference>,
+    pub tier: TierId,
+    /// The tier that it names, if another stands in for that.
+    pub stands_in_for: Option<TierId>,
+    /// Why the router chose the tier, if it did.
+    pub why: Option<String>,
+    pub request: UpstreamRequest,
+}
+
+/// Answers a client's request over HTTP.
+///
+/// # Errors
+/// Those of the body, of the way to a tier, and whatever keeps the answer from beginning.
+pub async fn answer(
+    inference: Arc<Inference>,
+    path: &'static str,
+    hints: Hints,
+    body: Bytes,
+    arrived: Instant,
+) -> Result<Response, Error> {
+    prompts::log(inference.services.config().log, path, &body);
+    let request = Request::read(path, hints, body, arrived)?;
+    let caller = Caller::of_this_request();
+    let begun = begin(&inference, request, caller, Reads::Nothing).await?;
+    begun.respond().await
+}
+
+/// Returns the body of an answer that is not generated text: vectors, or a count.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn fetch(inference: &Arc<Inference>, request: Request) -> Result<Vec<u8>, Error> {
+    Ok(fetch_whole(inference, request).await?.body)
+}
+
+/// As [`fetch`], for the host's indexer of documents: its tokens and energy are counted, and no request, because no client made one.
+///
+/// # Errors
+/// As [`fetch`].
+pub async fn fetch_uncounted(
+    inference: Arc<Inference>,
+    path: &'static str,
+    fields: Value,
+) -> Result<Vec<u8>, Error> {
+    let request = Request::of(path, Hints::default(), fields)?;
+    trace::of_indexer(fetch(&inference, request)).await
+}
+
+async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<Whole, Error> {
+    let log = inference.services.config().log;
+    prompts::log(log, request.path, request.content.bytes());
+    let caller = Caller::of_this_request();
+    let begun = begin(inference, request, caller, Reads::Nothing).await?;
+    let whole = match begun.beginning.sent.await? {
+        Sent::Whole(whole) => whole,
+        Sent::Streaming(mut answer) => gathered::unasked(&mut answer).await?,
+    };
+    if !whole.status.is_success() {
+        return Err(whole.error());
+    }
+    Ok(whole)
+}
+
+/// Finds who answers. Nothing is loaded, and no server asked, before the result is polled.
+///
+/// # Errors
+/// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer.
+pub async fn begin(
+    inference: &Arc<Inference>,
+    request: Request,
+    caller: Caller,
+    reads: Reads,
+) -> Result<Begun, Error> {
+    // A count of tokens is part of another request.
+    let trace = match request.path == TOKENS {
+        true => Trace::default(),
+        false => inference
+            .metrics
+            .trace(request.path, caller.name(), request.arrived),
+    };
+    let begun = begin_traced(inference, request, caller, reads, trace.clone()).await;
+    trace.check(&begun);
+    begun
+}
+
+async fn begin_traced(
+    inference: &Arc<Inference>,
+    request: Request,
+    caller: Caller,
+    reads: Reads,
+    trace: Trace,
+) -> Result<Begun, Error> {
+    let generated = request.is_generated();
+    let Request {
+        path,
+        hints,
+        model,
+        stream,
+        keep_alive,
+        arrived,
+        content,
+        original,
+    } = request;
+    let tiers = inference.tiers.snapshot();
+    let model = model.as_deref().map(|name| route::plain(name, &tiers));
+    caller.count(answers::asked(path, content.fields())?);
+    // Counting tokens costs nothing.
+    let prompt_bytes = match &original {
+        _ if path == TOKENS => 0,
+        Some(original) if original.untranslatable.is_some() => original.bytes().len(),
+        _ => content.prompt_bytes(),
+    };
+    let request = UpstreamRequest {
+        path,
+        stream,
+        keep_alive,
+        arrived,
+        charge: Charge::new(caller, prompt_bytes),
+        content,
+        original,
+        headers: hints.dialect.clone(),
+        reads,
+        trace,
+    };
+    if let Some(chain) = chain::find(inference, model, &hints, generated)? {
+        let stream = request.stream;
+        let (beginning, steps) = chain::begin(Arc::clone(inference), chain, request);
+        return Ok(Begun {
+            beginning,
+            stream,
+            way: Way::Chain(steps),
+        });
+    }
+    let routed = match auto::route(
+        inference,
+        path,
+        &hints,
+        model,
+        request.content.fields(),
+        &tiers,
+    )
+    .await
+    {
+        Ok(routed) => routed,
+        Err(error) => return Err(models::explained(inference, model, error).await),
+    };
+    let asked = routed.tier;
+    route::check_engine(&asked, &tiers, path)?;
+    let smaller = route::smaller(&asked, model, &tiers, &request.content);
+    let smaller = smaller.filter(|_| generated);
+    let job = Job {
+        inference: Arc::clone(inference),
+        stands_in_for: smaller.is_some().then(|| asked.clone()),
+        tier: smaller.unwrap_or(asked),
+        why: routed.why,
+        request,
+    };
+    Ok(job.begin())
+}
+
+/// The number of a prompt's tokens.
+#[derive(Debug)]
+pub enum Count {
+    Tokens(u64),
+    /// In the client's own dialect, as the server sent it.
+    Passed(Vec<u8>),
+}
+
+/// The number of a chat's prompt tokens, as the tier that it names counts them. Fields about streaming are left out.
+///
+/// # Errors
+/// `BadRequest` for a tier of another engine than ours; those of [`answer`].
+pub async fn count(inference: &Arc<Inference>, hints: Hints, chat: Value) -> Result<u64, Error> {
+    let request = Request::of(TOKENS, hints, without_stream(chat))?;
+    count_tokens(&fetch(inference, request).await?)
+}
+
+/// As [`count`], of a request in its client's own form.
+///
+/// # Errors
+/// As [`count`].
+pub async fn count_original(
+    inference: &Arc<Inference>,
+    hints: Hints,
+    original: Original,
+    chat: Result<Value, Error>,
+) -> Result<Count, Error> {
+    let chat = chat.map(without_stream);
+    let request = Request::with_original(TOKENS, hints, original, chat)?;
+    let whole = fetch_whole(inference, request).await?;
+    Ok(match whole.form {
+        Form::Chat => Count::Tokens(count_tokens(&whole.body)?),
+        Form::Messages | Form::Responses => Count::Passed(whole.body),
+    })
+}
+
+fn without_stream(mut chat: Value) -> Value {
+    if let Some(chat) = chat.as_object_mut() {
+        chat.retain(|field, _| !field.starts_with("stream"));
+    }
+    chat
+}
+
+fn count_tokens(answer: &[u8]) -> Result<u64, Error> {
+    #[derive(Deserialize)]
+    struct Counted {
+        tokens: u64,
+    }
+    let Counted { tokens } = body::parse(answer)?;
+    Ok(tokens)
+}
+
+impl Job {
+    pub fn begin(self) -> Begun {
+        let Self {
+            inference,
+            tier,
+            stands_in_for,
+            why,
+            request,
+        } = self;
+        let (stream, loaded) = (request.stream, Arc::new(AtomicBool::new(false)));
+        let sent = {
+            let (inference, tier) = (Arc::clone(&inference), tier.clone());
+            let loaded = Arc::clone(&loaded);
+            let trace = request.trace.clone();
+            Box::pin(async move {
+                let sent = async {
+                    let lease = attempt::lease(&inference, &tier, &request).await?;
+                    loaded.store(true, Ordering::Relaxed);
+                    let sent = attempt::send(&inference, request, lease).await;
+                    sent.map_err(|failed| failed.error)
+                };
+                let sent = sent.await;
+                trace.check(&sent);
+                sent
+            })
+        };
+        let failed = {
+            let (metrics, tier) = (inference.metrics.clone(), tier.clone());
+            Box::new(move |code| metrics.broke(tier.as_str(), code))
+        };
+        Begun {
+            beginning: Beginning {
+                sent,
+                loaded,
+                failed,
+            },
+            stream,
+            way: Way::Tier {
+                inference,
+                tier,
+                why,
+                stepped_down_from: stands_in_for,
+            },
+        }
+    }
+}
+
+/// A request whose way is decided.
+#[derive(Debug)]
+pub struct Begun {
+    pub beginning: Beginning,
+    /// The answer is to come as events.
+    pub stream: bool,
+    pub way: Way,
+}
+
+/// How a request comes to who answers it.
+#[derive(Debug)]
+pub enum Way {
+    Tier {
+        inference: Arc<Inference>,
+        tier: TierId,
+        why: Option<String>,
+        stepped_down_from: Option<TierId>,
+    },
+    Chain(Steps),
+}
+
+impl Way {
+    /// Whether the request may be answered later, once it has failed now, whatever its error says.
+    pub fn may_wait(&self) -> bool {
+        matches!(self, Self::Chain(steps) if steps.may_wait())
+    }
+
+    /// What is known of where the answer comes from, but for who answers.
+    pub fn source(&self) -> Source {
+        match self {
+            Self::Tier {
+                why,
+                stepped_down_from,
+                ..
+            } => Source {
+                why: why.clone(),
+                stepped_down_from: stepped_down_from.clone(),
+                ..Source::default()
+            },
+            Self::Chain(steps) => steps.source(),
+        }
+    }
+
+    /// The same of a stream that begins before its tier is loaded. A chain does not know yet which tier will answer.
+    pub fn early(&self) -> Source {
+        let Self::Tier {
+            inference, tier, ..
+        } = self
+        else {
+            return Source::default();
+        };
+        let mut tiers = inference.tiers.snapshot().into_iter();
+        let status = tiers.find(|status| status.id == *tier);
+        Source {
+            tier: Some(tier.clone()),
+            model: status.and_then(|status| status.model),
+            ..Source::default()
+        }
+    }
+}
+
+impl Begun {
+    /// The answer with a status of its own if it begins soon or comes whole; else a stream that begins before it.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn respond(self) -> Result<Response, Error> {
+        let Self {
+            beginning,
+            stream,
+            way,
+        } = self;
+        let answer = respond(beginning, stream, || way.early().headers()).await;
+        let mut response = match (answer, &way) {
+            (Ok(response), _) => response,
+            (Err(refused), Way::Tier { .. }) => return Err(refused),
+            (Err(refused), Way::Chain(_)) => {
+                let mut response = response::failed(refused);
+                if way.may_wait() {
+                    response.extensions_mut().insert(MayWait);
+                }
+                response
+            }
+        };
+        response.headers_mut().extend(way.source().headers());
+        Ok(response)
+    }
+}
+
+/// The state of a request when its client gets the response's head.
+#[derive(Debug)]
+pub enum First {
+    Sent(Sent),
+    /// The answer has not begun.
+    Later(Beginning),
+}
+
+/// Waits for the beginning of an answer, of one that streams only as long as plain failures take.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn first(mut beginning: Beginning, stream: bool) -> Result<First, Error> {
+    match timeout(FAST_FAILURE, &mut beginning.sent).await {
+        Ok(sent) => Ok(First::Sent(sent?)),
+        Err(_) if stream => Ok(First::Later(beginning)),
+        Err(_) => Ok(First::Sent(beginning.sent.await?)),
+    }
+}
+
+async fn respond(
+    beginning: Beginning,
+    stream: bool,
+    early: impl FnOnce() -> HeaderMap,
+) -> Result<Response, Error> {
+    let sent = match first(beginning, stream).await? {
+        First::Sent(sent) => sent,
+        First::Later(beginning) => return Ok(events(early(), Relay::Beginning(beginning))),
+    };
+    Ok(match sent {
+        Sent::Whole(whole) if stream && whole.status.is_success() => as_stream(whole),
+        Sent::Whole(whole) => whole.into(),
+        Sent::Streaming(mut answer) if !stream => gathered::unasked(&mut answer).await?.into(),
+        Sent::Streaming(answer) => {
+            let headers = who_answers(answer.lease().tier(), Some(answer.lease().model()));
+            events(headers, Relay::Streaming(answer))
+        }
+    })
+}

@@ -1,0 +1,106 @@
+//! Fields that our own engine cannot follow: refused before anything is loaded. A tier that another program serves gets them as they
+//! came, since its server may know them.
+
+use super::{CHAT, EMBEDDINGS, Inference, RERANK, TEXT, content::Content};
+use serde_json::{Map, Value};
+use tierbar_core::{
+    Code, Error, TierId,
+    status::{EngineKind, TierStatus},
+};
+use tierbar_request_fields::{self as fields, Table};
+
+/// # Errors
+/// `BadRequest` naming the field, if the tier's engine is ours.
+pub fn check(
+    inference: &Inference,
+    tier: &TierId,
+    path: &str,
+    content: &Content,
+) -> Result<(), Error> {
+    let Value::Object(request) = content.fields() else {
+        return Ok(());
+    };
+    let tables = tables(path);
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let tiers = inference.tiers.snapshot();
+    let ours = |status: &TierStatus| status.id == *tier && status.engine == EngineKind::Embedded;
+    if !tiers.iter().any(ours) {
+        return Ok(());
+    }
+    fields::check(tables, request)?;
+    if path == CHAT || path == TEXT {
+        fields::ollamas_option(request.get("options"))?;
+    }
+    if path != CHAT {
+        return Ok(());
+    }
+    if let Some(Value::Object(reasoning)) = request.get("reasoning") {
+        fields::check_in("reasoning.", &[&fields::REASONING], reasoning)?;
+    }
+    check_alternatives(request)
+}
+
+/// # Errors
+/// `BadRequest` for alternatives to tokens without a request for their probabilities.
+fn check_alternatives(chat: &Map<String, Value>) -> Result<(), Error> {
+    let top = chat.get("top_logprobs").and_then(Value::as_f64);
+    let wanted = chat.get("logprobs").is_some_and(|logprobs| {
+        let counted = logprobs.as_f64().is_some();
+        counted || *logprobs == Value::Bool(true)
+    });
+    let counted = chat.get("n_probs").and_then(Value::as_f64);
+    if top > Some(0.0) && !wanted && counted.unwrap_or(0.0) <= 0.0 {
+        let message = "`top_logprobs` is of no use without `logprobs`";
+        return Err(Error::new(Code::BadRequest, message).hint("set `logprobs` to true"));
+    }
+    Ok(())
+}
+
+fn tables(path: &str) -> &'static [&'static Table] {
+    use fields::{
+        CHAT_ADDITIONS, COMPLETION_ADDITIONS, COMPLETIONS, FOREIGN_TO_CHATS,
+        FOREIGN_TO_COMPLETIONS, GENERATION_ADDITIONS,
+    };
+    match path {
+        CHAT => &[
+            &fields::CHAT,
+            &GENERATION_ADDITIONS,
+            &CHAT_ADDITIONS,
+            &FOREIGN_TO_CHATS,
+        ],
+        TEXT => &[
+            &COMPLETIONS,
+            &GENERATION_ADDITIONS,
+            &COMPLETION_ADDITIONS,
+            &FOREIGN_TO_COMPLETIONS,
+        ],
+        EMBEDDINGS => &[&fields::EMBEDDINGS],
+        RERANK => &[&fields::RERANK],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn alternatives_are_asked_for_with_probabilities() {
+        for (chat, fine) in [
+            (json!({}), true),
+            (json!({"top_logprobs": 0}), true),
+            (json!({"top_logprobs": null}), true),
+            (json!({"top_logprobs": 3, "logprobs": true}), true),
+            (json!({"top_logprobs": 3, "n_probs": 2}), true),
+            (json!({"top_logprobs": 3}), false),
+            (json!({"top_logprobs": 3, "logprobs": false}), false),
+            (json!({"top_logprobs": 3, "logprobs": null}), false),
+        ] {
+            let checked = check_alternatives(chat.as_object().unwrap());
+            assert_eq!(checked.is_ok(), fine, "{chat}");
+        }
+    }
+}

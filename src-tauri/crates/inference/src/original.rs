@@ -1,0 +1,232 @@
+//! A request in the dialect of its client, for servers that speak it: they get its bytes as they came.
+
+use super::json_edit::{self, Change};
+use crate::body;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use tierbar_core::{
+    Code, Error,
+    config::Dialect,
+    lease::{Address, Endpoint, Foreign},
+};
+
+/// What policy reads or sets. Servers written in Go match names without case, and would take another spelling for the same field.
+const OF_POLICY: [&str; 9] = [
+    "background",
+    "best_of",
+    "keep_alive",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "model",
+    "n",
+    "stream",
+];
+
+/// The form of a request at its server, and of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// OpenAI's completions and whatever else is not named here. Everything inside the host has it.
+    #[default]
+    Chat,
+    /// Anthropic's messages.
+    Messages,
+    /// OpenAI's responses.
+    Responses,
+}
+
+impl Form {
+    /// Returns the field that limits an answer's tokens.
+    fn limit(self) -> &'static str {
+        match self {
+            Self::Responses => "max_output_tokens",
+            Self::Chat | Self::Messages => "max_tokens",
+        }
+    }
+}
+
+/// A request as its client sent it, where that is not the form that the host uses.
+#[derive(Debug, Clone)]
+pub struct Original {
+    pub form: Form,
+    /// The path that takes it at the server.
+    pub path: &'static str,
+    bytes: Bytes,
+    /// Why a chat cannot say the same: then only a server that speaks the dialect can answer.
+    pub(crate) untranslatable: Option<Error>,
+}
+
+impl Original {
+    /// # Errors
+    /// `BadRequest` for what is no JSON object, or has a field twice or in another case: the server might read the other one.
+    pub fn read(form: Form, path: &'static str, bytes: Bytes) -> Result<Self, Error> {
+        let names: Names = body::parse(&bytes)?;
+        if let Some(twice) = names.twice {
+            let shown: String = twice.chars().take(100).collect();
+            let message = format!("the request is not valid: duplicate field `{shown}`");
+            return Err(Error::new(Code::BadRequest, message));
+        }
+        if let Some((name, field)) = names.misspelled {
+            let shown: String = name.chars().take(100).collect();
+            let message = format!("the request is not valid: unknown field `{shown}`");
+            return Err(
+                Error::new(Code::BadRequest, message).hint(format!("write it as `{field}`"))
+            );
+        }
+        Ok(Self {
+            form,
+            path,
+            bytes,
+            untranslatable: None,
+        })
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Whether this stands anywhere in its text.
+    pub fn contains(&self, text: &str) -> bool {
+        str::from_utf8(&self.bytes).is_ok_and(|request| request.contains(text))
+    }
+
+    /// Returns the value of a field.
+    pub fn value(&self, field: &str) -> Option<Value> {
+        json_edit::value(&self.bytes, field)
+    }
+
+    /// Changes fields, and no other byte.
+    pub fn change(&mut self, changes: &[Change]) {
+        self.bytes = json_edit::edit(&self.bytes, changes).into();
+    }
+
+    /// Returns its limit of the answer's tokens.
+    pub(crate) fn limit_of_tokens(&self) -> Option<Value> {
+        self.value(self.form.limit())
+    }
+
+    /// Limits the answer's tokens, unless the request does.
+    pub fn limit(&mut self, tokens: &Value) {
+        if self.limit_of_tokens().is_none_or(|limit| limit.is_null()) {
+            self.change(&[(self.form.limit(), Some(tokens.clone()))]);
+        }
+    }
+
+    /// Returns what decides where the request goes and what it may cost, as a chat says it.
+    pub(crate) fn outline(&self) -> Map<String, Value> {
+        let fields = [
+            ("model", "model"),
+            ("stream", "stream"),
+            ("keep_alive", "keep_alive"),
+            ("max_tokens", self.form.limit()),
+        ];
+        let fields = fields
+            .into_iter()
+            .filter_map(|(name, field)| Some((name.to_owned(), self.value(field)?)));
+        fields.collect()
+    }
+
+    /// Whether the server speaks its dialect.
+    pub(crate) fn passes_to(&self, endpoint: &Endpoint) -> bool {
+        let Endpoint::Foreign(Foreign {
+            at: Address::Url(_),
+            dialect,
+            ..
+        }) = endpoint
+        else {
+            return false;
+        };
+        match self.form {
+            Form::Chat => false,
+            Form::Messages => *dialect == Dialect::Anthropic,
+            Form::Responses => *dialect == Dialect::OpenAi,
+        }
+    }
+}
+
+/// Finds the names of an object that servers read differently.
+struct Names {
+    twice: Option<String>,
+    /// With the field whose name in another case it is.
+    misspelled: Option<(String, &'static str)>,
+}
+
+/// Returns the field of policy that some server takes this name for, though it is another.
+fn misspelled(name: &str) -> Option<&'static str> {
+    // Two letters outside ASCII fold to letters inside it.
+    let folded = name.chars().map(|letter| match letter {
+        'ſ' => 's',
+        '\u{212a}' => 'k',
+        letter => letter.to_ascii_lowercase(),
+    });
+    let field = OF_POLICY
+        .into_iter()
+        .find(|field| field.chars().eq(folded.clone()))?;
+    (field != name).then_some(field)
+}
+
+impl<'de> serde::Deserialize<'de> for Names {
+    fn deserialize<D: serde::Deserializer<'de>>(object: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> serde::de::Visitor<'de> for Each {
+            type Value = Names;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a request")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut fields: A,
+            ) -> Result<Names, A::Error> {
+                let (mut names, mut twice, mut other) = (BTreeSet::new(), None, None);
+                while let Some(name) = fields.next_key::<String>()? {
+                    fields.next_value::<serde::de::IgnoredAny>()?;
+                    if let Some(field) = misspelled(&name) {
+                        other.get_or_insert((name.clone(), field));
+                    }
+                    if let Some(name) = names.replace(name) {
+                        twice.get_or_insert(name);
+                    }
+                }
+                Ok(Names {
+                    twice,
+                    misspelled: other,
+                })
+            }
+        }
+        object.deserialize_map(Each)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_of_policy_in_another_case_is_refused() {
+        let read = |name: &str| {
+            let request = serde_json::json!({"model": "m", name: 1}).to_string();
+            Original::read(Form::Messages, "/v1/messages", request.into())
+        };
+        for (name, field) in [
+            ("Model", "model"),
+            ("MAX_TOKENS", "max_tokens"),
+            ("\u{17f}tream", "stream"),
+            ("\u{212a}eep_alive", "keep_alive"),
+            ("max_output_to\u{212a}en\u{17f}", "max_output_tokens"),
+            ("Max_Completion_Tokens", "max_completion_tokens"),
+            ("N", "n"),
+        ] {
+            let error = read(name).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{name}");
+            assert!(error.message.contains(name), "{error}");
+            let hint = error.hint.unwrap_or_default();
+            assert!(hint.contains(&format!("`{field}`")), "{hint}");
+        }
+        for name in ["stream", "Models", "Temperature", "of_next_year", "\u{17f}"] {
+            assert!(read(name).is_ok(), "{name}");
+        }
+    }
+}

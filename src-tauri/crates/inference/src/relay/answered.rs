@@ -1,0 +1,148 @@
+//! Whether another program's success is an answer: proxies return pages, and some servers report a failure with status 200.
+
+use super::attempt::Failed;
+use crate::{CHAT, TEXT, original::Form, wire};
+use http::{StatusCode, header, response::Parts};
+use serde::{Deserialize, de::IgnoredAny};
+use tierbar_core::{Code, Error, TierId, chain::Outcome};
+
+/// Vectors may be large: nothing is kept of them.
+#[derive(Deserialize)]
+struct Envelope {
+    error: Option<IgnoredAny>,
+    /// Of OpenAI's completions, Anthropic's messages and OpenAI's responses.
+    choices: Option<Vec<IgnoredAny>>,
+    content: Option<IgnoredAny>,
+    output: Option<IgnoredAny>,
+}
+
+/// What is wrong with a success.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// What came in place of an answer.
+    NoAnswer(String),
+    Reported(Error),
+}
+
+impl Fault {
+    pub(super) fn of(self, tier: &TierId) -> Failed {
+        match self {
+            Self::NoAnswer(what) => {
+                let message = format!("the server of {tier} answered with {what}");
+                let error = Error::new(Code::Unreachable, message)
+                    .hint("check that the address is that of its API, then try again");
+                Failed {
+                    error,
+                    outcome: Outcome::Failed,
+                }
+            }
+            Self::Reported(error) => failure(error),
+        }
+    }
+}
+
+/// A whole answer is an object; one of words has a choice, or what its form has instead.
+pub(super) fn fault(path: &str, form: Form, head: &Parts, body: &[u8]) -> Option<Fault> {
+    let Ok(answer) = serde_json::from_slice::<Envelope>(body) else {
+        let kind = head.headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok());
+        return Some(Fault::NoAnswer(match kind {
+            _ if body.is_empty() => format!("nothing ({})", head.status),
+            Some(kind) => format!(
+                "{}, which is not an answer",
+                kind.chars().take(100).collect::<String>()
+            ),
+            None => "something that is not an answer".to_owned(),
+        }));
+    };
+    if answer.error.is_some() {
+        return Some(Fault::Reported(wire::error(StatusCode::OK, body)));
+    }
+    let speaks = path == CHAT || path == TEXT;
+    let has_answer = match form {
+        Form::Chat => answer.choices.is_some_and(|choices| !choices.is_empty()),
+        Form::Messages => answer.content.is_some(),
+        Form::Responses => answer.output.is_some(),
+    };
+    if speaks && !has_answer {
+        return Some(Fault::NoAnswer("JSON without an answer".to_owned()));
+    }
+    None
+}
+
+/// A failure that a server reports with a successful status: in its body, or in an event.
+pub(super) fn failure(error: Error) -> Failed {
+    let outcome = match error.code {
+        Code::Overloaded => Outcome::Limited { for_ms: None },
+        Code::BadRequest | Code::ContextExceeded | Code::ModelUnknown | Code::PayloadTooLarge => {
+            Outcome::Unfit
+        }
+        _ => Outcome::Failed,
+    };
+    Failed { error, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Response;
+    use serde_json::{Value, json};
+
+    fn read(path: &str, kind: Option<&str>, body: &str) -> Option<Failed> {
+        let mut response = Response::builder();
+        if let Some(kind) = kind {
+            response = response.header(header::CONTENT_TYPE, kind);
+        }
+        let (head, ()) = response.body(()).unwrap().into_parts();
+        let found = fault(path, Form::Chat, &head, body.as_bytes())?;
+        Some(found.of(&TierId::new("cloud").unwrap()))
+    }
+
+    #[test]
+    fn a_success_without_an_answer_is_a_failure() {
+        for (kind, body, said) in [
+            (
+                Some("text/html"),
+                "<html>Login</html>",
+                "with text/html, which is not an answer",
+            ),
+            (None, "", "with nothing (200 OK)"),
+            (Some("text/plain"), "data: {}", "with text/plain, which"),
+            (None, "[1]", "with something that is not an answer"),
+            (
+                Some("application/json"),
+                "{}",
+                "with JSON without an answer",
+            ),
+            (
+                Some("application/json"),
+                "{\"choices\": []}",
+                "with JSON without an answer",
+            ),
+        ] {
+            let failed = read(CHAT, kind, body).unwrap();
+            assert_eq!(failed.outcome, Outcome::Failed);
+            assert_eq!(failed.error.code, Code::Unreachable);
+            assert!(failed.error.message.contains(said), "{}", failed.error);
+        }
+        let answer = json!({"choices": [{"message": {"content": ""}}], "error": null}).to_string();
+        assert!(read(CHAT, None, &answer).is_none());
+        assert!(read("/v1/embeddings", None, "{\"data\": []}").is_none());
+    }
+
+    #[test]
+    fn an_error_body_in_a_success_is_an_error() {
+        let reply = |code: Value| {
+            let body = json!({"error": {"message": "quota gone", "code": code}}).to_string();
+            let failed = read(CHAT, None, &body).unwrap();
+            assert_eq!(failed.error.message, "quota gone");
+            (failed.error.code, failed.outcome)
+        };
+        let limited = (Code::Overloaded, Outcome::Limited { for_ms: None });
+        assert_eq!(reply(json!(429)), limited);
+        assert_eq!(reply(json!("rate_limit_exceeded")), limited);
+        assert_eq!(reply(json!(400)), (Code::BadRequest, Outcome::Unfit));
+        assert_eq!(reply(json!(402)), (Code::Unreachable, Outcome::Failed));
+        assert_eq!(reply(json!(null)), (Code::Unreachable, Outcome::Failed));
+    }
+}

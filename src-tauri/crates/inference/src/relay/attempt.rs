@@ -1,0 +1,441 @@
+//! One attempt at one tier: its lease, the call of its worker, and how the answer begins.
+
+use super::{UpstreamRequest, answered, streaming::Answer, who_answered};
+use crate::response::{self, Response};
+use crate::{
+    Inference, auto,
+    blocking::blocking,
+    clouds::anthropic,
+    error::for_seconds,
+    fields, limits, media,
+    metrics::Prices,
+    original::Form,
+    send::{self, Call},
+    stream_meter::{self, Reads, StreamMeter},
+    upstream::{Broken, Upstream},
+    wire,
+};
+use http::{HeaderMap, StatusCode, header};
+use secrecy::SecretString;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Code, Error, TierId,
+    chain::Outcome,
+    config::Engine,
+    lease::{Address, Endpoint, Foreign, Lease},
+    queue::{Setback, setback},
+};
+use tierbar_secrets::Name;
+use tokio::time::timeout;
+
+/// The timeout for a lease's reason once its worker has ended. The process is dead or about to be killed.
+const REASON_DEADLINE: Duration = Duration::from_secs(3);
+/// The Keychain may ask the user first, who may not be there.
+const KEY_DEADLINE: Duration = Duration::from_secs(30);
+/// Bytes. The longest answer that a context can hold is a fraction of it.
+pub(super) const ANSWER_LIMIT: usize = 64 << 20;
+
+/// How a server answers.
+#[derive(Debug)]
+pub enum Sent {
+    Streaming(Box<Answer>),
+    Whole(Whole),
+}
+
+#[derive(Debug)]
+pub struct Whole {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// The form of the body.
+    pub form: Form,
+    pub body: Vec<u8>,
+    /// What the answer means for the endpoint's availability.
+    pub outcome: Outcome,
+}
+
+impl Whole {
+    /// The error of a refusal.
+    pub fn error(&self) -> Error {
+        after(refusal(self.form, self.status, &self.body), self.outcome)
+    }
+}
+
+fn refusal(form: Form, status: StatusCode, body: &[u8]) -> Error {
+    match form {
+        Form::Messages => {
+            let body = anthropic::openai_failure(body).to_string();
+            wire::error(status, body.as_bytes())
+        }
+        Form::Chat | Form::Responses => wire::error(status, body),
+    }
+}
+
+impl From<Whole> for Response {
+    fn from(whole: Whole) -> Self {
+        response::new(whole.status, whole.headers, response::whole(whole.body))
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub struct Failed {
+    pub error: Error,
+    pub outcome: Outcome,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        // A pause of ours is not the server's fault.
+        let outcome = match setback(error.code) {
+            Setback::NotTried => Outcome::NotAsked,
+            // An endpoint's tier is the user's to stop.
+            _ if matches!(error.code, Code::TierStopped | Code::TierUnknown) => Outcome::NotAsked,
+            _ => Outcome::Failed,
+        };
+        Self { error, outcome }
+    }
+}
+
+/// # Errors
+/// Those of a lease, of [`fields::check`] and of [`media::check`]; why the request cannot be translated, if the tier is no endpoint.
+pub async fn lease(
+    inference: &Arc<Inference>,
+    tier: &TierId,
+    request: &UpstreamRequest,
+) -> Result<Box<dyn Lease>, Error> {
+    let content = &request.content;
+    let original = request.original.as_ref();
+    if let Some(error) = original.and_then(|original| original.untranslatable.as_ref())
+        && !is_endpoint(inference, tier)
+    {
+        return Err(error.clone());
+    }
+    fields::check(inference, tier, request.path, content)?;
+    media::check(inference, tier, content).await?;
+    let lease = {
+        let _waiting = inference.metrics.waiting(tier);
+        auto::lease(inference, tier).await?
+    };
+    // Only now is it known whether there was room for its projector.
+    media::check(inference, tier, content).await?;
+    Ok(lease)
+}
+
+/// # Errors
+/// If no answer came. A refusal is an answer, except one of the API key, which only the owner can change.
+pub async fn send(
+    inference: &Inference,
+    request: UpstreamRequest,
+    lease: Box<dyn Lease>,
+) -> Result<Sent, Failed> {
+    if let Some(keep) = request.keep_alive {
+        lease.keep(keep);
+    }
+    let mut answering = inference.speed.begin(lease.model());
+    if is_remote(&*lease) {
+        answering = answering.uncounted();
+    }
+    let mut counted = inference
+        .metrics
+        .answer(lease.tier(), request.arrived)
+        .traced(request.trace.clone());
+    let leased = Instant::now();
+    request.trace.leased(lease.tier(), lease.model());
+    request
+        .trace
+        .begins(is_remote(&*lease), prices(inference, lease.tier()));
+    let key = key(inference, &*lease).await?;
+    let mut charge = request.charge.attempt();
+    let (path, stream, reads) = (request.path, request.stream, request.reads);
+    let posted = post(inference, request, lease.endpoint(), key.as_ref());
+    let (mut upstream, form) = match unless_cut(&*lease, posted).await? {
+        Ok(posted) => posted,
+        Err(broken) => {
+            charge.void();
+            return Err(reason(&*lease, &broken).await.into());
+        }
+    };
+    let status = upstream.head.status;
+    if status == StatusCode::OK && upstream.is_event_stream() {
+        counted.begins();
+        return Ok(Sent::Streaming(Box::new(Answer::new(
+            upstream.without_head(),
+            StreamMeter::new(answering, counted, charge)
+                .reading(form, reads_of(form, reads, stream)),
+            leased,
+            lease,
+        ))));
+    }
+    if !status.is_success() {
+        charge.void();
+    }
+    let outcome = match upstream.is_ours {
+        true => Outcome::NotAsked,
+        false => limits::outcome(status, &upstream.head.headers),
+    };
+    let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
+        Ok(body) => body,
+        Err(broken) => return Err(reason(&*lease, &broken).await.into()),
+    };
+    let mut context = None;
+    if status.is_success() {
+        if !matches!(lease.endpoint(), Endpoint::Unix(_))
+            && let Some(fault) = answered::fault(path, form, &upstream.head, &body)
+        {
+            charge.void();
+            return Err(fault.of(lease.tier()));
+        }
+        counted.begins();
+        context = stream_meter::whole(form, &answering, &mut counted, charge, &body);
+        counted.settle(None);
+    } else {
+        counted.settle(Some(refusal(form, status, &body).code));
+    }
+    if is_remote(&*lease) {
+        let error = match status {
+            StatusCode::UNAUTHORIZED => Some(no_key(&*lease)),
+            StatusCode::FORBIDDEN => Some(forbidden(&*lease, &body)),
+            _ => None,
+        };
+        if let Some(error) = error {
+            return Err(Failed { error, outcome });
+        }
+    }
+    if status.is_server_error() && !upstream.is_json() {
+        return Err(Failed {
+            error: after(unexplained(&*lease, status), outcome),
+            outcome,
+        });
+    }
+    let mut headers = who_answered(&*lease, context);
+    if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    if let Some(seconds) = outcome.asks_for() {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    Ok(Sent::Whole(Whole {
+        status,
+        headers,
+        form,
+        body,
+        outcome,
+    }))
+}
+
+/// What is to be made of a stream's events: all of what streams to a client that asked for no stream.
+fn reads_of(form: Form, reads: Reads, stream: bool) -> Reads {
+    match (form, reads) {
+        (_, Reads::Values) => Reads::Values,
+        (Form::Chat, Reads::Chunks) => Reads::Chunks,
+        _ if !stream => Reads::Values,
+        _ => Reads::Nothing,
+    }
+}
+
+/// Posts the request, in its client's form to a server that speaks it, and else as a chat. Returns the answer with its form.
+async fn post(
+    inference: &Inference,
+    request: UpstreamRequest,
+    endpoint: &Endpoint,
+    key: Option<&SecretString>,
+) -> Result<(Upstream, Form), Broken> {
+    let remote = &inference.remote;
+    let mut lacks_responses = None;
+    if let Some(original) = &request.original {
+        if let Endpoint::Foreign(Foreign {
+            at: Address::Url(url),
+            model,
+            ..
+        }) = endpoint
+            && original.passes_to(endpoint)
+            && (original.untranslatable.is_some() || !inference.endpoints.lacks(url, original.path))
+        {
+            let model = model.as_deref();
+            let mut upstream =
+                send::pass(url, model, original, &request.headers, remote, key).await?;
+            let may_ask_for_chat =
+                original.form == Form::Responses && original.untranslatable.is_none();
+            let is_unknown = match upstream.head.status {
+                StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => true,
+                // What the request names may be what is not found.
+                StatusCode::NOT_FOUND if may_ask_for_chat => {
+                    wire::is_of_unknown_path(&upstream.peek(ANSWER_LIMIT).await?)
+                }
+                _ => false,
+            };
+            if !(may_ask_for_chat && is_unknown) {
+                return Ok((upstream, original.form));
+            }
+            lacks_responses = Some((url, original.path));
+        } else if let Some(error) = &original.untranslatable {
+            return Ok((Upstream::refusing(error), Form::Chat));
+        }
+    }
+    let call = Call {
+        path: request.path,
+        content: request.content,
+        headers: request.headers,
+    };
+    let upstream = send::send(endpoint, call, remote, key).await?;
+    if let Some((url, path)) = lacks_responses
+        && upstream.head.status.is_success()
+    {
+        inference.endpoints.note_lack(url, path);
+    }
+    Ok((upstream, Form::Chat))
+}
+
+fn is_endpoint(inference: &Inference, tier: &TierId) -> bool {
+    let config = inference.services.config();
+    let settings = config.tiers.get(tier);
+    settings.is_some_and(|settings| matches!(settings.engine, Engine::Endpoint(_)))
+}
+
+/// Asks, and waits for the first token.
+///
+/// # Errors
+/// If none comes: a refusal is an error here, too.
+pub(crate) async fn first_word(
+    inference: &Arc<Inference>,
+    tier: &TierId,
+    request: UpstreamRequest,
+) -> Result<Sent, Failed> {
+    let lease = lease(inference, tier, &request).await?;
+    match send(inference, request, lease).await? {
+        Sent::Streaming(mut answer) => {
+            answer.hold_to_first_word().await?;
+            Ok(Sent::Streaming(answer))
+        }
+        Sent::Whole(whole) if whole.status.is_success() => Ok(Sent::Whole(whole)),
+        Sent::Whole(refused) => Err(Failed {
+            error: refused.error(),
+            outcome: refused.outcome,
+        }),
+    }
+}
+
+/// A refusal with the time for which it holds, if its server has sent that.
+pub fn after(error: Error, outcome: Outcome) -> Error {
+    match outcome.asks_for() {
+        Some(seconds) => for_seconds(error, seconds),
+        None => error,
+    }
+}
+
+fn url(lease: &dyn Lease) -> Option<&str> {
+    match lease.endpoint() {
+        Endpoint::Foreign(Foreign {
+            at: Address::Url(url),
+            ..
+        }) => Some(url),
+        _ => None,
+    }
+}
+
+/// What an endpoint charges, if that is configured.
+fn prices(inference: &Inference, tier: &TierId) -> Option<Prices> {
+    match &inference.services.config().tiers.get(tier)?.engine {
+        Engine::Endpoint(engine) => engine.input_price.zip(engine.output_price),
+        _ => None,
+    }
+}
+
+fn is_remote(lease: &dyn Lease) -> bool {
+    url(lease).is_some()
+}
+
+/// What the server does, unless the lease on an endpoint ends first, with the reason why. A worker that ends breaks the
+/// connection itself.
+pub(super) async fn unless_cut<T>(
+    lease: &dyn Lease,
+    done: impl Future<Output = T>,
+) -> Result<T, Error> {
+    if !is_remote(lease) {
+        return Ok(done.await);
+    }
+    tokio::select! {
+        biased;
+        ended = lease.ended() => Err(ended),
+        done = done => Ok(done),
+    }
+}
+
+/// The key of the lease's endpoint, if it has one.
+async fn key(inference: &Inference, lease: &dyn Lease) -> Result<Option<SecretString>, Error> {
+    let Some(url) = url(lease) else {
+        return Ok(None);
+    };
+    let name = Name::of_server(url);
+    let secrets = inference.secrets.clone();
+    let read = blocking("the endpoint's key", move || secrets.get(&name));
+    match timeout(KEY_DEADLINE, read).await {
+        Ok(read) => read,
+        Err(_) => {
+            let seconds = KEY_DEADLINE.as_secs();
+            let message = format!("the endpoint's key could not be read within {seconds} s");
+            Err(Error::new(Code::Storage, message)
+                .hint("answer the prompt of the Keychain on the Mac's screen, then try again"))
+        }
+    }
+}
+
+/// With a status of 401, a client would take it for a refusal of our own token.
+fn no_key(lease: &dyn Lease) -> Error {
+    let url = url(lease).unwrap_or_default();
+    let message = format!(
+        "the endpoint of {}, {url}, did not accept the key (401 Unauthorized)",
+        lease.tier()
+    );
+    let name = Name::of_server(url);
+    let hint = format!("enter its key in Settings > Cloud, or run `tierbar secret set {name}`");
+    Error::new(Code::Unreachable, message).hint(hint)
+}
+
+/// The cause may be the model, the prompt or the key; the server's message says which.
+fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
+    let url = url(lease).unwrap_or_default();
+    let rendered = wire::error(StatusCode::FORBIDDEN, body).message;
+    let message = format!(
+        "the endpoint of {}, {url}, refused the request (403 Forbidden): {rendered}",
+        lease.tier()
+    );
+    let name = Name::of_server(url);
+    let hint = format!(
+        "if the key does not allow it, enter another in Settings > Cloud, or run `tierbar secret set {name}`"
+    );
+    Error::new(Code::Unreachable, message).hint(hint)
+}
+
+/// A proxy's page, or nothing at all: no client of ours could read it.
+fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
+    let message = format!(
+        "the server of {} returned {status} without an error message",
+        lease.tier()
+    );
+    Error::new(Code::Unreachable, message).hint("check its log, then try again")
+}
+
+/// Why the worker's connection broke, as its lease says.
+pub(super) async fn reason(lease: &dyn Lease, broken: &Broken) -> Error {
+    if let Some(url) = url(lease) {
+        let message = format!("the endpoint of {}, {url}, {broken}", lease.tier());
+        return Error::new(Code::Unreachable, message).hint(
+            "check that the server is running and that its address is right, then try again",
+        );
+    }
+    match timeout(REASON_DEADLINE, lease.ended()).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            let message = format!(
+                "the worker of {} ended its answer early: {broken}",
+                lease.tier()
+            );
+            Error::new(Code::WorkerCrashed, message)
+                .hint("try again; if it happens again, stop and start the tier")
+        }
+    }
+}

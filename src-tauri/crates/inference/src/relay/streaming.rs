@@ -1,0 +1,345 @@
+//! The stream of an answer to its client, from before its first token to its end.
+
+use super::{
+    answered::{self, Fault},
+    attempt::{Failed, Sent, Whole, reason, unless_cut},
+    unstreamed,
+};
+use crate::response::{self, Body, Response};
+use crate::{
+    endpoints::Trial,
+    error,
+    original::Form,
+    stream_meter::{Line, StreamMeter},
+    upstream::{Broken, Upstream},
+};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use serde_json::Value;
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Code, Error,
+    chain::Outcome,
+    lease::{BoxFuture, Lease},
+};
+use tokio::time::timeout;
+
+/// How often a silent stream sends a comment; clients and proxies give up on silence after about ten seconds.
+pub const WAITING_PERIOD: Duration = Duration::from_secs(5);
+
+/// The most bytes that are held back while no known field has content; beyond, they pass on.
+const MOST_HELD: usize = 1 << 20;
+
+/// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
+#[derive(Debug)]
+pub struct Answer {
+    upstream: Upstream,
+    meter: StreamMeter,
+    /// What comes before the rest: what has arrived and was not to pass yet.
+    held: Vec<u8>,
+    /// The last bytes that have passed.
+    tail: Vec<u8>,
+    /// Where what comes of it counts for or against its endpoint.
+    trial: Option<Trial>,
+    /// What has come of it is noted.
+    has_settled: bool,
+    leased: Instant,
+    lease: Box<dyn Lease>,
+}
+
+impl Answer {
+    /// `leased`: when the lease was granted.
+    pub(super) fn new(
+        upstream: Upstream,
+        meter: StreamMeter,
+        leased: Instant,
+        lease: Box<dyn Lease>,
+    ) -> Self {
+        Self {
+            upstream,
+            meter,
+            held: Vec::new(),
+            tail: Vec::new(),
+            trial: None,
+            has_settled: false,
+            leased,
+            lease,
+        }
+    }
+
+    pub fn lease(&self) -> &dyn Lease {
+        &*self.lease
+    }
+
+    pub fn leased(&self) -> Instant {
+        self.leased
+    }
+
+    pub(crate) fn counts_for(&mut self, trial: Trial) {
+        self.trial = Some(trial);
+    }
+
+    /// It ends after its first token: as its server reports, or else as it broke off. What comes behind its end changes nothing.
+    pub fn ends(&mut self, broken: Option<&Error>) {
+        if std::mem::replace(&mut self.has_settled, true) {
+            return;
+        }
+        let outcome = match (self.meter.failure(), broken) {
+            (Some(error), _) => answered::failure(error).outcome,
+            (None, Some(error)) => Failed::from(error.clone()).outcome,
+            (None, None) => Outcome::Answered,
+        };
+        let failure = self.meter.failure();
+        self.meter
+            .settle(failure.as_ref().or(broken).map(|error| error.code));
+        if let Some(trial) = &mut self.trial {
+            trial.settle(outcome);
+        }
+    }
+
+    /// It ends with an error of ours.
+    pub fn broke(&self, code: Code) {
+        self.meter.broke(code);
+    }
+
+    /// Its server has sent the last event.
+    pub fn is_over(&self) -> bool {
+        self.meter.has_ended()
+    }
+
+    /// The form that it is in.
+    pub fn form(&self) -> Form {
+        self.meter.form()
+    }
+
+    /// Takes what has been read of its lines since the last call, if its reader has asked for them.
+    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
+        self.meter.take_lines()
+    }
+
+    /// Has an event in OpenAI's form come before what is held.
+    pub(crate) fn begin_with(&mut self, event: &Value) {
+        self.meter.begin_with(event);
+        let mut bytes = format!("data: {event}\n\n").into_bytes();
+        bytes.append(&mut self.held);
+        self.held = bytes;
+    }
+
+    /// Changes what is held.
+    pub(crate) fn change_held(&mut self, change: impl FnOnce(&[u8]) -> Option<Vec<u8>>) {
+        if let Some(changed) = change(&self.held) {
+            self.held = changed;
+        }
+    }
+
+    /// Holds back what arrives until there is content, or the end.
+    ///
+    /// # Errors
+    /// If it ends with an error before.
+    pub(crate) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
+        let held = self.hold().await;
+        if let Err(failed) = &held {
+            self.meter.settle(Some(failed.error.code));
+        }
+        held
+    }
+
+    async fn hold(&mut self) -> Result<(), Failed> {
+        let silent = |meter: &StreamMeter| !meter.has_spoken() && !meter.has_ended();
+        while silent(&self.meter) && self.held.len() <= MOST_HELD {
+            match self.arriving(false).await {
+                Ok(bytes) => self.held.extend_from_slice(&bytes),
+                Err(Some(error)) => return Err(error.into()),
+                Err(None) => break,
+            }
+        }
+        if let Some(error) = self.meter.failure().filter(|_| !self.meter.has_spoken()) {
+            return Err(answered::failure(error));
+        }
+        if self.meter.has_ended() && !self.meter.has_answered() {
+            let what = "events without an answer".to_owned();
+            return Err(Fault::NoAnswer(what).of(self.lease.tier()));
+        }
+        Ok(())
+    }
+
+    /// The next bytes that may pass. At the end `Err`, with the error if the worker has not sent one.
+    pub async fn next(&mut self) -> Result<Bytes, Option<Error>> {
+        let passing = if self.held.is_empty() {
+            match self.arriving(true).await {
+                Ok(passing) => passing,
+                Err(end) => {
+                    self.ends(end.as_ref());
+                    return Err(end);
+                }
+            }
+        } else {
+            std::mem::take(&mut self.held).into()
+        };
+        let last = passing.len().saturating_sub(4);
+        self.tail.extend_from_slice(&passing[last..]);
+        let before = self.tail.len().saturating_sub(4);
+        self.tail.drain(..before);
+        Ok(passing)
+    }
+
+    /// A comment breaks nothing here.
+    pub(crate) fn is_between_events(&self) -> bool {
+        let tail = self.tail.as_slice();
+        tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
+    }
+
+    /// What ends an event of which only a part has passed.
+    pub(crate) fn event_end(&self) -> &'static str {
+        match self.tail.last() {
+            _ if self.is_between_events() => "",
+            Some(b'\n') => "\n",
+            // Half a line would go on in the next event.
+            _ => "\n\n",
+        }
+    }
+
+    /// What arrives next. With `pings`, a comment after a silence.
+    async fn arriving(&mut self, pings: bool) -> Result<Bytes, Option<Error>> {
+        loop {
+            let arriving = unless_cut(&*self.lease, self.upstream.next());
+            let Ok(arrived) = timeout(WAITING_PERIOD, arriving).await else {
+                if pings && self.is_between_events() {
+                    self.meter.waits();
+                    return Ok(waiting("waiting"));
+                }
+                continue;
+            };
+            match arrived? {
+                Ok(Some(arrived)) => {
+                    let passing = self.meter.pass(arrived);
+                    if !passing.is_empty() {
+                        return Ok(passing);
+                    }
+                }
+                _ if self.meter.has_ended() => return Err(None),
+                Ok(None) => {
+                    if let Some(last) = self.meter.take_rest().or_else(|| self.meter.end()) {
+                        return Ok(last);
+                    }
+                    if self.meter.may_have_ended() {
+                        return Err(None);
+                    }
+                    let broken = Broken::early();
+                    return Err(Some(reason(&*self.lease, &broken).await));
+                }
+                Err(broken) => return Err(Some(reason(&*self.lease, &broken).await)),
+            }
+        }
+    }
+}
+
+/// An answer that has not begun. Dropping it leaves the wait for its tier or closes the connection.
+pub struct Beginning {
+    pub sent: BoxFuture<'static, Result<Sent, Error>>,
+    /// Its tier is loaded: it waits for its first token.
+    pub loaded: Arc<AtomicBool>,
+    /// Counts a failure in a stream that has begun.
+    pub failed: Box<dyn FnOnce(Code) + Send>,
+}
+
+impl fmt::Debug for Beginning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beginning").finish_non_exhaustive()
+    }
+}
+
+/// A stream of events to the client, step by step.
+#[derive(Debug)]
+pub enum Relay {
+    Beginning(Beginning),
+    Streaming(Box<Answer>),
+    Over,
+}
+
+impl Relay {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        let failure = loop {
+            match self {
+                Self::Beginning(beginning) => {
+                    let Ok(sent) = timeout(WAITING_PERIOD, &mut beginning.sent).await else {
+                        let loaded = beginning.loaded.load(Ordering::Relaxed);
+                        let word = if loaded { "waiting" } else { "loading" };
+                        return Some(waiting(word));
+                    };
+                    let Self::Beginning(beginning) = std::mem::replace(self, Self::Over) else {
+                        return None;
+                    };
+                    match sent {
+                        Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
+                        Ok(Sent::Whole(whole)) if whole.status.is_success() => {
+                            return Some(unstreamed::as_events(&whole.body));
+                        }
+                        Ok(Sent::Whole(refused)) => {
+                            let error = refused.error();
+                            (beginning.failed)(error.code);
+                            break error;
+                        }
+                        Err(error) => {
+                            (beginning.failed)(error.code);
+                            break error;
+                        }
+                    }
+                }
+                Self::Streaming(answer) => match answer.next().await {
+                    Ok(passing) => return Some(passing),
+                    Err(None) => return None,
+                    Err(Some(error)) => {
+                        answer.broke(error.code);
+                        break error;
+                    }
+                },
+                Self::Over => return None,
+            }
+        };
+        let end = match self {
+            Self::Streaming(answer) if !answer.is_between_events() => answer.event_end(),
+            _ => "\n",
+        };
+        *self = Self::Over;
+        Some(format!("{end}{}", error::last_event(&failure)).into())
+    }
+}
+
+fn waiting(word: &str) -> Bytes {
+    format!(": {word}\n\n").into()
+}
+
+pub fn events(headers: HeaderMap, relay: Relay) -> Response {
+    let passing = stream::unfold(relay, |mut relay| async {
+        let bytes = relay.next().await?;
+        Some((Ok(Frame::data(bytes)), relay))
+    });
+    streaming(headers, StreamBody::new(passing).boxed_unsync())
+}
+
+/// An answer that came whole to a client that asked for a stream.
+pub fn as_stream(whole: Whole) -> Response {
+    let events = unstreamed::as_events(&whole.body);
+    streaming(whole.headers, response::whole(events))
+}
+
+fn streaming(mut headers: HeaderMap, body: Body) -> Response {
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response::new(StatusCode::OK, headers, body)
+}

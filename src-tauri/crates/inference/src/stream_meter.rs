@@ -1,0 +1,413 @@
+//! Reads a stream as it passes: cuts it at line ends, counts tokens, and notes how it ends. Each line is parsed once: for these figures
+//! alone, or into what its reader needs.
+
+mod chat;
+mod seen;
+
+use super::{
+    charge::Attempt,
+    original::Form,
+    repair::{Repair, parse},
+    wire,
+};
+use crate::{
+    clouds::anthropic::MessageUsage,
+    metrics::{Answer, Used},
+    speed::{Answering, Timings},
+    wire::Chunk,
+};
+use bytes::Bytes;
+use seen::Seen;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+use std::time::Instant;
+use tierbar_chats::context::ContextUse;
+use tierbar_core::{Code, Error};
+
+/// No event of a worker comes near it. A line beyond passes on unread.
+const LONGEST_LINE: usize = 1 << 20;
+/// The same of other forms, some of whose events have a whole answer.
+const LONGEST_OF_ANSWER: usize = 16 << 20;
+/// The same where the event is needed, as one may be a whole answer.
+const LONGEST_EVENT: usize = 64 << 20;
+
+/// What is made of a stream beside the bytes that pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reads {
+    #[default]
+    Nothing,
+    /// Its events in OpenAI's form, for clients of other dialects.
+    Chunks,
+    /// Its events with all of their fields, for a whole answer.
+    Values,
+}
+
+/// A line of a stream that says something, parsed.
+#[derive(Debug)]
+pub enum Line {
+    /// The server waits.
+    Comment,
+    Chunk(Box<Chunk>),
+    Value(Map<String, Value>),
+    /// OpenAI's last line.
+    Done,
+    /// The stream ends with this error.
+    Failure(Error),
+}
+
+#[derive(Debug)]
+pub struct StreamMeter {
+    form: Form,
+    reads: Reads,
+    answering: Answering,
+    counted: Answer,
+    charge: Attempt,
+    /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
+    /// client no half event.
+    partial: Vec<u8>,
+    /// The data of an event that goes on in another line.
+    data: Vec<u8>,
+    repair: Repair,
+    lines: Vec<Line>,
+    usage: MessageUsage,
+    begun: bool,
+    spoken: bool,
+    failure: Option<Error>,
+    /// The last event had a reason to end.
+    finished: bool,
+    ended: bool,
+    /// The last event was too long to be read: the end may have been in it.
+    unread: bool,
+    /// The rest of it has not passed.
+    within_unread: bool,
+}
+
+impl StreamMeter {
+    pub fn new(answering: Answering, counted: Answer, charge: Attempt) -> Self {
+        Self {
+            form: Form::default(),
+            reads: Reads::default(),
+            answering,
+            counted,
+            charge,
+            partial: Vec::new(),
+            data: Vec::new(),
+            repair: Repair::default(),
+            lines: Vec::new(),
+            usage: MessageUsage::default(),
+            begun: false,
+            spoken: false,
+            failure: None,
+            finished: false,
+            ended: false,
+            unread: false,
+            within_unread: false,
+        }
+    }
+
+    /// The same for a stream in this form, read so.
+    pub fn reading(mut self, form: Form, reads: Reads) -> Self {
+        (self.form, self.reads) = (form, reads);
+        self
+    }
+
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Takes the lines that have been read since the last call.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Puts an event of ours before the lines that have been read.
+    pub(crate) fn begin_with(&mut self, event: &Value) {
+        if self.reads == Reads::Chunks
+            && let Ok(chunk) = serde_json::from_value(event.clone())
+        {
+            self.lines.insert(0, Line::Chunk(Box::new(chunk)));
+        }
+    }
+
+    /// The server is silent.
+    pub fn waits(&mut self) {
+        self.keep(|| Line::Comment);
+    }
+
+    /// Takes what has arrived and gives what may pass: all up to the last line's end.
+    pub fn pass(&mut self, arrived: Bytes) -> Bytes {
+        let end = arrived.iter().rposition(|&byte| byte == b'\n');
+        let whole = end.map_or(0, |end| end + 1);
+        // Nearly all comes in whole lines, and is not copied.
+        let passing = if whole > 0 && self.partial.is_empty() {
+            arrived.slice(..whole)
+        } else {
+            self.partial.extend_from_slice(&arrived[..whole]);
+            if whole == 0 && self.partial.len() + arrived.len() <= self.longest() {
+                Bytes::new()
+            } else {
+                if whole == 0 {
+                    self.too_long();
+                }
+                std::mem::take(&mut self.partial).into()
+            }
+        };
+        self.partial.extend_from_slice(&arrived[whole..]);
+        if whole == 0 {
+            return passing;
+        }
+        for line in passing[..passing.len() - 1].split(|&byte| byte == b'\n') {
+            self.line(line.strip_suffix(b"\r").unwrap_or(line));
+        }
+        passing
+    }
+
+    fn longest(&self) -> usize {
+        match (self.reads, self.form) {
+            // It is not read in any case.
+            _ if self.within_unread => 0,
+            (Reads::Nothing, Form::Chat) => LONGEST_LINE,
+            (Reads::Nothing, Form::Messages | Form::Responses) => LONGEST_OF_ANSWER,
+            (Reads::Chunks | Reads::Values, _) => LONGEST_EVENT,
+        }
+    }
+
+    fn line(&mut self, mut line: &[u8]) {
+        if !std::mem::replace(&mut self.begun, true) {
+            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        }
+        if self.within_unread {
+            self.within_unread = !line.is_empty();
+        } else if line.is_empty() && !self.data.is_empty() {
+            let data = std::mem::take(&mut self.data);
+            if let Err(error) = self.event(&data) {
+                self.gap(&data, &error);
+            }
+        } else if line.starts_with(b":") {
+            self.keep(|| Line::Comment);
+        } else if let Some(data) = line.strip_prefix(b"data:") {
+            let data = data.trim_ascii();
+            if !self.data.is_empty() {
+                self.data.push(b'\n');
+                self.data.extend_from_slice(data);
+                if self.data.len() > self.longest() {
+                    self.data.clear();
+                    self.too_long();
+                }
+            } else if let Err(error) = self.event(data) {
+                match error.is_eof() {
+                    true => self.data.extend_from_slice(data),
+                    false => self.gap(data, &error),
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, line: impl FnOnce() -> Line) {
+        if self.reads != Reads::Nothing {
+            self.lines.push(line());
+        }
+    }
+
+    /// An event cannot be read: an answer without its text would not be complete. What is no part of an answer is ignored.
+    fn gap(&mut self, data: &[u8], error: &serde_json::Error) {
+        let is_part = data.starts_with(b"{") && (!error.is_data() || wire::has_choices(data));
+        if self.reads != Reads::Nothing && is_part {
+            self.fail(wire::unreadable(error));
+        }
+    }
+
+    fn too_long(&mut self) {
+        (self.unread, self.within_unread) = (true, true);
+        if self.reads != Reads::Nothing && self.failure.is_none() {
+            let most = LONGEST_EVENT >> 20;
+            let what = format!("the model's server sends an event of more than {most} MiB");
+            self.fail(Error::new(Code::Unreachable, what));
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failure = Some(error.clone());
+        self.ended = true;
+        self.keep(|| Line::Failure(error));
+    }
+
+    /// # Errors
+    /// If it cannot be read.
+    fn event(&mut self, data: &[u8]) -> Result<(), serde_json::Error> {
+        if data == b"[DONE]" && self.form == Form::Chat {
+            self.ended = true;
+            self.keep(|| Line::Done);
+            return Ok(());
+        }
+        let seen = match self.reads {
+            Reads::Nothing => Seen::read(self.form, data),
+            Reads::Chunks => parse::<Chunk>(&mut self.repair, data).map(|chunk| {
+                let seen = Seen::of_chunk(&chunk);
+                if seen.failure.is_none() {
+                    self.lines.push(Line::Chunk(Box::new(chunk)));
+                }
+                seen
+            }),
+            Reads::Values => parse::<Value>(&mut self.repair, data).map(|event| {
+                let seen = Seen::of_value(self.form, &event);
+                if let (None, Value::Object(event)) = (&seen.failure, event) {
+                    self.lines.push(Line::Value(event));
+                }
+                seen
+            }),
+        };
+        let seen = seen?;
+        self.unread = false;
+        self.note(seen, data.len());
+        Ok(())
+    }
+
+    fn note(&mut self, seen: Seen, bytes: usize) {
+        self.ended |= seen.ends;
+        if let Some(error) = seen.failure {
+            self.fail(error);
+        }
+        self.finished |= seen.finish;
+        if seen.words {
+            self.finished = seen.finish;
+            self.spoken = true;
+            let now = Instant::now();
+            self.answering.chunk(now);
+            self.counted.chunk(now);
+            self.charge.piece(bytes);
+        }
+        if let Some(timings) = &seen.timings {
+            self.answering.timings(timings);
+            self.charge.report(Some(timings.tokens()));
+            self.counted.used(timings.used());
+        }
+        let used = match seen.message_usage {
+            Some(more) => {
+                self.usage.note(more);
+                Some(self.usage.used())
+            }
+            None => seen.used,
+        };
+        if let Some(used) = used {
+            self.report(used);
+        }
+    }
+
+    fn report(&mut self, used: Used) {
+        self.charge.report(used.tokens());
+        self.counted.used(used);
+    }
+
+    /// The stream ends with an error of ours.
+    pub fn broke(&self, code: Code) {
+        self.counted.broke(code);
+    }
+
+    /// The request has ended: answered, or with this error.
+    pub fn settle(&self, failure: Option<Code>) {
+        self.counted.settle(failure);
+    }
+
+    /// Whether there was any content.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.spoken
+    }
+
+    /// Whether it is an answer, even an empty one.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.spoken || self.finished
+    }
+
+    /// The error that the stream has ended with.
+    pub fn failure(&self) -> Option<Error> {
+        self.failure.clone()
+    }
+
+    /// Whether the stream has had its last event, which may be an error.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The connection has ended in order. Takes the last line if only its end is missing, and returns what is still to pass of it.
+    pub(crate) fn take_rest(&mut self) -> Option<Bytes> {
+        let mut rest = std::mem::take(&mut self.partial);
+        if self.within_unread {
+            return (!rest.is_empty()).then(|| rest.into());
+        }
+        let data = rest.strip_prefix(b"data:")?.trim_ascii();
+        let mut event = std::mem::take(&mut self.data);
+        if !event.is_empty() {
+            event.push(b'\n');
+        }
+        event.extend_from_slice(data);
+        let is_whole = match &*event {
+            b"[DONE]" => self.form == Form::Chat,
+            json => json.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(json).is_ok(),
+        };
+        if !is_whole {
+            return None;
+        }
+        if let Err(error) = self.event(&event) {
+            self.gap(&event, &error);
+        }
+        rest.extend_from_slice(b"\n\n");
+        Some(rest.into())
+    }
+
+    /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.
+    pub fn end(&mut self) -> Option<Bytes> {
+        if self.ended || !self.finished || self.form != Form::Chat {
+            return None;
+        }
+        self.ended = true;
+        self.keep(|| Line::Done);
+        // The empty line ends an event that lacks it.
+        Some(Bytes::from_static(b"\ndata: [DONE]\n\n"))
+    }
+
+    /// Whether the end may have passed unread.
+    pub(crate) fn may_have_ended(&self) -> bool {
+        self.ended || (self.unread && self.form != Form::Chat)
+    }
+}
+
+impl Drop for StreamMeter {
+    fn drop(&mut self) {
+        // As a refusal that has a status of its own.
+        if self.ended && !self.has_answered() {
+            self.charge.void();
+        }
+    }
+}
+
+/// Takes the figures from an answer that came whole, for which is then paid. Returns how much of the context it has used.
+pub fn whole(
+    form: Form,
+    answering: &Answering,
+    counted: &mut Answer,
+    mut charge: Attempt,
+    answer: &[u8],
+) -> Option<ContextUse> {
+    let seen = Seen::of_whole(form, answer).ok();
+    let Some(seen) = seen.filter(|seen| seen.failure.is_none()) else {
+        charge.void();
+        return None;
+    };
+    if seen.words {
+        charge.piece(answer.len());
+    }
+    if let Some(timings) = &seen.timings {
+        answering.timings(timings);
+        counted.used(timings.used());
+        charge.report(Some(timings.tokens()));
+    }
+    if let Some(used) = seen.used {
+        charge.report(used.tokens());
+        counted.used(used);
+    }
+    seen.timings.as_ref().and_then(Timings::context)
+}
+
+#[cfg(test)]
+mod tests;

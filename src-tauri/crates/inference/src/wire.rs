@@ -1,0 +1,300 @@
+//! What is read of OpenAI's answers, as chunks of a stream. Lenient: servers leave fields out, add their own, and send `null` for
+//! nothing.
+
+use http::StatusCode;
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+use tierbar_chats::ExpertReads;
+use tierbar_core::{Code, Error};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Message {
+    #[serde(deserialize_with = "text")]
+    pub content: Option<String>,
+    #[serde(deserialize_with = "text")]
+    reasoning_content: Option<String>,
+    /// The same by another name. Some servers send both.
+    #[serde(deserialize_with = "text")]
+    reasoning: Option<String>,
+    pub tool_calls: Option<Vec<ToolCall>>,
+}
+
+/// A tool call, or a piece of one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ToolCall {
+    /// Which of the answer's calls a piece belongs to.
+    #[serde(deserialize_with = "or_nothing")]
+    pub index: usize,
+    pub id: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
+    pub function: Function,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Function {
+    pub name: Option<String>,
+    /// JSON as a text.
+    #[serde(deserialize_with = "json")]
+    pub arguments: Option<String>,
+}
+
+/// A chunk of an answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Chunk {
+    pub model: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
+    pub choices: Vec<Choice>,
+    /// [`Usage`], if it is known.
+    pub usage: Option<Value>,
+    /// [`Timings`], if they are known.
+    pub timings: Option<Value>,
+    #[serde(deserialize_with = "if_known")]
+    pub sampling: Option<Sampling>,
+    /// Of our own worker's first chunk.
+    #[serde(deserialize_with = "if_known")]
+    pub prompt_tokens: Option<u64>,
+    pub error: Option<Value>,
+    /// A chain's report of its answer, on its first chunk.
+    pub tierbar: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Choice {
+    /// Which of several answers it belongs to.
+    #[serde(deserialize_with = "or_nothing")]
+    pub index: u64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub delta: Message,
+    /// Of a completion.
+    pub text: Option<String>,
+    pub finish_reason: Option<String>,
+    pub stop_reason: Option<Value>,
+    pub logprobs: Option<Value>,
+}
+
+/// In tokens.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    #[serde(deserialize_with = "or_nothing")]
+    pub prompt_tokens: u64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub completion_tokens: u64,
+    pub prompt_tokens_details: Option<PromptDetails>,
+    pub completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub struct PromptDetails {
+    pub cached_tokens: Option<u64>,
+    /// Written to a cache.
+    #[serde(alias = "cache_write_tokens")]
+    pub(crate) cache_creation_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub struct CompletionDetails {
+    pub reasoning_tokens: Option<u64>,
+}
+
+/// llama-server's figures.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub struct Timings {
+    #[serde(deserialize_with = "or_nothing")]
+    pub prompt_ms: f64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub predicted_ms: f64,
+    /// Those of our own worker.
+    #[serde(deserialize_with = "if_known")]
+    pub experts: Option<ExpertReads>,
+    /// Tokens that the context holds.
+    #[serde(deserialize_with = "if_known")]
+    pub n_ctx: Option<u64>,
+}
+
+/// How the tokens of an answer are chosen, as our own worker says on its first chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Sampling {
+    pub temperature: f64,
+    pub top_p: f64,
+    pub presence_penalty: f64,
+    pub frequency_penalty: f64,
+}
+
+impl Choice {
+    /// Whether the model says something with it.
+    pub(crate) fn has_content(&self) -> bool {
+        let Message {
+            content,
+            reasoning_content,
+            reasoning,
+            tool_calls,
+        } = &self.delta;
+        let texts = [content, reasoning_content, reasoning, &self.text];
+        texts.into_iter().any(|text| is_written(text.as_deref()))
+            || tool_calls.as_ref().is_some_and(|calls| !calls.is_empty())
+    }
+}
+
+/// Whether a text is there and not empty.
+pub fn is_written(text: Option<&str>) -> bool {
+    text.is_some_and(|text| !text.is_empty())
+}
+
+impl Message {
+    /// Takes the reasoning out.
+    pub fn thoughts(&mut self) -> Option<String> {
+        [self.reasoning_content.take(), self.reasoning.take()]
+            .into_iter()
+            .flatten()
+            .find(|text| !text.is_empty())
+    }
+}
+
+/// `null` is nothing.
+fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    value: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// Figures of another form are none: no answer is lost for them.
+fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).ok())
+}
+
+/// A text, or the texts of a list of parts.
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::String(text) => Some(text),
+        Value::Array(parts) => Some(
+            parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+        ),
+        _ => None,
+    })
+}
+
+/// Some servers write the JSON itself in place of its text.
+fn json<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        json => Some(json.to_string()),
+    })
+}
+
+impl Usage {
+    /// Prompt tokens that were in memory already.
+    pub fn cached(&self) -> u64 {
+        let details = self.prompt_tokens_details.unwrap_or_default();
+        details.cached_tokens.unwrap_or(0).min(self.prompt_tokens)
+    }
+
+    /// Prompt tokens that were written to a cache, where the server counts them. They are none of those in memory.
+    pub(crate) fn cache_written(&self) -> u64 {
+        let details = self.prompt_tokens_details.unwrap_or_default();
+        let most = self.prompt_tokens - self.cached();
+        details.cache_creation_tokens.unwrap_or(0).min(most)
+    }
+
+    /// Tokens of reasoning, where the server counts them.
+    pub fn reasoning(&self) -> u64 {
+        let details = self.completion_tokens_details.unwrap_or_default();
+        details
+            .reasoning_tokens
+            .unwrap_or(0)
+            .min(self.completion_tokens)
+    }
+}
+
+/// The error of a refusal: ours as it is, another server's with its own message and what its status means. An event of a stream has
+/// status 200: its code stands for the status, if it is a number.
+pub fn error(status: StatusCode, body: &[u8]) -> Error {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    Error::from_openai_body(&body).unwrap_or_else(|| {
+        let rendered = ["/error/message", "/message", "/error", "/detail"];
+        let rendered = rendered
+            .iter()
+            .find_map(|place| body.pointer(place)?.as_str())
+            .unwrap_or("the model's server refused the request without an error message");
+        Error::new(code(status, body.pointer("/error/code")), rendered)
+    })
+}
+
+/// Whether the body of a 404 means the path, not something that the request names: an item, a model or a response.
+pub(crate) fn is_of_unknown_path(body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let Some(error) = body.get("error") else {
+        return true;
+    };
+    let has = |field: &str| match error.get(field) {
+        None | Some(Value::Null) => false,
+        // llama-server and vLLM repeat the status.
+        Some(value) => field != "code" || (*value != 404 && *value != "404"),
+    };
+    if has("param") || has("code") {
+        return false;
+    }
+    let message = error.get("message").unwrap_or(error);
+    let message = message.as_str().unwrap_or_default().to_lowercase();
+    let mut words = message.split_whitespace().map(|word| {
+        let is_mark = |letter: char| !letter.is_alphanumeric() && letter != '/';
+        word.trim_matches(is_mark)
+    });
+    let names_one = |word| matches!(word, "item" | "items" | "model" | "models");
+    !words.any(names_one) && !message.contains(" with id ")
+}
+
+/// The error of an answer that is not in OpenAI's form.
+pub fn unreadable(error: &serde_json::Error) -> Error {
+    let message = format!("the model's server did not answer in OpenAI's form: {error}");
+    Error::new(Code::Unreachable, message)
+}
+
+/// Whether an event is a part of an answer.
+pub(crate) fn has_choices(data: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
+}
+
+fn code(status: StatusCode, rendered: Option<&Value>) -> Code {
+    match rendered.and_then(Value::as_str) {
+        Some("context_length_exceeded") => return Code::ContextExceeded,
+        Some("rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota") => {
+            return Code::Overloaded;
+        }
+        _ => {}
+    }
+    let number = rendered
+        .and_then(Value::as_u64)
+        .and_then(|rendered| rendered.try_into().ok());
+    let status = match status.as_u16() {
+        200..=299 => number.unwrap_or_default(),
+        status => status,
+    };
+    match status {
+        // An endpoint's account is not its client's.
+        401..=403 => Code::Unreachable,
+        404 => Code::ModelUnknown,
+        408 | 504 => Code::WorkerTimeout,
+        413 => Code::PayloadTooLarge,
+        429 => Code::Overloaded,
+        400..=499 => Code::BadRequest,
+        _ => Code::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests;

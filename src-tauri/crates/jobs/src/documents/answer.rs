@@ -1,0 +1,353 @@
+//! Answers from documents: passages are found, a model is asked about them, and what it cites is checked.
+
+use super::{DocumentSearch, MOST_ID, checked};
+use crate::Jobs;
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tierbar_core::{
+    Code, Error, ModelKind, TierId,
+    documents::{Citation, DocumentAnswer, Passage, Reading},
+    status::EngineKind,
+};
+use tierbar_documents::{
+    answer::{INSTRUCTIONS, NOTES, Quoted, SUMMARY, cited, question, summary},
+    plan::{self, MOST_PARTS, plan},
+};
+use tierbar_inference::{
+    ask::{Event, Failed},
+    caller::Caller,
+    request::Request,
+    source::Source,
+};
+use tokio::sync::mpsc::UnboundedSender;
+use utoipa::ToSchema;
+
+/// Passages that an answer is made from, if the context holds them.
+pub(super) const USUAL: usize = 6;
+const ANSWER_TOKENS: u32 = 1024;
+const NOTES_TOKENS: u32 = 320;
+/// The assumed context of a tier that does not say, in tokens.
+const USUAL_CONTEXT: u32 = 4096;
+
+/// A question about documents.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+pub struct DocumentQuestion {
+    pub question: String,
+    /// The collection to answer from; without one, all of them.
+    #[serde(default)]
+    pub collection: Option<String>,
+    /// One document to answer from, by its id.
+    #[serde(default)]
+    pub file: Option<u64>,
+    /// Whether the model reads that one document as a whole, in parts if it does not fit its context.
+    #[serde(default)]
+    pub whole: bool,
+    /// A tier, a chain or a model's id. Without it, or with `auto`, a tier of this machine answers.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// How many passages are found. Default: 6.
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 50)]
+    pub limit: Option<usize>,
+    /// Whether the answer comes as server-sent events; the data of each is a `DocumentEvent`.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+/// An event of an answer from documents. The last is `answer` or `error`.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum DocumentEvent {
+    /// The passages that the model reads, by their numbers from 1.
+    Passages { passages: Vec<Passage> },
+    /// The part of a long document that is being read, from 1.
+    Part { part: usize, parts: usize },
+    /// More of the answer, whose citations are not checked yet.
+    Text { text: String },
+    /// The whole answer.
+    Answer { answer: DocumentAnswer },
+    Error {
+        code: String,
+        message: String,
+        #[schema(required = true)]
+        hint: Option<String>,
+    },
+}
+
+/// Takes the events of an answer. The receiver may be gone.
+pub(super) type Events = UnboundedSender<DocumentEvent>;
+
+impl Jobs {
+    /// Answers a question from documents.
+    ///
+    /// # Errors
+    /// `NotFound` if nothing is there to answer from; whatever keeps the model from answering.
+    pub async fn ask_documents(
+        &self,
+        asked: DocumentQuestion,
+        events: &Events,
+    ) -> Result<DocumentAnswer, Error> {
+        checked(&asked.question)?;
+        if asked.whole {
+            return self.ask_whole(&asked, events).await;
+        }
+        let search = DocumentSearch {
+            query: asked.question.clone(),
+            collection: asked.collection.clone(),
+            file: asked.file,
+            limit: Some(asked.limit.unwrap_or(USUAL)),
+            rerank: None,
+        };
+        let mut passages = self.search_documents(&search).await?.passages;
+        if passages.is_empty() {
+            let message = "no passage of the documents has anything to do with the question";
+            return Err(Error::new(Code::NotFound, message)
+                .hint("add documents, or wait until they are read"));
+        }
+        let _ = events.send(DocumentEvent::Passages {
+            passages: passages.clone(),
+        });
+        let (model, _) = self.reader(asked.model.as_deref(), false)?;
+        loop {
+            let message = question(&asked.question, 1, &quoted(&passages));
+            match self.answer(&model, INSTRUCTIONS, message, events).await {
+                // A small context holds fewer passages; the best are first.
+                Err(error) if error.code == Code::ContextExceeded && passages.len() > 1 => {
+                    passages.truncate(passages.len() / 2);
+                }
+                answered => return Ok(complete(answered?, &passages, Reading::Passages)),
+            }
+        }
+    }
+
+    /// Has a model read one document as a whole, or in parts that its context holds.
+    async fn ask_whole(
+        &self,
+        asked: &DocumentQuestion,
+        events: &Events,
+    ) -> Result<DocumentAnswer, Error> {
+        let Some(file) = asked.file else {
+            let message = "a document that is read as a whole must be named";
+            return Err(Error::new(Code::BadRequest, message).hint("set `file` to its id"));
+        };
+        let passages = self.store.document_text(file.min(MOST_ID)).await?;
+        let (model, context) = self.reader(asked.model.as_deref(), true)?;
+        let texts = passages.iter().map(|passage| passage.text.as_str());
+        let parts = match plan(texts, context as usize) {
+            plan::Reading::Whole => {
+                let message = question(&asked.question, 1, &quoted(&passages));
+                let answered = self.answer(&model, INSTRUCTIONS, message, events).await?;
+                return Ok(complete(answered, &passages, Reading::Whole));
+            }
+            plan::Reading::Parts(parts) => parts,
+            plan::Reading::TooLong(parts) => {
+                let message = format!(
+                    "the document would take {parts} parts of this model's context, and may take {MOST_PARTS}"
+                );
+                return Err(Error::new(Code::ContextExceeded, message)
+                    .hint("ask without `whole`, or name a model with a larger context"));
+            }
+        };
+        let mut notes = Vec::new();
+        let count = parts.len();
+        for (part, range) in (1..).zip(parts) {
+            let _ = events.send(DocumentEvent::Part { part, parts: count });
+            let (first, passages) = (range.start + 1, quoted(&passages[range]));
+            let message = question(&asked.question, first, &passages);
+            let request = request(&model, NOTES, message, NOTES_TOKENS)?;
+            let answer = self.inference.ask(request, Caller::default()).await;
+            let note = answer.map_err(Error::from)?.gather().await?.text;
+            let note = note.trim();
+            if !note.is_empty() && !note.to_lowercase().starts_with("nothing") {
+                notes.push(note.to_owned());
+            }
+        }
+        if notes.is_empty() {
+            let answered = Answered {
+                text: "The document does not say anything about it.".to_owned(),
+                source: Source::default(),
+            };
+            return Ok(complete(answered, &passages, Reading::Parts));
+        }
+        let message = summary(&asked.question, &notes);
+        let answered = self.answer(&model, SUMMARY, message, events).await?;
+        Ok(complete(answered, &passages, Reading::Parts))
+    }
+
+    /// Returns what answers, and its context in tokens: what the request names, or else a tier of this machine, so that no passage
+    /// leaves it unasked. A whole document goes to the one with the largest context.
+    pub(super) fn reader(&self, wanted: Option<&str>, whole: bool) -> Result<(String, u32), Error> {
+        let tiers = self.inference.tiers.snapshot();
+        let mut readers = tiers
+            .iter()
+            .filter(|tier| tier.kind == ModelKind::Chat && tier.model.is_some());
+        if let Some(wanted) = wanted.filter(|wanted| !matches!(*wanted, "" | TierId::AUTO)) {
+            let named = readers.find(|tier| {
+                let model = tier.model.as_ref();
+                model.is_some_and(|model| model.as_str() == wanted) || tier.id.as_str() == wanted
+            });
+            let context = named.map_or(0, |tier| tier.context_tokens);
+            let context = if context > 0 { context } else { USUAL_CONTEXT };
+            return Ok((wanted.to_owned(), context));
+        }
+        let best = readers
+            .filter(|tier| tier.engine != EngineKind::Endpoint)
+            .max_by_key(|tier| {
+                let largest = whole.then_some(tier.context_tokens);
+                let usual = tier.id.as_str() == "primary";
+                (
+                    largest,
+                    usual,
+                    tier.state.holds_memory(),
+                    tier.context_tokens,
+                )
+            });
+        let best = best.ok_or_else(|| {
+            Error::new(
+                Code::ModelMissing,
+                "no tier of this machine has a chat model",
+            )
+            .hint("assign one, or name a cloud's tier, which then gets the passages")
+        })?;
+        Ok((best.id.as_str().to_owned(), best.context_tokens.max(1024)))
+    }
+
+    async fn answer(
+        &self,
+        model: &str,
+        instructions: &str,
+        message: String,
+        events: &Events,
+    ) -> Result<Answered, Error> {
+        let request = request(model, instructions, message, ANSWER_TOKENS)?;
+        let asked = self.inference.ask(request, Caller::default()).await;
+        let mut answer = asked.map_err(|failed: Failed| failed.error)?;
+        let mut answered = Answered::default();
+        while let Some(event) = answer.next().await {
+            match event {
+                Event::Started(source) => answered.source = source,
+                Event::Text(text) => {
+                    answered.text.push_str(&text);
+                    let _ = events.send(DocumentEvent::Text { text });
+                }
+                Event::Failed(failed) => return Err(failed.error),
+                Event::Progress(_)
+                | Event::Passed(_)
+                | Event::Chain(_)
+                | Event::Model(_)
+                | Event::Sampling(_)
+                | Event::Reasoning(_)
+                | Event::ToolCall(_)
+                | Event::LogProbs(_)
+                | Event::Usage(_)
+                | Event::Finished { .. } => {}
+            }
+        }
+        if answered.text.trim().is_empty() {
+            let message = "the model's answer is empty";
+            return Err(
+                Error::new(Code::TierFailed, message).hint("ask again, or name another model")
+            );
+        }
+        Ok(answered)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Answered {
+    text: String,
+    source: Source,
+}
+
+fn request(
+    model: &str,
+    instructions: &str,
+    message: String,
+    tokens: u32,
+) -> Result<Request, Error> {
+    Request::streamed_chat(json!({
+        "model": model,
+        "messages": [
+            {"role": "system", "content": instructions},
+            {"role": "user", "content": message},
+        ],
+        "max_tokens": tokens,
+        "temperature": 0.2,
+        "think": false,
+    }))
+}
+
+fn quoted(passages: &[Passage]) -> Vec<Quoted<'_>> {
+    passages.iter().map(Quoted::from).collect()
+}
+
+/// Checks what the answer cites.
+fn complete(answered: Answered, passages: &[Passage], reading: Reading) -> DocumentAnswer {
+    let found = cited(answered.text.trim(), passages.len());
+    let notice = match (found.numbers.is_empty(), found.invented) {
+        (true, 0) => Some("The answer cites no passage, so check it against the documents."),
+        (true, _) => {
+            Some("The answer cited passages that do not exist, so check it against the documents.")
+        }
+        (false, 0) => None,
+        (false, _) => {
+            Some("The answer also cited passages that do not exist; those numbers were removed.")
+        }
+    };
+    let citations = found.numbers.iter().filter_map(|&number| {
+        let passage = passages.get(number.checked_sub(1)?)?.clone();
+        Some(Citation { number, passage })
+    });
+    DocumentAnswer {
+        citations: citations.collect(),
+        answer: found.text,
+        reading,
+        tier: answered.source.tier,
+        model: answered.source.model,
+        notice: notice.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passage(id: u64) -> Passage {
+        Passage {
+            id,
+            file: 1,
+            path: "/a.pdf".into(),
+            title: "A".into(),
+            collection: "Documents".into(),
+            headings: Vec::new(),
+            page: Some(3),
+            line: None,
+            text: "text".into(),
+            score: 0.0,
+        }
+    }
+
+    #[test]
+    fn only_citations_that_lead_somewhere_are_kept() {
+        let passages = [passage(10), passage(11)];
+        let of = |text: &str| {
+            let answered = Answered {
+                text: text.to_owned(),
+                source: Source::default(),
+            };
+            complete(answered, &passages, Reading::Passages)
+        };
+        let answer = of("It is so [2]. Or so [5].");
+        assert_eq!(answer.answer, "It is so [2]. Or so.");
+        let cited: Vec<_> = answer
+            .citations
+            .iter()
+            .map(|cited| (cited.number, cited.passage.id))
+            .collect();
+        assert_eq!(cited, [(2, 11)]);
+        assert!(answer.notice.unwrap().contains("removed"));
+        assert!(of("So it is.").notice.unwrap().contains("cites no passage"));
+        assert_eq!(of("So it is [1].").notice, None);
+    }
+}

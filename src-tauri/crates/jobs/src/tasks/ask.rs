@@ -1,0 +1,351 @@
+//! The questions about one text to a model, and what they took.
+
+use super::trail::Trail;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use tierbar_core::{
+    Code, Error, Modality, ModelId, TierId,
+    status::{EngineKind, TierStatus},
+};
+use tierbar_inference::{
+    Inference, ask::Failed, caller::Caller, content::MEDIA_BYTES, hints::Hints, media,
+    request::Request,
+};
+use tierbar_routing::leave_eligible;
+use tierbar_tasks::{
+    Task, lenient,
+    saved::{Spent, tokens_of},
+};
+
+/// The assumed context of a tier that is not on this machine, in tokens.
+const USUAL_CONTEXT: u32 = 4096;
+
+/// Tokens of an answer that may come a second time in a row.
+const REPEATED: u32 = 8;
+
+/// A question. `system` has only our text; the user's text is in `user`, as data.
+pub(super) struct Question {
+    pub(super) system: Cow<'static, str>,
+    pub(super) user: Content,
+    pub(super) schema: Value,
+    pub(super) max_tokens: u32,
+}
+
+/// A user's message: a text, or parts in OpenAI's form with images and sound.
+pub(super) enum Content {
+    Text(String),
+    Parts(Vec<Value>),
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl Content {
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::Parts(parts) => parts.clone().into(),
+        }
+    }
+
+    /// Bytes of its text; an image or a sound counts for as many as the relay charges for it.
+    fn prompt_bytes(&self) -> usize {
+        let bytes = |part: &Value| part["text"].as_str().map_or(MEDIA_BYTES, str::len);
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Parts(parts) => parts.iter().map(bytes).sum(),
+        }
+    }
+}
+
+/// The model's answer.
+pub(super) struct Reply {
+    pub(super) text: String,
+    /// It ran into `max_tokens`, or into the end of its context.
+    pub(super) cut: bool,
+    pub(super) prompt_tokens: u64,
+    pub(super) prompt_bytes: usize,
+}
+
+/// Asks a model the questions about one text, and counts what they take.
+pub(super) struct Session {
+    inference: Arc<Inference>,
+    model: String,
+    hints: Hints,
+    trail: Trail,
+    who: Option<Who>,
+    /// The chain's report.
+    chain: Option<Value>,
+    spent: Spent,
+    /// Bytes of all prompts, for the tokens of a part of them.
+    prompt_bytes: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Who {
+    tier: TierId,
+    model: Option<ModelId>,
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    Ours(Error),
+    /// Another program's server has refused the request, with its status and message.
+    Theirs(u16, String),
+}
+
+impl Unanswered {
+    /// Whether the request may be answered without a schema. A chain's error for its steps' refusals is ours.
+    fn is_of_the_form(&self) -> bool {
+        match self {
+            Self::Ours(error) => error.code == Code::BadRequest,
+            Self::Theirs(status, _) => matches!(status, 400 | 422),
+        }
+    }
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        Self::Ours(error)
+    }
+}
+
+impl Session {
+    /// `wanted`: the model that the request names. Without one, and without a tier in a header, the task's usual tier if it has a
+    /// model, else `auto`; for images and sound, a tier that takes them, if one is known to.
+    pub(super) fn new(
+        inference: &Arc<Inference>,
+        task: Task,
+        wanted: Option<&str>,
+        media: &BTreeSet<Modality>,
+        hints: &Hints,
+        trail: Trail,
+    ) -> Self {
+        let usual = match task {
+            Task::Triage => "fast",
+            Task::Compress | Task::Summarize | Task::Brief => "primary",
+        };
+        let tiers = inference.tiers.snapshot();
+        let has = |tier: &TierStatus| tier.id.as_str() == usual && tier.model.is_some();
+        let takes = |tier: &&TierStatus| tier.model.is_some() && media::takes(tier, media);
+        let fits = |tier: &TierStatus| has(tier) && media::takes(tier, media);
+        let default = if hints.tier.is_some() {
+            TierId::AUTO
+        } else if !media.is_empty() && !tiers.iter().any(fits) {
+            // Without one, the refusal says what the usual tier lacks.
+            let other = tiers
+                .iter()
+                .find(takes)
+                .or(tiers.iter().find(|tier| has(tier)));
+            other.map_or(TierId::AUTO, |tier| tier.id.as_str())
+        } else if tiers.iter().any(has) {
+            usual
+        } else {
+            TierId::AUTO
+        };
+        let model = wanted.filter(|model| !model.is_empty());
+        let model = model.unwrap_or(default).to_owned();
+        Self {
+            inference: Arc::clone(inference),
+            model,
+            // The answer is read here, and has nothing before it.
+            hints: Hints {
+                mark: Some(false),
+                ..hints.clone()
+            },
+            trail,
+            who: None,
+            chain: None,
+            spent: Spent::default(),
+            prompt_bytes: 0,
+        }
+    }
+
+    /// The context of the tier that is going to answer, as far as that is known: the smallest that it could be.
+    pub(super) fn context_tokens(&self) -> u32 {
+        let tiers = self.inference.tiers.snapshot();
+        let mut tiers: Vec<_> = tiers.iter().filter(|tier| tier.model.is_some()).collect();
+        let config = self.inference.services.config();
+        let named = match &self.hints.tier {
+            Some(tier) if self.model == TierId::AUTO => tier,
+            _ => &self.model,
+        };
+        let has_model = |tier: &TierStatus| {
+            let model = tier.model.as_ref();
+            model.is_some_and(|model| model.as_str() == named)
+        };
+        let chain = self.hints.chain.as_deref().unwrap_or(named);
+        let mut chains = config.chains.iter();
+        if let Some((_, chain)) = chains.find(|(name, _)| name.as_str() == chain) {
+            tiers.retain(|tier| chain.tiers().any(|step| *step == tier.id));
+        } else if tiers.iter().any(|tier| tier.id.as_str() == named) {
+            tiers.retain(|tier| tier.id.as_str() == named);
+        } else if tiers.iter().any(|tier| has_model(tier)) {
+            tiers.retain(|tier| has_model(tier));
+        } else {
+            leave_eligible(&mut tiers, |tier| {
+                let elsewhere = tier.engine == EngineKind::Endpoint;
+                (&tier.id, tier.state, elsewhere)
+            });
+        }
+        let smallest = tiers.iter().map(|tier| tier.context_tokens).min();
+        smallest.unwrap_or(USUAL_CONTEXT)
+    }
+
+    /// Asks a question. An engine that refuses the schema is asked again without one.
+    pub(super) async fn ask(&mut self, question: &Question) -> Result<Reply, Error> {
+        let held = self.send(question, true).await;
+        let answer = match held {
+            Err(refused) if refused.is_of_the_form() => self.send(question, false).await,
+            held => held,
+        };
+        answer.map_err(|unanswered| match unanswered {
+            Unanswered::Ours(error) => error,
+            Unanswered::Theirs(status, words) => {
+                let message = format!(
+                    "the server of {} refused the request ({status}): {words}",
+                    self.model
+                );
+                Error::new(Code::Unreachable, message)
+            }
+        })
+    }
+
+    async fn send(&mut self, question: &Question, held: bool) -> Result<Reply, Unanswered> {
+        let mut request = json!({
+            "model": self.model,
+            "messages": [
+                {"role": "system", "content": question.system},
+                {"role": "user", "content": question.user.to_json()},
+            ],
+            "max_tokens": question.max_tokens,
+            "temperature": 0,
+        });
+        if held {
+            request["think"] = false.into();
+            // A small model may go on with one sentence until its bound. Phrases and names may come again.
+            request["dry_multiplier"] = 1.into();
+            request["dry_allowed_length"] = REPEATED.into();
+            request["dry_penalty_last_n"] = question.max_tokens.into();
+            request["response_format"] = json!({
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": true, "schema": question.schema},
+            });
+        }
+        let request = Request::chat(request)?.with_hints(self.hints.clone());
+        let answer = self.inference.ask(request, Caller::of_this_request());
+        let whole = match answer.await {
+            Ok(answer) => answer.gather().await,
+            Err(failed) => Err(failed),
+        };
+        let whole = whole.map_err(|failed: Failed| {
+            self.trail.note(&failed.source, failed.may_wait);
+            match failed.status {
+                None => Unanswered::Ours(failed.error),
+                Some(status) => Unanswered::Theirs(status, shortened(&failed.error.message)),
+            }
+        })?;
+        self.trail.note(&whole.source, false);
+        if let Some(tier) = whole.source.tier {
+            let model = whole.source.model;
+            self.who = Some(Who { tier, model });
+        }
+        self.note_chain(whole.chain);
+        let prompt_bytes = question.system.len() + question.user.prompt_bytes();
+        self.prompt_bytes += prompt_bytes;
+        self.spent.prompt_tokens += whole.usage.prompt_tokens;
+        self.spent.completion_tokens += whole.usage.completion_tokens;
+        Ok(Reply {
+            text: whole.text,
+            cut: whole.reason == "length",
+            prompt_tokens: whole.usage.prompt_tokens,
+            prompt_bytes,
+        })
+    }
+
+    /// The last word counts, unless it would hide that another tier has answered before.
+    fn note_chain(&mut self, rendered: Option<Value>) {
+        let fell_back = |rendered: &Option<Value>| {
+            let rendered = rendered.as_ref();
+            rendered.is_some_and(|rendered| !rendered["fallback_from"].is_null())
+        };
+        if fell_back(&rendered) || !fell_back(&self.chain) {
+            self.chain = rendered.or(self.chain.take());
+        }
+    }
+
+    /// How many tokens a text of the user's is, as this model counts.
+    pub(super) fn tokens_of(&self, bytes: usize) -> u64 {
+        tokens_of(bytes, self.prompt_bytes, self.spent.prompt_tokens)
+    }
+
+    /// So many tokens need not go to a cloud; none are saved if what answered is a server elsewhere, which was sent them.
+    pub(super) fn done(mut self, mut answer: Map<String, Value>, saved_tokens: u64) -> Answered {
+        let elsewhere = self.who.as_ref().is_some_and(|who| {
+            let mut tiers = self.inference.tiers.snapshot().into_iter();
+            tiers.any(|tier| tier.id == who.tier && tier.engine == EngineKind::Endpoint)
+        });
+        self.spent.answers = 1;
+        self.spent.saved_tokens = if elsewhere { 0 } else { saved_tokens };
+        let (tier, model) = self
+            .who
+            .map_or((None, None), |who| (Some(who.tier), who.model));
+        answer.insert("tier".to_owned(), json!(tier));
+        answer.insert("model".to_owned(), json!(model));
+        answer.insert("usage".to_owned(), usage(&self.spent));
+        answer.insert("saved".to_owned(), self.spent.saved_tokens.into());
+        if let Some(chain) = self.chain {
+            answer.insert("tierbar".to_owned(), chain);
+        }
+        Answered {
+            answer,
+            spent: self.spent,
+        }
+    }
+}
+
+/// One text's answer as JSON, and what it took.
+pub(super) struct Answered {
+    pub(super) answer: Map<String, Value>,
+    pub(super) spent: Spent,
+}
+
+/// In OpenAI's form.
+pub(super) fn usage(spent: &Spent) -> Value {
+    json!({
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "total_tokens": spent.prompt_tokens + spent.completion_tokens,
+    })
+}
+
+/// The text of an answer, and whether it had to be cut to its last whole sentence.
+pub(super) fn text_of(said: &Reply) -> Option<(String, bool)> {
+    lenient::text(&said.text, "text", said.cut)
+}
+
+/// A schema of one text.
+pub(super) fn text_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": false,
+    })
+}
+
+/// What a small model may say for want of anything better.
+pub(super) fn no_answer(task: Task) -> Error {
+    let message = format!("the model gave no answer that {task} can use, in two attempts");
+    Error::new(Code::Corrupt, message).hint("name a larger tier in `model`")
+}
+
+/// The beginning of a refusal, for a message.
+fn shortened(message: &str) -> String {
+    const LONGEST: usize = 200;
+    message.chars().take(LONGEST).collect()
+}

@@ -1,0 +1,212 @@
+//! One text, or many: each is answered by itself, a few at a time, and one that cannot be does not fail the others.
+
+use super::{
+    ask::{Answered, usage},
+    trail::Trail,
+};
+use crate::Jobs;
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Map, Value, json};
+use tierbar_core::{Code, Error, units::file_size};
+use tierbar_http::error::Failure;
+use tierbar_inference::caller::Caller;
+use tierbar_tasks::{Task, saved::Spent};
+
+/// Texts of one request.
+pub(super) const MOST: usize = 256;
+/// As many are on their way at a time: more than a worker answers at once, so that it is never idle.
+const AT_ONCE: usize = 4;
+
+/// In bytes: the largest context, of a million tokens, holds about as much.
+const LONGEST_PROMPT: usize = 4 << 20;
+
+/// What a request brings.
+pub(super) enum Items<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl Items<Value> {
+    /// `text`, or `texts`.
+    ///
+    /// # Errors
+    /// `BadRequest` for both or neither, for none and for too many.
+    pub(super) fn texts(text: Option<Value>, texts: Option<Vec<Value>>) -> Result<Self, Error> {
+        Self::of(text, texts, "text", "texts", MOST)
+    }
+
+    /// As [`Self::texts`]. `images` are those beside `text`, which may then be left out.
+    ///
+    /// # Errors
+    /// As [`Self::texts`]; `BadRequest` for images beside several texts.
+    pub(super) fn messages(
+        text: Option<Value>,
+        texts: Option<Vec<Value>>,
+        images: &[String],
+    ) -> Result<Self, Error> {
+        if images.is_empty() {
+            return Self::texts(text, texts);
+        }
+        if texts.is_some() {
+            let message = "images belongs to text; in texts, send a message with its own images";
+            return Err(Error::new(Code::BadRequest, message));
+        }
+        Ok(Self::One(text.unwrap_or_else(|| "".into())))
+    }
+}
+
+impl<T> Items<T> {
+    pub(super) fn of(
+        one: Option<T>,
+        many: Option<Vec<T>>,
+        one_name: &str,
+        many_name: &str,
+        most: usize,
+    ) -> Result<Self, Error> {
+        let bad = |what: String| Err(Error::new(Code::BadRequest, what));
+        match (one, many) {
+            (Some(one), None) => Ok(Self::One(one)),
+            (None, Some(many)) if many.is_empty() => bad(format!("{many_name} is empty")),
+            (None, Some(many)) if many.len() > most => bad(format!(
+                "{many_name} has {} entries and can have at most {most}",
+                many.len()
+            )),
+            (None, Some(many)) => Ok(Self::Many(many)),
+            _ => bad(format!("give either {one_name} or {many_name}")),
+        }
+    }
+}
+
+/// A text of the request.
+///
+/// # Errors
+/// `BadRequest` for what is no text, or has no words.
+pub(super) fn text(value: &Value) -> Result<&str, Error> {
+    let text = words_of(value).map_err(|error| {
+        error.hint("images and sound can be sent to /v1/triage and /v1/summarize")
+    })?;
+    if text.trim().is_empty() {
+        return Err(Error::new(Code::BadRequest, "the text is empty"));
+    }
+    Ok(text)
+}
+
+/// A text that is sent to a model as one prompt.
+///
+/// # Errors
+/// Those of [`text`] and of [`check_length`].
+pub(super) fn prompt(value: &Value) -> Result<&str, Error> {
+    let text = text(value)?;
+    check_length(text)?;
+    Ok(text)
+}
+
+/// # Errors
+/// `BadRequest` for what is no text.
+pub(super) fn words_of(value: &Value) -> Result<&str, Error> {
+    let bad = || Error::new(Code::BadRequest, "a text must be a JSON string");
+    value.as_str().ok_or_else(bad)
+}
+
+/// # Errors
+/// `PayloadTooLarge` for a text that no context holds.
+pub(super) fn check_length(text: &str) -> Result<(), Error> {
+    if text.len() <= LONGEST_PROMPT {
+        return Ok(());
+    }
+    let message = format!(
+        "the text has {} and can have at most {}",
+        file_size(text.len() as u64),
+        file_size(LONGEST_PROMPT as u64)
+    );
+    Err(Error::new(Code::PayloadTooLarge, message)
+        .hint("send it in parts, or summarize it first with /v1/summarize"))
+}
+
+/// Answers all of them, and says of the response what its answers say of themselves, in their order. If none can be answered, that is the
+/// first one's error.
+pub(super) async fn answer<T, F>(
+    jobs: &Jobs,
+    task: Task,
+    items: Items<T>,
+    work: impl Fn(T, Trail) -> F,
+) -> Response
+where
+    F: Future<Output = Result<Answered, Error>>,
+{
+    let many = match items {
+        Items::One(item) => {
+            let trail = Trail::default();
+            let done = work(item, trail.clone()).await;
+            let mut response = match done {
+                Ok(Answered { answer, spent }) => {
+                    record(jobs, task, spent).await;
+                    Json(Value::Object(answer)).into_response()
+                }
+                Err(error) => Failure(error).into_response(),
+            };
+            trail.write(&mut response);
+            return response;
+        }
+        Items::Many(many) => many,
+    };
+    Caller::of_this_request().count(many.len() as u64);
+    let each = |item| {
+        let trail = Trail::default();
+        let done = work(item, trail.clone());
+        async move { (done.await, trail) }
+    };
+    let (done, trails): (Vec<_>, Vec<_>) =
+        stream::iter(many).map(each).buffered(AT_ONCE).unzip().await;
+    if let Some(Err(first)) = done.first()
+        && done.iter().all(Result::is_err)
+    {
+        let mut refused = Failure(first.clone()).into_response();
+        if let Some(first) = trails.first() {
+            first.write(&mut refused);
+        }
+        return refused;
+    }
+    let (answer, total) = results(done);
+    record(jobs, task, total).await;
+    let mut response = Json(Value::Object(answer)).into_response();
+    for trail in trails {
+        trail.write(&mut response);
+    }
+    response
+}
+
+/// The answer to several texts, and what all of them took.
+fn results(done: Vec<Result<Answered, Error>>) -> (Map<String, Value>, Spent) {
+    let (mut total, mut failed) = (Spent::default(), 0usize);
+    let results: Vec<_> = done
+        .into_iter()
+        .map(|one| match one {
+            Ok(Answered { answer, spent }) => {
+                total += spent;
+                Value::Object(answer)
+            }
+            Err(error) => {
+                failed += 1;
+                error.openai_body()
+            }
+        })
+        .collect();
+    let mut answer = Map::new();
+    answer.insert("results".to_owned(), results.into());
+    answer.insert("failed".to_owned(), failed.into());
+    answer.insert("usage".to_owned(), usage(&total));
+    answer.insert("saved".to_owned(), json!(total.saved_tokens));
+    (answer, total)
+}
+
+/// Notes what was spent. The answer is worth more than the note.
+pub(super) async fn record(jobs: &Jobs, task: Task, spent: Spent) {
+    if let Err(error) = jobs.store.add_spent(task, spent).await {
+        tracing::warn!("cannot record what {task} saved: {error}");
+    }
+}

@@ -1,0 +1,279 @@
+//! `POST /v1/brief`: a day's JSON lines as a dense brief. The lines are counted here; the model writes over the counts.
+
+use super::{
+    ask::{Answered, Question, Session, text_of, text_schema},
+    batch::{self, Items},
+    schema::{self, TaskAnswer},
+    summarize::checked_words,
+};
+use crate::Jobs;
+use axum::{
+    body::{Body, Bytes},
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, header},
+    response::Response,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeSet, sync::Arc};
+use tierbar_core::{Code, Error};
+use tierbar_http::RequestHints;
+use tierbar_http::{
+    error::Failure,
+    schema::{Errors, Queued, RequestHeaders},
+};
+use tierbar_inference::{blocking::blocking, body};
+use tierbar_tasks::{
+    Task,
+    aggregate::{Aggregate, Counter},
+    delimited::delimited,
+    email::Header,
+    fallback, words,
+};
+use utoipa::{IntoParams, ToSchema};
+
+pub(super) const USUAL_WORDS: u32 = 150;
+/// Briefs of one request.
+const MOST: usize = 16;
+/// Cautious, as a piece of a text is: figures have few bytes to a token.
+const BYTES_PER_TOKEN: usize = 2;
+const LEAST_BYTES: usize = 400;
+
+/// Lines to report on: `lines`, `entries` or `batch`.
+#[derive(Deserialize, Default, ToSchema)]
+#[schema(as = BriefRequest)]
+struct Wanted {
+    /// Lines of JSON objects.
+    lines: Option<String>,
+    /// The objects themselves.
+    #[schema(value_type = Option<Vec<Object>>)]
+    entries: Option<Vec<Value>>,
+    /// At most 16 of either, each for a brief of its own.
+    batch: Option<Vec<Lines>>,
+    #[serde(flatten)]
+    options: Options,
+}
+
+/// In the body, or in the query where the body is the lines themselves.
+#[derive(Deserialize, Default, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+#[schema(as = BriefOptions)]
+pub(super) struct Options {
+    /// About how many words the brief has. Default: 150.
+    #[schema(minimum = 10, maximum = 2000)]
+    #[param(minimum = 10, maximum = 2000)]
+    words: Option<u32>,
+    /// A tier, a chain, a model's id, or `auto`. Default: `primary`.
+    model: Option<String>,
+}
+
+/// Lines to report on.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = BriefLines)]
+struct Lines {
+    /// Lines of JSON objects.
+    lines: Option<String>,
+    /// The objects themselves.
+    #[schema(value_type = Option<Vec<Object>>)]
+    entries: Option<Vec<Value>>,
+}
+
+/// Reports on a day's lines of JSON.
+#[utoipa::path(
+    post,
+    path = "/v1/brief",
+    tag = "tasks",
+    operation_id = "brief",
+    params(RequestHeaders, Options),
+    request_body(content((Wanted = "application/json"), (String = "application/x-ndjson"))),
+    responses(
+        (
+            status = 200,
+            description = "The answer, or one for each text",
+            body = TaskAnswer<schema::Brief>,
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+pub(super) async fn brief(
+    State(jobs): State<Arc<Jobs>>,
+    RequestHints(hints): RequestHints,
+    options: Result<Query<Options>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let (items, options) = if is_lines(&headers) {
+        let Query(options) =
+            options.map_err(|rejection| Error::new(Code::BadRequest, rejection.body_text()))?;
+        (Items::One(Ok(Source::Lines(body))), options)
+    } else {
+        let Wanted {
+            lines,
+            entries,
+            batch,
+            options,
+        } = body::parse(&body)?;
+        let one = (lines.is_some() || entries.is_some()).then_some(Lines { lines, entries });
+        let one = one.map(Lines::source);
+        let batch = batch.map(|batch| batch.into_iter().map(Lines::source).collect());
+        (
+            Items::of(one, batch, "lines or entries", "batch", MOST)?,
+            options,
+        )
+    };
+    let limit = checked_words(options.words, USUAL_WORDS)?;
+    let one = |source: Result<Source, Error>, trail| {
+        let session = Session::new(
+            &jobs.inference,
+            Task::Brief,
+            options.model.as_deref(),
+            &BTreeSet::new(),
+            &hints,
+            trail,
+        );
+        async move { write(session, source?, limit).await }
+    };
+    Ok(batch::answer(&jobs, Task::Brief, items, one).await)
+}
+
+/// Whether a request's body is lines, which are parsed one at a time.
+pub fn reads_lines(path: &str, headers: &HeaderMap) -> bool {
+    takes_lines(path) && is_lines(headers)
+}
+
+/// Whether a path takes a body of lines.
+pub fn takes_lines(path: &str) -> bool {
+    path == "/v1/brief"
+}
+
+/// Whether the body is JSON lines, by what the client says.
+fn is_lines(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    [
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+        "text/plain",
+    ]
+    .iter()
+    .any(|lines| kind.eq_ignore_ascii_case(lines))
+}
+
+/// Where the lines are.
+enum Source {
+    Lines(Bytes),
+    Entries(Vec<Value>),
+}
+
+impl Lines {
+    fn source(self) -> Result<Source, Error> {
+        match (self.lines, self.entries) {
+            (Some(lines), None) => Ok(Source::Lines(lines.into())),
+            (None, Some(entries)) => Ok(Source::Entries(entries)),
+            _ => Err(Error::new(Code::BadRequest, "give either lines or entries")),
+        }
+    }
+}
+
+impl Source {
+    /// Counts them; also how many bytes they are, as their senders would have to send them to a cloud.
+    fn counted(self) -> Result<(Aggregate, usize), Error> {
+        let mut counter = Counter::default();
+        let bytes = match self {
+            Self::Lines(lines) => {
+                let each = lines.split(|byte| *byte == b'\n');
+                each.for_each(|line| counter.line(line));
+                lines.len()
+            }
+            Self::Entries(entries) => {
+                let mut bytes = 0;
+                for entry in &entries {
+                    match entry {
+                        Value::String(line) => counter.line(line.as_bytes()),
+                        entry => counter.entry(entry),
+                    }
+                    bytes += entry.to_string().len();
+                }
+                bytes
+            }
+        };
+        let aggregate = counter.done();
+        if aggregate.entries > 0 {
+            return Ok((aggregate, bytes));
+        }
+        let message = format!(
+            "none of the {} lines is a JSON object with content",
+            aggregate.malformed
+        );
+        Err(Error::new(Code::BadRequest, message).hint(
+            "an entry looks like {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}",
+        ))
+    }
+}
+
+/// Reports on lines of JSON.
+pub(super) async fn of_lines(
+    session: Session,
+    lines: Bytes,
+    limit: u32,
+) -> Result<Answered, Error> {
+    write(session, Source::Lines(lines), limit).await
+}
+
+async fn write(mut session: Session, source: Source, limit: u32) -> Result<Answered, Error> {
+    let (aggregate, bytes) = blocking("counting the entries", || source.counted()).await?;
+    let context = session.context_tokens();
+    let system = include_str!("prompts/brief.md");
+    let max_tokens = (limit * 3 + 64).min(context / 2);
+    let instructions = u32::try_from(system.len() / 3 + 64).unwrap_or(u32::MAX);
+    let room = context
+        .saturating_sub(max_tokens)
+        .saturating_sub(instructions);
+    let mut most = (room as usize * BYTES_PER_TOKEN).max(LEAST_BYTES);
+    let mut again = "";
+    let mut wrong = 0;
+    loop {
+        let question = Question {
+            system: system.into(),
+            user: format!(
+                "In at most {limit} words:\n{}{again}",
+                delimited(aggregate.render(most).trim_end())
+            )
+            .into(),
+            schema: text_schema(),
+            max_tokens,
+        };
+        let said = match session.ask(&question).await {
+            Err(error) if error.code == Code::ContextExceeded && most / 2 >= LEAST_BYTES => {
+                most /= 2;
+                continue;
+            }
+            said => said?,
+        };
+        let written = text_of(&said).map(|(text, cut)| (text, cut, false));
+        // The counts speak for themselves.
+        let by_rule = || (fallback::brief(&aggregate, limit as usize), false, true);
+        if let Some((text, cut, by_rule)) = written.or_else(|| (wrong == 1).then(by_rule)) {
+            let saved = session.tokens_of(bytes.saturating_sub(text.len()));
+            let answer = Map::from_iter([
+                ("words".to_owned(), words(&text).into()),
+                ("brief".to_owned(), text.into()),
+                ("cut".to_owned(), cut.into()),
+                ("fallback".to_owned(), by_rule.into()),
+                (
+                    "header".to_owned(),
+                    Header::of_brief(&aggregate).to_string().into(),
+                ),
+                ("aggregate".to_owned(), json!(aggregate)),
+            ]);
+            return Ok(session.done(answer, saved));
+        }
+        wrong += 1;
+        again = "\nAnswer with the JSON object alone.";
+    }
+}

@@ -1,0 +1,142 @@
+//! `POST /v1/triage`: what kind of message a text is.
+
+use super::{
+    ask::{Answered, Question, Session, no_answer},
+    batch::{self, Items},
+    message::Message,
+    schema::{self, TaskAnswer, TaskMessage},
+};
+use crate::Jobs;
+use axum::{body::Body, extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tierbar_core::Error;
+use tierbar_http::RequestHints;
+use tierbar_http::{
+    error::Failure,
+    schema::{Errors, Queued, RequestHeaders},
+};
+use tierbar_inference::body;
+use tierbar_tasks::{
+    Task,
+    email::{self, Header},
+    lenient,
+    triage::{self, CloudNeed, MessageType, Triage},
+};
+use utoipa::ToSchema;
+
+/// Messages to classify: texts, images and sound.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = TriageRequest)]
+struct Wanted {
+    /// A text, the parts of a message in OpenAI's or Anthropic's form, or a message.
+    #[schema(value_type = Option<TaskMessage>)]
+    text: Option<Value>,
+    /// Instead of `text`: at most 256 of them.
+    #[schema(value_type = Option<Vec<TaskMessage>>)]
+    texts: Option<Vec<Value>>,
+    /// Beside `text`: images in base64, as in Ollama's API.
+    #[serde(default)]
+    #[schema(required = false)]
+    images: Vec<String>,
+    /// A tier, a chain, a model's id, or `auto`. Default: `fast`, or for images and sound a tier that takes them.
+    model: Option<String>,
+}
+
+/// Classifies a message, and how urgent it is.
+#[utoipa::path(
+    post,
+    path = "/v1/triage",
+    tag = "tasks",
+    operation_id = "triage",
+    params(RequestHeaders),
+    request_body = Wanted,
+    responses(
+        (
+            status = 200,
+            description = "The answer, or one for each text",
+            body = TaskAnswer<schema::Triage>,
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+pub(super) async fn triage(
+    State(jobs): State<Arc<Jobs>>,
+    RequestHints(hints): RequestHints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let Wanted {
+        text,
+        texts,
+        images,
+        model,
+    } = body::request(body).await?;
+    let items = Items::messages(text, texts, &images)?;
+    let one = |message: Value, trail| {
+        let message = Message::prompt(&message, &images);
+        let session = |message: &Message| {
+            let (model, media) = (model.as_deref(), message.modalities());
+            Session::new(&jobs.inference, Task::Triage, model, &media, &hints, trail)
+        };
+        let sorted = message.map(|message| (session(&message), message));
+        async move {
+            let (session, message) = sorted?;
+            sort(session, &message).await
+        }
+    };
+    Ok(batch::answer(&jobs, Task::Triage, items, one).await)
+}
+
+async fn sort(mut session: Session, message: &Message) -> Result<Answered, Error> {
+    let text = message.text();
+    let is_text = message.media().next().is_none();
+    if let Some(need) = CloudNeed::of_greeting(&text).filter(|_| is_text) {
+        let triage = Triage {
+            kind: MessageType::Greeting,
+            urgency: 0,
+            needs_cloud: false,
+        };
+        let saved = session.tokens_of(text.len());
+        return Ok(session.done(render(triage, need, &text), saved));
+    }
+    for again in ["", "\nAnswer with the JSON object alone."] {
+        let question = Question {
+            system: message.instructions(triage::INSTRUCTIONS),
+            user: message.between("Message:", again),
+            schema: triage::schema(),
+            max_tokens: triage::ANSWER_TOKENS,
+        };
+        let said = session.ask(&question).await?;
+        let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
+        let Some(triage) = read else { continue };
+        let need = triage.cloud_need(&text);
+        let answer = render(triage, need, &text);
+        let saved = if need.needed {
+            0
+        } else {
+            session.tokens_of(message.len())
+        };
+        return Ok(session.done(answer, saved));
+    }
+    Err(no_answer(Task::Triage))
+}
+
+fn render(triage: Triage, need: CloudNeed, text: &str) -> Map<String, Value> {
+    let mut answer = Map::from_iter([
+        ("type".to_owned(), json!(triage.kind)),
+        ("urgency".to_owned(), triage.urgency.into()),
+        ("needs_cloud".to_owned(), need.needed.into()),
+        ("why".to_owned(), need.because.into()),
+    ]);
+    if let Some(subject) = email::subject(text) {
+        let header = Header {
+            subject,
+            kind: triage.kind,
+            urgency: triage.urgency,
+        };
+        answer.insert("header".to_owned(), header.to_string().into());
+    }
+    answer
+}

@@ -1,0 +1,596 @@
+//! One turn, from its request to the stored message.
+
+mod agent;
+mod pace;
+
+pub(super) use agent::{Acting, Consents, open_folder};
+
+use super::{Inference, Store, Turn, attachments::Files, prompt::Prompt};
+use crate::tasks::summary_of_chat;
+use futures_util::{FutureExt, StreamExt};
+use pace::Pace;
+use std::{
+    ops::ControlFlow,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_chats::{
+    AnswerFacts, AnswerTimes, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, answer_parts,
+    context::WhenFull, repetition::Repetition, thinking::InlineThinking,
+};
+use tierbar_core::{
+    Code, Error, TierState,
+    status::{EngineKind, TierStatus},
+};
+pub(super) use tierbar_edge::keys::Admitted;
+use tierbar_inference::{
+    ask::{Event, Stage, Usage},
+    caller::Caller,
+    metrics::trace::of_route,
+    request::Request,
+    source::Source,
+};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// What the list of requests calls a turn, which has no request of its own while it runs.
+const ROUTE: &str = "/tierbar/v1/chats/{id}/turns";
+/// The same for a run without a chat.
+const RUN_ROUTE: &str = "/v1/agent";
+/// How often what has arrived is stored: the most that a host that is killed loses.
+const STORED_EVERY: Duration = Duration::from_secs(1);
+
+/// How a turn's answer ended.
+enum Ending {
+    Answered(Finish),
+    Failed(Error),
+}
+
+/// Runs the turn to its last event, whatever happens. What has arrived before a panic is stored as broken off. `begun`: the answer
+/// that it continues; `acting`: what its agent acts with, if it has one.
+pub(super) async fn run(
+    inference: Arc<Inference>,
+    store: Store,
+    turn: Arc<Turn>,
+    prompt: Prompt,
+    begun: Option<ChatMessage>,
+    acting: Option<Acting>,
+    admitted: Admitted,
+) {
+    let mut writing = Writing {
+        store,
+        turn: Arc::clone(&turn),
+        facts: AnswerFacts::default(),
+        pace: Pace::new(Instant::now()),
+        stage: None,
+        stored: (0, 0),
+        continued: None,
+        asked: Instant::now(),
+        tiers: Vec::new(),
+        usage: Usage::default(),
+        inline_thinking: InlineThinking::default(),
+        thinks_since: None,
+        text_end: Repetition::default(),
+        reasoning_end: Repetition::default(),
+        steps: Vec::new(),
+    };
+    if let Some(answer) = begun {
+        writing.go_on_from(answer);
+    }
+    let panicked = || {
+        Error::new(
+            Code::Internal,
+            "the turn broke off because of a bug in Tierbar",
+        )
+    };
+    // What a panic leaves of these is only added to.
+    let answering = async {
+        match acting {
+            Some(acting) => writing.act(&inference, &prompt, acting).await,
+            None => writing.answer(&inference, prompt).await,
+        }
+    };
+    let route = match turn.chat {
+        Some(_) => ROUTE,
+        None => RUN_ROUTE,
+    };
+    let answering = AssertUnwindSafe(of_route(route.to_owned(), answering));
+    let ending = answering.catch_unwind().await;
+    let ending = ending.unwrap_or_else(|_| Ending::Failed(panicked()));
+    // Before the last event, so the client can retry immediately.
+    drop(admitted);
+    let ended = AssertUnwindSafe(writing.end(ending)).catch_unwind().await;
+    if ended.is_err() {
+        turn.log.push(TurnEvent::failed(panicked(), None, None));
+    }
+}
+
+/// An answer on its way into the store.
+struct Writing {
+    store: Store,
+    turn: Arc<Turn>,
+    facts: AnswerFacts,
+    /// Of the turn; of an agent's, since the model was last asked.
+    pace: Pace,
+    stage: Option<TurnStage>,
+    /// Bytes of text and of reasoning that are stored.
+    stored: (usize, usize),
+    /// What is known of the answer that it continues.
+    continued: Option<AnswerFacts>,
+    /// When the last attempt began, and the tiers as they were then.
+    asked: Instant,
+    tiers: Vec<TierStatus>,
+    /// What the engine has counted and measured.
+    usage: Usage,
+    inline_thinking: InlineThinking,
+    /// Since when the model thinks, if it does.
+    thinks_since: Option<Instant>,
+    /// The ends of what this turn has added to the text and to the reasoning.
+    text_end: Repetition,
+    reasoning_end: Repetition,
+    /// What its agent has done: calls and results, before the text.
+    steps: Vec<Part>,
+}
+
+impl Writing {
+    /// Has the turn's events begin with what an answer has already.
+    fn go_on_from(&mut self, answer: ChatMessage) {
+        for part in answer.parts {
+            match part {
+                Part::Reasoning { text } => {
+                    self.stored.1 += text.len();
+                    self.turn.log.push(TurnEvent::Reasoning {
+                        text,
+                        tokens: 0,
+                        decode_ms: 0,
+                    });
+                }
+                Part::Text { text } => {
+                    self.stored.0 += text.len();
+                    self.inline_thinking.push(&text);
+                    self.turn.log.push(TurnEvent::Text {
+                        text,
+                        tokens: 0,
+                        decode_ms: 0,
+                    });
+                }
+                // A turn writes no others.
+                _ => {}
+            }
+        }
+        let times = answer.answer.times;
+        if let Some(thinking_ms) = times.and_then(|times| times.thinking_ms) {
+            self.times().thinking_ms = Some(thinking_ms);
+        }
+        self.continued = Some(answer.answer);
+    }
+
+    /// Asks, and again with fewer messages if the context does not hold them and the chat allows it. Each try has fewer, so that
+    /// the last one has the question alone. A request that is refused is sent once more without the images and sounds of earlier
+    /// messages.
+    async fn answer(&mut self, inference: &Arc<Inference>, mut prompt: Prompt) -> Ending {
+        let tiers = inference.tiers.snapshot();
+        // What summarizes, if that is before anything has answered.
+        self.facts.tier = prompt.leave_out_early(&tiers);
+        loop {
+            if let Err(ending) = self.note_left_out(inference, &mut prompt).await {
+                return ending;
+            }
+            let error = match self.attempt(inference, &prompt).await {
+                Ending::Failed(error) => error,
+                answered @ Ending::Answered(_) => return answered,
+            };
+            // What it asks is text: the tier may take that, if not the images before it.
+            let is_refused = error.code == Code::BadRequest && !self.pace.has_begun();
+            if is_refused && prompt.name_earlier_media() {
+                continue;
+            }
+            let again = error.code == Code::ContextExceeded
+                && !self.pace.has_begun()
+                && prompt.when_full != WhenFull::Refuse;
+            if !again || !prompt.leave_out(&error) {
+                return Ending::Failed(prompt.refusal(error));
+            }
+        }
+    }
+
+    /// Reports which messages the prompt is without, after their summary is written if the chat wants one.
+    async fn note_left_out(
+        &mut self,
+        inference: &Arc<Inference>,
+        prompt: &mut Prompt,
+    ) -> Result<(), Ending> {
+        if prompt.when_full == WhenFull::Summarize
+            && let Some(text) = prompt.excerpt.text_to_summarize()
+        {
+            self.note_stage(TurnStage::Summarize);
+            let model = self.facts.tier.clone();
+            let model = model.unwrap_or_else(|| prompt.model.clone());
+            let (stop, closing) = (self.turn.stop.clone(), &inference.closing);
+            let summary = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+                summary = summary_of_chat(inference, &model, &text) => summary,
+            };
+            let summary = summary.map_err(|error| Ending::Failed(not_summarized(error)))?;
+            prompt.excerpt.set_summary(summary);
+        }
+        let left_out = prompt.excerpt.left_out();
+        if left_out != self.facts.left_out
+            && let Some(left_out) = left_out
+        {
+            self.facts.left_out = Some(left_out.clone());
+            self.turn.log.push(TurnEvent::LeftOut { left_out });
+        }
+        Ok(())
+    }
+
+    async fn attempt(&mut self, inference: &Arc<Inference>, prompt: &Prompt) -> Ending {
+        let hashes = prompt.files();
+        let files = if hashes.is_empty() {
+            Ok(Files::new())
+        } else {
+            self.store.attachments(hashes).await
+        };
+        let request = match files.and_then(|files| prompt.request(&files)) {
+            Ok(request) => request,
+            Err(error) => return Ending::Failed(error),
+        };
+        let answered = self
+            .stream(inference, request, |turn, event| match turn.take(event) {
+                Some(ending) => ControlFlow::Break(Some(ending)),
+                None => ControlFlow::Continue(()),
+            })
+            .await;
+        match answered {
+            Ok(()) => Ending::Answered(Finish::Stop),
+            Err(ending) => ending,
+        }
+    }
+
+    /// Sends a request and hands each event of its answer to `take`, until that breaks or the answer ends. What has arrived is stored
+    /// every second meanwhile.
+    ///
+    /// # Errors
+    /// How the turn ends: with what `take` breaks with, or because it was stopped, Tierbar quits, or no answer begins.
+    async fn stream(
+        &mut self,
+        inference: &Arc<Inference>,
+        request: Request,
+        mut take: impl FnMut(&mut Self, Event) -> ControlFlow<Option<Ending>>,
+    ) -> Result<(), Ending> {
+        self.tiers = inference.tiers.snapshot();
+        self.asked = Instant::now();
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        // The host owns the task, which outlives the client's connection.
+        let asked = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+            asked = inference.ask(request, Caller::default()) => asked,
+        };
+        let mut answer = asked.map_err(|failed| {
+            self.facts_of(failed.source);
+            Ending::Failed(failed.error)
+        })?;
+        let mut store = interval(STORED_EVERY);
+        store.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+                // A disk that takes nothing now may take the whole message later.
+                _ = store.tick() => self.try_to_store().await,
+                event = answer.next() => {
+                    let Some(event) = event else { return Ok(()) };
+                    if let ControlFlow::Break(ending) = take(self, event) {
+                        return ending.map_or(Ok(()), Err);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stores what has arrived, or logs why that fails.
+    async fn try_to_store(&mut self) {
+        if let Err(error) = self.store_so_far().await {
+            tracing::warn!("an answer cannot be stored for now: {error}");
+        }
+    }
+
+    /// How the turn ends, if the event is the answer's last.
+    fn take(&mut self, event: Event) -> Option<Ending> {
+        match event {
+            Event::Started(source) => self.note_source(source),
+            Event::Progress(Stage::Load) => self.note_stage(TurnStage::Load),
+            Event::Progress(Stage::Prefill) => self.note_stage(TurnStage::Prefill),
+            // Thoughts come before an answer: this model begins it again.
+            Event::Reasoning(_) if self.continued.is_some() && !self.pace.has_begun() => {
+                return Some(Ending::Failed(not_continued()));
+            }
+            Event::Reasoning(text) => {
+                let (tokens, decode_ms) = self.note_token();
+                self.note_thinking(true);
+                let repeats = self.reasoning_end.push(&text);
+                self.turn.log.push(TurnEvent::Reasoning {
+                    text,
+                    tokens,
+                    decode_ms,
+                });
+                if repeats {
+                    return Some(Ending::Answered(Finish::Repetition));
+                }
+            }
+            Event::Text(text) => {
+                let (tokens, decode_ms) = self.note_token();
+                let thinks = self.inline_thinking.push(&text);
+                self.note_thinking(thinks);
+                let repeats = self.text_end.push(&text);
+                self.turn.log.push(TurnEvent::Text {
+                    text,
+                    tokens,
+                    decode_ms,
+                });
+                if repeats {
+                    return Some(Ending::Answered(Finish::Repetition));
+                }
+            }
+            Event::Usage(usage) => {
+                self.usage = usage;
+                self.facts.experts = usage.experts;
+                self.facts.context = usage.context();
+            }
+            Event::Finished { reason, .. } => {
+                return Some(Ending::Answered(match reason.as_str() {
+                    "length" => Finish::Length,
+                    _ => Finish::Stop,
+                }));
+            }
+            Event::Failed(failed) => {
+                // Once an answer has begun, its tier is already known.
+                if !self.pace.has_begun() {
+                    self.facts_of(failed.source);
+                }
+                return Some(Ending::Failed(failed.error));
+            }
+            // A chain's report is in the source; an agent's calls are read before, and a chat asks for no probabilities.
+            Event::Chain(_)
+            | Event::Passed(_)
+            | Event::Model(_)
+            | Event::Sampling(_)
+            | Event::ToolCall(_)
+            | Event::LogProbs(_) => {}
+        }
+        None
+    }
+
+    fn note_source(&mut self, source: Source) {
+        let load_ms = self.load_ms(&source);
+        self.facts_of(source);
+        if load_ms.is_some() {
+            self.times().load_ms = load_ms;
+        }
+        let AnswerFacts {
+            tier,
+            model,
+            why,
+            instead_of,
+            ..
+        } = self.facts.clone();
+        self.turn.log.push(TurnEvent::Started {
+            tier,
+            model,
+            why,
+            instead_of,
+        });
+    }
+
+    fn facts_of(&mut self, source: Source) {
+        let tried = source.tried.iter().map(|(tier, code)| {
+            let word = code.map_or("skipped", Code::as_str);
+            format!("{tier}: {word}")
+        });
+        let tried: Vec<_> = tried.chain(source.triage).collect();
+        let why = source.why.or((!tried.is_empty()).then(|| tried.join("; ")));
+        let instead_of = source.fallback_from.or(source.stepped_down_from);
+        self.facts.tier = source.tier.map(|tier| tier.to_string());
+        self.facts.model = source.model.map(|model| model.to_string());
+        self.facts.why = why;
+        self.facts.instead_of = instead_of.map(|tier| tier.to_string());
+    }
+
+    fn note_stage(&mut self, stage: TurnStage) {
+        if !self.pace.has_begun() && self.stage.replace(stage) != Some(stage) {
+            self.turn.log.push(TurnEvent::Progress { stage });
+        }
+    }
+
+    /// Counts a token. Returns how many there are, and the milliseconds since the first.
+    fn note_token(&mut self) -> (u32, u64) {
+        let counted = self.pace.note_token(Instant::now());
+        self.facts.time_to_first_token_ms = self.pace.first_ms();
+        counted
+    }
+
+    /// How long the tier that answers has loaded for this answer; `None` if it was loaded already.
+    fn load_ms(&self, source: &Source) -> Option<f64> {
+        let mut tiers = self.tiers.iter();
+        let tier = tiers.find(|tier| Some(&tier.id) == source.tier.as_ref())?;
+        let loads = tier.engine != EngineKind::Endpoint
+            && !matches!(tier.state, TierState::Ready | TierState::Busy);
+        let leased = source.leased.filter(|_| loads)?;
+        Some(ms(leased.duration_since(self.asked)))
+    }
+
+    /// Adds up the time in which the model thinks.
+    fn note_thinking(&mut self, thinks: bool) {
+        if thinks {
+            self.thinks_since.get_or_insert_with(Instant::now);
+        } else if let Some(since) = self.thinks_since.take() {
+            *self.times().thinking_ms.get_or_insert(0.0) += ms(since.elapsed());
+        }
+    }
+
+    /// Adds the speed of an answer that has ended, and its times. One that broke off has no speed.
+    fn note_speed(&mut self, finish: Finish) {
+        if !self.pace.has_begun() || finish == Finish::Error {
+            return;
+        }
+        self.facts.decode_tokens_per_second = measured_speed(&self.usage).or_else(|| self.speed());
+        let prefill_ms = measured_ms(self.usage.prefill_seconds);
+        let decode_ms = measured_ms(self.usage.decode_seconds).or_else(|| {
+            let decoding = self.pace.decoding_seconds(Instant::now());
+            measured_ms(decoding.filter(|_| !self.is_of_endpoint()))
+        });
+        let times = self.times();
+        (times.prefill_ms, times.decode_ms) = (prefill_ms, decode_ms);
+    }
+
+    fn times(&mut self) -> &mut AnswerTimes {
+        self.facts.times.get_or_insert_default()
+    }
+
+    /// Whether another server answers: the clock of this host would measure the network.
+    fn is_of_endpoint(&self) -> bool {
+        let mut tiers = self.tiers.iter();
+        let tier = tiers.find(|tier| Some(tier.id.as_str()) == self.facts.tier.as_deref());
+        tier.is_some_and(|tier| tier.engine == EngineKind::Endpoint)
+    }
+
+    /// Tokens per second by the clock of this host, for programs that report none.
+    fn speed(&self) -> Option<f64> {
+        if self.is_of_endpoint() {
+            return None;
+        }
+        self.pace.speed(Instant::now())
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let (text, reasoning) = self.turn.log.content_from((0, 0));
+        let mut parts = self.steps.clone();
+        parts.extend(answer_parts(text, reasoning));
+        parts
+    }
+
+    async fn store_so_far(&mut self) -> Result<(), Error> {
+        let (text, reasoning) = self.turn.log.content_from(self.stored);
+        let stored = (self.stored.0 + text.len(), self.stored.1 + reasoning.len());
+        if stored == self.stored {
+            return Ok(());
+        }
+        let pieces = answer_parts(text, reasoning);
+        let appended = self
+            .store
+            .append_answer(&self.turn.id, pieces, self.facts.clone());
+        appended.await?;
+        self.stored = stored;
+        Ok(())
+    }
+
+    /// Stores the whole message and ends the turn's events with it.
+    async fn end(&mut self, ending: Ending) {
+        let (finish, error) = match ending {
+            Ending::Answered(finish) => (finish, None),
+            Ending::Failed(error) => (Finish::Error, Some(error)),
+        };
+        self.note_thinking(false);
+        self.facts.finish = Some(finish);
+        // An answer to which nothing was added stays as it was.
+        let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
+        if let Some(before) = self.continued.take_if(|_| broke_off)
+            && !self.pace.has_begun()
+        {
+            self.facts = before;
+        }
+        self.note_speed(finish);
+        let stored = self.store_whole(finish).await;
+        let tier = self.facts.tier.clone();
+        let last = match (stored, error) {
+            (Ok(answer), Some(error)) => TurnEvent::failed(error, tier, answer),
+            (Ok(Some(message)), None) => TurnEvent::Finished { message },
+            // Stopped before the first token: nothing is stored.
+            (Ok(None), None) => TurnEvent::Finished {
+                message: self.message(),
+            },
+            // What went wrong with the answer itself comes first.
+            (Err(_), Some(error)) | (Err(error), None) => {
+                TurnEvent::failed(error, tier, Some(self.message()))
+            }
+        };
+        self.turn.log.push(last);
+    }
+
+    /// The stored message; `None` if nothing was worth storing or the chat is gone.
+    async fn store_whole(&self, finish: Finish) -> Result<Option<ChatMessage>, Error> {
+        let (turn, parts) = (&self.turn.id, self.parts());
+        let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
+        if parts.is_empty() && broke_off {
+            self.store.discard_answer(turn).await?;
+            return Ok(None);
+        }
+        self.store
+            .write_answer(turn, parts, self.facts.clone())
+            .await
+    }
+
+    /// The answer as it would be stored.
+    fn message(&self) -> ChatMessage {
+        ChatMessage {
+            id: self.turn.answer,
+            parent: None,
+            role: Role::Assistant,
+            parts: self.parts(),
+            answer: self.facts.clone(),
+        }
+    }
+}
+
+/// The host waits for no answer: another server's may take long.
+fn shutting_down() -> Error {
+    Error::new(Code::ShuttingDown, "Tierbar is shutting down")
+        .hint("ask again when it runs; what had arrived is saved")
+}
+
+fn not_continued() -> Error {
+    let message = "this model thinks before each answer, so it cannot continue one";
+    Error::new(Code::BadRequest, message).hint("ask for another answer instead")
+}
+
+/// The chat's user may choose something else.
+fn not_summarized(error: Error) -> Error {
+    if !matches!(error.code, Code::ContextExceeded | Code::Corrupt) {
+        return error;
+    }
+    let message = format!(
+        "the oldest messages cannot be summarized: {}",
+        error.message
+    );
+    Error {
+        message,
+        code: Code::ContextExceeded,
+        ..error
+    }
+    .hint("leave them out instead, or choose a tier with a larger context")
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// A time that an engine measured. Some report 0 for what they did not measure.
+fn measured_ms(seconds: Option<f64>) -> Option<f64> {
+    let seconds = seconds.filter(|seconds| *seconds > 0.0)?;
+    Some(seconds * 1000.0)
+}
+
+/// Tokens per second by the engine's own clock.
+fn measured_speed(usage: &Usage) -> Option<f64> {
+    let seconds = usage.decode_seconds.filter(|seconds| *seconds > 0.0)?;
+    // A number of tokens is far below what a double holds.
+    #[expect(clippy::cast_precision_loss)]
+    let tokens = usage.completion_tokens as f64;
+    Some(tokens / seconds)
+}

@@ -1,0 +1,477 @@
+//! A turn in which the model acts. `tierbar_agent::agent` decides what is next; here it gets its model, its tools and its person.
+
+mod acting;
+mod consents;
+mod shelf;
+
+pub(in crate::turns) use acting::{Acting, open_folder};
+pub(in crate::turns) use consents::Consents;
+
+use super::{Ending, Inference, Prompt, Writing, pace::Pace, shutting_down};
+use crate::{
+    mcp::Servers,
+    turns::grants::{KeptGrants, now},
+};
+use consents::misplaced;
+use serde_json::{Value, json};
+use std::{ops::ControlFlow, sync::Arc, time::Instant};
+use tierbar_agent::{
+    agent::{Agent, Ask, Failed, Finish as End, Found, Input, Misplaced, Moment, Output, Reply},
+    calls::{Call, Wanted},
+    consent::{Act, Permitted},
+};
+use tierbar_chats::{
+    Finish, Part, TurnEvent,
+    agent::{
+        AgentTier, AgentWay, ConsentAnswer, ConsentQuestion, measured_way, result_part, way_of,
+    },
+};
+use tierbar_core::{Code, Error, ModelKind};
+use tierbar_inference::{
+    ask::{Event, ToolCall},
+    blocking::blocking,
+    request::Request,
+};
+use tierbar_sandbox::Stop;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// As much of a result is kept in the message, in characters. The model may have read more.
+const KEPT_CHARACTERS: usize = 16_000;
+
+/// A step's tool and its arguments, as the message keeps them.
+fn described(act: &Act) -> (&'static str, Value) {
+    match act {
+        Act::Command { line, network, .. } => {
+            ("run_command", json!({"command": line, "network": network}))
+        }
+        Act::Read { path, .. } => ("read_file", json!({"path": path})),
+        Act::Write { change, .. } => (
+            "write_file",
+            json!({"path": change.path, "diff": change.diff}),
+        ),
+        Act::Search { words, .. } => ("search_web", json!({"query": words})),
+        Act::Page { address, .. } => ("read_page", json!({"url": address})),
+        Act::Documents { words, .. } => ("search_documents", json!({"query": words})),
+        Act::Tool {
+            server,
+            name,
+            arguments,
+            ..
+        } => (
+            "tool",
+            json!({"server": server, "name": name, "arguments": arguments}),
+        ),
+    }
+}
+
+/// The agent with the random texts of each step.
+struct Stepping {
+    agent: Agent,
+    grants: Arc<KeptGrants>,
+}
+
+impl Stepping {
+    fn step(&mut self, input: Input) -> Result<Output, Misplaced> {
+        let (nonce, id) = (Uuid::new_v4().simple().to_string(), Uuid::new_v4());
+        let moment = Moment {
+            now: now(),
+            nonce: &nonce,
+            id: &id.to_string(),
+        };
+        // Held for the whole step, so that what is revoked neither counts in it nor comes back with it.
+        let mut kept = self.grants.list.lock();
+        self.agent.set_grants(kept.clone());
+        let stepped = self.agent.step(input, moment);
+        let grants = self.agent.grants().list();
+        if grants != kept.as_slice() {
+            *kept = grants.to_vec();
+        }
+        stepped
+    }
+}
+
+impl Writing {
+    /// Runs the agent to its answer.
+    pub(super) async fn act(
+        &mut self,
+        inference: &Arc<Inference>,
+        prompt: &Prompt,
+        mut acting: Acting,
+    ) -> Ending {
+        let (earlier, question) = prompt.before_question();
+        let way = match acting.options.way {
+            AgentWay::Auto => {
+                let thinks = prompt.options.get("think").and_then(Value::as_bool);
+                way_by_model(inference, &prompt.model, thinks).await
+            }
+            chosen => chosen,
+        };
+        // A word and a line have no room for the arguments of a server's tool.
+        if way == AgentWay::Calls
+            && let Err(ending) = self.connect(inference, &mut acting).await
+        {
+            return ending;
+        }
+        let mut stepping = Stepping {
+            agent: Agent::new(acting.task(question, way)),
+            grants: Arc::clone(&acting.grants),
+        };
+        // What has answered first goes on: one turn never loads a second model.
+        let mut model = prompt.model.clone();
+        let mut next = stepping.step(Input::Begin);
+        loop {
+            for Failed {
+                tool,
+                arguments,
+                why,
+            } in stepping.agent.take_failed()
+            {
+                let id = self.begin_step(&tool, &arguments);
+                self.end_step(id, why, true);
+            }
+            let output = match next {
+                Ok(output) => output,
+                Err(error) => {
+                    let message = format!("the agent lost its place: {error}");
+                    return Ending::Failed(Error::new(Code::Internal, message));
+                }
+            };
+            let done = match output {
+                Output::Ask(ask) => {
+                    let reply = self.reply(inference, prompt, &earlier, &model, &ask).await;
+                    if let Some(tier) = &self.facts.tier {
+                        model.clone_from(tier);
+                    }
+                    reply.map(Input::Reply)
+                }
+                Output::Prepare(wanted) => prepared(&acting, wanted).await,
+                Output::Consent(question) if !acting.is_attended => {
+                    let refusal = ConsentAnswer {
+                        id: question.id.clone(),
+                        allow: None,
+                    };
+                    self.turn.log.push(TurnEvent::Consent { question });
+                    self.turn.log.push(TurnEvent::ConsentAnswered {
+                        id: refusal.id.clone(),
+                        allow: None,
+                    });
+                    next = stepping.step(Input::Answer(refusal));
+                    continue;
+                }
+                Output::Consent(question) => {
+                    match self.consent(inference, question, &mut stepping).await {
+                        Ok(output) => {
+                            next = Ok(output);
+                            continue;
+                        }
+                        Err(ending) => Err(ending),
+                    }
+                }
+                Output::Do(permitted) => self.perform(inference, &acting, permitted).await,
+                Output::Finish(End::Answered(_)) => return Ending::Answered(Finish::Stop),
+                Output::Finish(End::Stopped) => return Ending::Answered(Finish::Stopped),
+                Output::Finish(End::Exhausted(limit)) => {
+                    self.show(&format!("The agent reached its limit: {limit}."));
+                    return Ending::Answered(Finish::Length);
+                }
+            };
+            self.try_to_store().await;
+            match done {
+                Ok(input) => next = stepping.step(input),
+                Err(ending) => return ending,
+            }
+        }
+    }
+
+    /// Connects the MCP servers. One that cannot be used is shown as a step that has failed.
+    async fn connect(
+        &mut self,
+        inference: &Arc<Inference>,
+        acting: &mut Acting,
+    ) -> Result<(), Ending> {
+        if acting.wanted.is_empty() {
+            return Ok(());
+        }
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        let services = inference.services.as_ref();
+        let opening = Servers::open(&acting.wanted, services, &inference.secrets);
+        let (servers, failed) = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(Ending::Answered(Finish::Stopped)),
+            () = closing.cancelled() => return Err(Ending::Failed(shutting_down())),
+            opened = opening => opened,
+        };
+        acting.servers = servers;
+        for (server, error) in failed {
+            let id = self.begin_step("tool", &json!({"server": server}));
+            let text = match error.hint {
+                Some(hint) => format!("{}: {hint}", error.message),
+                None => error.message,
+            };
+            self.end_step(id, text, true);
+        }
+        Ok(())
+    }
+
+    /// Shows and keeps what a step does; its id.
+    fn begin_step(&mut self, name: &str, arguments: &Value) -> String {
+        // Each has its result by then.
+        let id = format!("step-{}", self.steps.len() / 2 + 1);
+        let (name, arguments) = (name.to_owned(), arguments.to_string());
+        self.turn.log.push(TurnEvent::ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        });
+        self.steps.push(Part::ToolCall {
+            id: id.clone(),
+            name,
+            arguments,
+        });
+        id
+    }
+
+    /// Shows and keeps what a step has found.
+    fn end_step(&mut self, id: String, text: String, failed: bool) {
+        self.steps.push(result_part(&id, &text, failed));
+        self.turn
+            .log
+            .push(TurnEvent::ToolResult { id, text, failed });
+    }
+
+    /// Asks the model, and shows its answer as it comes if it is for the person.
+    async fn reply(
+        &mut self,
+        inference: &Arc<Inference>,
+        prompt: &Prompt,
+        earlier: &[Value],
+        model: &str,
+        ask: &Ask,
+    ) -> Result<Reply, Ending> {
+        let mut fields = prompt.options.clone();
+        fields.extend(ask.fields(earlier));
+        fields.insert("model".to_owned(), model.into());
+        let request = Request::streamed_chat(fields).map_err(Ending::Failed)?;
+        // What was before was the work of tools, and the time in which a person was asked.
+        self.pace = Pace::new(Instant::now());
+        let mut calls: Vec<ToolCall> = Vec::new();
+        let mut reply = Reply::default();
+        self.stream(inference, request, |turn, event| {
+            let ending = match event {
+                Event::Finished { .. } => return ControlFlow::Break(None),
+                Event::ToolCall(part) => {
+                    if let Some(call) = ToolCall::of(&mut calls, part.index) {
+                        call.add(part);
+                    }
+                    None
+                }
+                Event::Text(text) => {
+                    let begins = reply.text.is_empty();
+                    reply.text.push_str(&text);
+                    match (ask.is_answer, begins) {
+                        (false, _) => None,
+                        (true, true) => turn.take(Event::Text(turn.apart(text))),
+                        (true, false) => turn.take(Event::Text(text)),
+                    }
+                }
+                Event::Usage(usage) => {
+                    reply.tokens = usage.completion_tokens;
+                    reply.read = usage.prompt_tokens.saturating_sub(usage.cached_tokens);
+                    turn.take(Event::Usage(usage))
+                }
+                event => turn.take(event),
+            };
+            ending.map_or(ControlFlow::Continue(()), |ending| {
+                ControlFlow::Break(Some(ending))
+            })
+        })
+        .await?;
+        self.note_thinking(false);
+        reply.calls = calls
+            .into_iter()
+            .enumerate()
+            .map(|(at, call)| Call {
+                id: call.id.unwrap_or_else(|| format!("call-{at}")),
+                name: call.name,
+                arguments: call.arguments,
+            })
+            .collect();
+        Ok(reply)
+    }
+
+    /// The text with a blank line before it, if something was shown already.
+    fn apart(&self, text: String) -> String {
+        let (before, _) = self.turn.log.content_from((0, 0));
+        if before.is_empty() {
+            text
+        } else {
+            format!("\n\n{text}")
+        }
+    }
+
+    fn show(&mut self, text: &str) {
+        let text = self.apart(text.to_owned());
+        let _ended = self.take(Event::Text(text));
+    }
+
+    /// Asks the person and waits for an answer that counts, however long that takes.
+    async fn consent(
+        &mut self,
+        inference: &Arc<Inference>,
+        question: ConsentQuestion,
+        stepping: &mut Stepping,
+    ) -> Result<Output, Ending> {
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        // Open before it is announced, so that an answer finds it.
+        let mut answers = self.turn.consents.open();
+        self.turn.log.push(TurnEvent::Consent { question });
+        let outcome = loop {
+            let delivered = tokio::select! {
+                biased;
+                () = stop.cancelled() => break Err(Ending::Answered(Finish::Stopped)),
+                () = closing.cancelled() => break Err(Ending::Failed(shutting_down())),
+                delivered = answers.recv() => delivered,
+            };
+            let Some((answer, reply)) = delivered else {
+                // Its sender lives as long as this question is open.
+                break Err(Ending::Answered(Finish::Stopped));
+            };
+            match stepping.step(Input::Answer(answer.clone())) {
+                Ok(output) => {
+                    if let Err(error) = stepping.grants.store(&self.store).await {
+                        tracing::warn!("what was allowed ends when Tierbar quits: {error}");
+                    }
+                    self.turn.log.push(TurnEvent::ConsentAnswered {
+                        id: answer.id,
+                        allow: answer.allow,
+                    });
+                    // The person may have left.
+                    let _ = reply.send(Ok(()));
+                    break Ok(output);
+                }
+                Err(error) => {
+                    let _ = reply.send(Err(misplaced(&error)));
+                }
+            }
+        };
+        self.turn.consents.close();
+        outcome
+    }
+
+    /// Does what was permitted. A stop ends it, too.
+    async fn perform(
+        &mut self,
+        inference: &Arc<Inference>,
+        acting: &Acting,
+        permitted: Permitted,
+    ) -> Result<Input, Ending> {
+        let (name, arguments) = described(permitted.act());
+        let id = self.begin_step(name, &arguments);
+        let ending = Stop::default();
+        let given_up = CancellationToken::new();
+        let stop = self.turn.stop.clone();
+        let closing = &inference.closing;
+        let doing = done(acting, permitted, ending.clone(), &given_up);
+        tokio::pin!(doing);
+        let found = tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            () = closing.cancelled() => None,
+            found = &mut doing => Some(found),
+        };
+        let found = match found {
+            Some(found) => found,
+            None => {
+                // Until the command has ended, so that none outlives its turn.
+                ending.stop();
+                given_up.cancel();
+                doing.await
+            }
+        };
+        let (text, failed) = match &found {
+            Ok(found) => (found.text.as_str(), found.failed),
+            Err(why) => (why.as_str(), true),
+        };
+        let text: String = text.chars().take(KEPT_CHARACTERS).collect();
+        self.end_step(id, text, failed);
+        Ok(Input::Done(found))
+    }
+}
+
+/// The way for what answers to this name. `thinks`: whether it is to think; without it, as its tier is configured.
+async fn way_by_model(inference: &Inference, name: &str, thinks: Option<bool>) -> AgentWay {
+    let listed = inference.models.list().await;
+    let models = listed.map(|listed| listed.models).unwrap_or_default();
+    let config = inference.services.config();
+    let tiers = inference.tiers.snapshot().into_iter();
+    let chats = tiers.filter(|tier| tier.kind == ModelKind::Chat && tier.model.is_some());
+    let tiers = chats.map(|tier| {
+        let model = models.iter().find(|model| model.tiers.contains(&tier.id));
+        let account = model.and_then(|model| model.account.as_ref());
+        let configured = config.tiers.get(&tier.id);
+        let thinks = thinks.unwrap_or_else(|| configured.is_some_and(|tier| tier.thinking));
+        let thinking = thinks && account.is_some_and(|account| account.thinking);
+        AgentTier {
+            knows_tools: account.map(|account| account.tools),
+            measured: model.and_then(|model| measured_way(&model.agent, thinking)),
+            tier: tier.id,
+            model: tier.model,
+        }
+    });
+    way_of(name, &tiers.collect::<Vec<_>>())
+}
+
+async fn prepared(acting: &Acting, wanted: Wanted) -> Result<Input, Ending> {
+    let Some(place) = acting.place.clone() else {
+        return Ok(Input::Prepared(Err("this chat has no folder".to_owned())));
+    };
+    let prepared = blocking("preparing a change", move || {
+        Ok(place.prepare(wanted).map_err(|failure| failure.0))
+    });
+    prepared.await.map(Input::Prepared).map_err(Ending::Failed)
+}
+
+/// Carries out an act. A command is ended by `stop`, and the wait for a server by `given_up`.
+async fn done(
+    acting: &Acting,
+    permitted: Permitted,
+    stop: Stop,
+    given_up: &CancellationToken,
+) -> Result<Found, String> {
+    match permitted.act().clone() {
+        Act::Command { .. } | Act::Read { .. } | Act::Write { .. } => {
+            let place = acting.place.clone().ok_or("this chat has no folder")?;
+            let performed = blocking("the step", move || {
+                Ok(place
+                    .perform(&permitted, &stop)
+                    .map_err(|failure| failure.0))
+            });
+            performed.await.map_err(|error| error.message)?
+        }
+        Act::Search { words, .. } => acting.search(&words).await,
+        Act::Page { address, .. } => acting.page(address.url()).await,
+        Act::Documents { words, .. } => {
+            let shelf = acting.shelf.as_ref();
+            let text = shelf
+                .ok_or("no documents can be searched")?
+                .find(&words)
+                .await?;
+            Ok(Found::text(text))
+        }
+        Act::Tool {
+            server,
+            name,
+            definition,
+            arguments,
+        } => {
+            let servers = &acting.servers;
+            let call = servers.call(&server, &name, &definition, &arguments);
+            let called = given_up.run_until_cancelled(call).await;
+            let text = called.unwrap_or_else(|| Err("it was stopped".to_owned()))?;
+            Ok(Found::text(text))
+        }
+    }
+}
