@@ -82,6 +82,8 @@ pub(crate) enum Event {
     Text {
         text: String,
         reports: Vec<TokenReport>,
+        /// Prompt tokens that the cache already held.
+        cached: usize,
     },
     // Each of the others ends its job.
     Done(Summary),

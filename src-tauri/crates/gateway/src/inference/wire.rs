@@ -57,6 +57,9 @@ pub(crate) struct Chunk {
     /// Of our own worker's first chunk.
     #[serde(deserialize_with = "if_known")]
     pub(crate) prompt_tokens: Option<u64>,
+    /// The same, of those that were in memory already.
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) cached_tokens: Option<u64>,
     pub(crate) error: Option<Value>,
     /// A chain's report of its answer, on its first chunk.
     pub(crate) tierbar: Option<Value>,
