@@ -3,7 +3,6 @@
 use super::{
     Inference,
     caller::Caller,
-    clouds::anthropic,
     dispatch::{self, Begun, First, Way},
     events::Decoder,
     original::Form,
@@ -236,8 +235,12 @@ impl Reading {
                 return Ok(());
             }
             // A stream was asked for.
-            Form::Messages => anthropic::to_completion(&whole.body)
-                .map_err(|broken| not_an_answer(&format!("the model's server {broken}")))?,
+            Form::Messages => {
+                let passes = unstreamed::as_message_events(&whole.body)
+                    .ok_or_else(|| not_an_answer("the answer is not a message"))?;
+                self.decoder.events.push_back(Event::Passed(passes));
+                return Ok(());
+            }
             Form::Chat => whole.body,
         };
         if !wire::has_choices(&completion) {
