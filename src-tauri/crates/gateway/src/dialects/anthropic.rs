@@ -17,7 +17,7 @@ mod tools;
 pub(crate) use content::part_of_block;
 
 use crate::{
-    dialects::respond::{JSON, respond},
+    dialects::respond::respond,
     http::{
         body,
         error::{ErrorForm, Failure},
@@ -143,7 +143,7 @@ async fn count(
         dispatch::count_original(&inference, hints, original, chat.map(Value::Object)).await?;
     Ok(match counted {
         Count::Tokens(tokens) => Json(json!({"input_tokens": tokens})).into_response(),
-        Count::Passed(counted) => (JSON, body::whole(counted)).into_response(),
+        Count::Passed(whole) => whole.into_response(),
     })
 }
 

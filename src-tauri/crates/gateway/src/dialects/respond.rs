@@ -27,7 +27,7 @@ use std::{convert::Infallible, future, sync::Arc};
 /// The most events that are sent in one piece.
 const MOST_AT_ONCE: usize = 64;
 
-pub(crate) const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
+const JSON: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
 
 /// Renders one answer.
 pub(crate) trait Dialect: Send + 'static {

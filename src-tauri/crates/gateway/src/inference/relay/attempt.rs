@@ -5,7 +5,7 @@ use crate::{
     blocking::blocking,
     http::{body, error::for_seconds},
     inference::{
-        Inference, auto,
+        Inference, TOKENS, auto,
         clouds::anthropic,
         fields, limits, media,
         original::Form,
@@ -170,7 +170,8 @@ pub(crate) async fn send(
             lease,
         ))));
     }
-    if !status.is_success() {
+    // Counting tokens costs nothing.
+    if !status.is_success() || path == TOKENS {
         charge.void();
     }
     let outcome = match upstream.is_ours {
