@@ -1,6 +1,9 @@
 //! What a request says, read once: its fields, by which its way is decided, and its bytes, which a worker is sent as they came.
 
-use super::json_edit::{self, Change};
+use super::{
+    json_edit::{self, Change},
+    original,
+};
 use crate::http::body;
 use axum::body::Bytes;
 use serde::{
@@ -28,13 +31,18 @@ impl Content {
     }
 
     /// # Errors
-    /// `BadRequest` if it is not a JSON object, or [`RoutingFields`] has a field of the wrong type.
+    /// `BadRequest` if it is not a JSON object, [`RoutingFields`] has a field of the wrong type, or a field of policy stands there in
+    /// another case.
     pub(crate) fn read(bytes: Bytes) -> Result<(Self, RoutingFields), Error> {
         let Read {
             object,
             routing,
             repeats,
+            misspelled,
         } = body::parse(&bytes)?;
+        if let Some((name, field)) = misspelled {
+            return Err(original::misspelled_field(&name, field));
+        }
         // A server might take the other value.
         if repeats {
             return Ok((Self::new(object), routing));
@@ -171,6 +179,8 @@ struct Read {
     routing: RoutingFields,
     /// A field stands there twice. The last one counts.
     repeats: bool,
+    /// A field of policy in another case, with its right name. Some servers would take it for that.
+    misspelled: Option<(String, &'static str)>,
 }
 
 impl<'de> Deserialize<'de> for Read {
@@ -185,7 +195,7 @@ impl<'de> Deserialize<'de> for Read {
 
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Read, A::Error> {
                 let (mut object, mut routing) = (Map::new(), RoutingFields::default());
-                let mut repeats = false;
+                let (mut repeats, mut misspelled) = (false, None);
                 while let Some(name) = fields.next_key::<String>()? {
                     let value: Value = fields.next_value()?;
                     let wrong =
@@ -212,12 +222,16 @@ impl<'de> Deserialize<'de> for Read {
                     if decides && object.contains_key(&name) {
                         return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }
+                    if let Some(field) = original::misspelled(&name) {
+                        misspelled.get_or_insert((name.clone(), field));
+                    }
                     repeats |= object.insert(name, value).is_some();
                 }
                 Ok(Read {
                     object,
                     routing,
                     repeats,
+                    misspelled,
                 })
             }
         }
@@ -250,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_the_wrong_type_or_that_comes_twice_is_refused() {
+    fn a_field_of_the_wrong_type_case_or_number_is_refused() {
         for (body, message) in [
             (
                 r#"{"model": 5}"#,
@@ -264,6 +278,14 @@ mod tests {
             (
                 r#"{"model": "a", "model": "b"}"#,
                 "the request is not valid: duplicate field `model`",
+            ),
+            (
+                r#"{"Model": "a"}"#,
+                "the request is not valid: unknown field `Model`",
+            ),
+            (
+                r#"{"n": 1, "STREAM": true}"#,
+                "the request is not valid: unknown field `STREAM`",
             ),
             (r#"[{"model": "a"}]"#, "the body is not a JSON object"),
             (r#"{"model": "#, "the body is not JSON"),

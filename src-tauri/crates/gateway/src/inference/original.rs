@@ -68,11 +68,7 @@ impl Original {
             return Err(Error::new(Code::BadRequest, message));
         }
         if let Some((name, field)) = names.misspelled {
-            let shown: String = name.chars().take(100).collect();
-            let message = format!("the request is not valid: unknown field `{shown}`");
-            return Err(
-                Error::new(Code::BadRequest, message).hint(format!("write it as `{field}`"))
-            );
+            return Err(misspelled_field(&name, field));
         }
         Ok(Self {
             form,
@@ -152,8 +148,15 @@ struct Names {
     misspelled: Option<(String, &'static str)>,
 }
 
+/// Refuses a field whose name is that of a field of policy in another case.
+pub(super) fn misspelled_field(name: &str, field: &str) -> Error {
+    let shown: String = name.chars().take(100).collect();
+    let message = format!("the request is not valid: unknown field `{shown}`");
+    Error::new(Code::BadRequest, message).hint(format!("write it as `{field}`"))
+}
+
 /// Returns the field of policy that some server takes this name for, though it is another.
-fn misspelled(name: &str) -> Option<&'static str> {
+pub(super) fn misspelled(name: &str) -> Option<&'static str> {
     // Two letters outside ASCII fold to letters inside it.
     let folded = name.chars().map(|letter| match letter {
         'ſ' => 's',
