@@ -14,7 +14,7 @@ use tokio::time::sleep;
 /// Below the limit of a body.
 const LENGTH: usize = 29 << 20;
 /// What one request may take besides its body, and all of them together.
-const ONE_MIB: u64 = 64;
+const ONE_MIB: u64 = 96;
 const ALL_MIB: u64 = 512;
 /// Buffers of connections, and whatever else a host does meanwhile.
 const NOISE_MIB: u64 = 12;
@@ -148,9 +148,9 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
             "{path} took {rise} MiB for {kind} {start}{part}…"
         );
     }
-    // As many values as are read: so many bytes each by the count, and the text of two copies.
-    let lists = "[0],".repeat((64 << 20) / (512 + 256 + 8) - 4);
-    let numbers = "0,".repeat((64 << 20) / (160 + 4) - 12);
+    // As many values as are read: so many bytes each by the count, and the text of three copies.
+    let lists = "[0],".repeat((96 << 20) / (512 + 256 + 12) - 4);
+    let numbers = "0,".repeat((96 << 20) / (160 + 6) - 12);
     for (path, values) in ROUTES
         .iter()
         .flat_map(|path| [(path, &lists), (path, &numbers)])

@@ -29,13 +29,14 @@ use crate::{
         clouds::anthropic::{COUNT, MESSAGES},
         dispatch::{self, Count},
         hints::Hints,
+        original::Original,
         request::Request,
     },
 };
 use answer::AnswerWriter;
 use axum::{
     Json,
-    body::Body,
+    body::{Body, Bytes},
     extract::State,
     http::HeaderMap,
     response::{IntoResponse, Response},
@@ -103,8 +104,7 @@ async fn messages(
     body: Body,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let fields: Result<MessageFields, Error> = body::parse(&bytes);
-    let original = original::read(MESSAGES, bytes)?;
+    let (original, fields) = read(MESSAGES, bytes)?;
     let (writer, chat) = match fields {
         Ok(fields) => {
             let writer = AnswerWriter::new(fields.model()).without(fields.left_out());
@@ -136,8 +136,7 @@ async fn count(
     body: Body,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let fields: Result<MessageFields, Error> = body::parse(&bytes);
-    let original = original::read(COUNT, bytes)?;
+    let (original, fields) = read(COUNT, bytes)?;
     let chat = fields.and_then(MessageFields::into_counted);
     let counted =
         dispatch::count_original(&inference, hints, original, chat.map(Value::Object)).await?;
@@ -145,6 +144,15 @@ async fn count(
         Count::Tokens(tokens) => Json(json!({"input_tokens": tokens})).into_response(),
         Count::Passed(whole) => whole.into_response(),
     })
+}
+
+/// Reads a request as it came, and its fields, of which the former takes its own copy first.
+fn read(
+    path: &'static str,
+    bytes: Bytes,
+) -> Result<(Original, Result<MessageFields, Error>), Error> {
+    let original = original::read(path, bytes.clone())?;
+    Ok((original, body::parse(&bytes)))
 }
 
 #[cfg(test)]

@@ -85,8 +85,11 @@ impl Inference {
     /// beginning.
     pub async fn ask(self: &Arc<Self>, request: Request, caller: Caller) -> Result<Answer, Failed> {
         let original = request.original.as_ref();
-        let bytes = original.map_or(request.content.bytes(), |original| original.bytes());
-        prompts::log(self.services.config().log, request.path, bytes);
+        let log = self.services.config().log;
+        prompts::log(log, request.path, || match original {
+            Some(original) => original.bytes(),
+            None => request.content.bytes(),
+        });
         let unrouted = |error| Failed {
             error,
             status: None,

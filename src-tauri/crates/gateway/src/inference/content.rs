@@ -11,22 +11,26 @@ use serde::{
     de::{Error as _, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt, io,
+    sync::{Arc, OnceLock},
+};
 use tierbar_core::{Error, Modality, lease::KeepAlive};
 
 /// A JSON object. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     fields: Arc<Value>,
-    bytes: Bytes,
+    /// Made of the fields when they are first sent as they are, unless the request came so.
+    bytes: Arc<OnceLock<Bytes>>,
 }
 
 impl Content {
     pub(crate) fn new(object: Map<String, Value>) -> Self {
-        let fields = Value::Object(object);
         Self {
-            bytes: fields.to_string().into_bytes().into(),
-            fields: Arc::new(fields),
+            fields: Arc::new(Value::Object(object)),
+            bytes: Arc::default(),
         }
     }
 
@@ -49,7 +53,7 @@ impl Content {
         }
         let content = Self {
             fields: Arc::new(Value::Object(object)),
-            bytes,
+            bytes: Arc::new(OnceLock::from(bytes)),
         };
         Ok((content, routing))
     }
@@ -70,7 +74,9 @@ impl Content {
         if changes.is_empty() {
             return self;
         }
-        self.bytes = json_edit::edit(&self.bytes, changes).into();
+        let bytes = self.bytes.get();
+        let edited = bytes.map(|bytes| Bytes::from(json_edit::edit(bytes, changes)));
+        self.bytes = Arc::new(edited.map_or_else(OnceLock::new, OnceLock::from));
         if let Value::Object(fields) = Arc::make_mut(&mut self.fields) {
             for (name, value) in changes {
                 match value {
@@ -88,11 +94,42 @@ impl Content {
     }
 
     pub(crate) fn bytes(&self) -> &Bytes {
-        &self.bytes
+        self.bytes
+            .get_or_init(|| self.fields.to_string().into_bytes().into())
     }
 
     pub(crate) fn into_bytes(self) -> Bytes {
-        self.bytes
+        self.bytes().clone()
+    }
+
+    /// The bytes with these changes. Of what did not come as bytes, no others are made for it.
+    pub(crate) fn edited(&self, changes: &[Change]) -> Vec<u8> {
+        match (self.bytes.get(), &*self.fields) {
+            (None, Value::Object(fields)) => json_edit::write(fields, changes),
+            _ => json_edit::edit(self.bytes(), changes),
+        }
+    }
+
+    /// The number of its bytes.
+    pub(crate) fn len(&self) -> usize {
+        struct Counted(usize);
+        impl io::Write for Counted {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += bytes.len();
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        if let Some(bytes) = self.bytes.get() {
+            return bytes.len();
+        }
+        let mut counted = Counted(0);
+        // Values are always written.
+        let _written = serde_json::to_writer(&mut counted, &*self.fields);
+        counted.0
     }
 
     pub(crate) fn into_object(self) -> Map<String, Value> {
@@ -130,7 +167,7 @@ impl Content {
         let (data, least) = media.fold((0, 0), |(data, least), bytes| {
             (data + bytes, least + MEDIA_BYTES)
         });
-        self.bytes.len().saturating_sub(data) + least
+        self.len().saturating_sub(data) + least
     }
 }
 
@@ -259,6 +296,14 @@ mod tests {
         let (_, routing) = Content::read(br#"{"keep_alive": ""}"#.as_slice().into()).unwrap();
         assert!(routing.keep_alive.is_none());
         let (content, routing) = Content::of(json!({"model": null, "stream": null})).unwrap();
+        let changes = [
+            ("model", Some(json!("m"))),
+            ("stream", None),
+            ("n", Some(json!(1))),
+        ];
+        assert_eq!(content.edited(&changes), br#"{"model":"m","n":1}"#);
+        assert_eq!(content.len(), content.bytes().len());
+        assert_eq!(content.edited(&changes), br#"{"model":"m","n":1}"#);
         assert_eq!(content.bytes(), &br#"{"model":null,"stream":null}"#[..]);
         assert_eq!((routing.model, routing.stream), (None, None));
     }

@@ -75,7 +75,7 @@ pub(crate) async fn answer(
 ) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    prompts::log(inference.services.config().log, path, &body);
+    prompts::log(inference.services.config().log, path, || &body);
     let request = Request::read(path, hints, body, arrived)?;
     let caller = Caller::of_this_request();
     let begun = begin(&inference, request, caller, Reads::Nothing).await?;
@@ -97,7 +97,7 @@ pub(crate) async fn fetch(inference: &Arc<Inference>, request: Request) -> Resul
 /// Returns an answer, or a refusal, that came whole.
 async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<Whole, Error> {
     let log = inference.services.config().log;
-    prompts::log(log, request.path, request.content.bytes());
+    prompts::log(log, request.path, || request.content.bytes());
     let caller = Caller::of_this_request();
     let begun = begin(inference, request, caller, Reads::Nothing).await?;
     match begun.beginning.sent.await? {
