@@ -10,7 +10,7 @@ mod requests;
 pub(crate) mod trace;
 
 pub(crate) use answer::{Answer, Used};
-pub(crate) use ledger::{Prices, Reserved, Spent};
+pub(crate) use ledger::{Reserved, Spent};
 pub(crate) use requests::count;
 pub use trace::IndexerRequest;
 pub(crate) use trace::Trace;

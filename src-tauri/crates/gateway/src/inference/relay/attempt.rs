@@ -14,7 +14,6 @@ use crate::{
         upstream::{Broken, Upstream},
         wire,
     },
-    metrics::Prices,
 };
 use axum::{
     http::{HeaderMap, StatusCode, header},
@@ -28,7 +27,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
-    config::Engine,
+    config::{Engine, Prices},
     lease::{Address, Endpoint, Foreign, Lease},
     queue::{Setback, setback},
 };
@@ -341,7 +340,7 @@ fn url(lease: &dyn Lease) -> Option<&str> {
 /// What an endpoint charges, if that is configured.
 fn prices(inference: &Inference, tier: &TierId) -> Option<Prices> {
     match &inference.services.config().tiers.get(tier)?.engine {
-        Engine::Endpoint(engine) => engine.input_price.zip(engine.output_price),
+        Engine::Endpoint(engine) => engine.prices(),
         _ => None,
     }
 }
