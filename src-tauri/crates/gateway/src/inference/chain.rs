@@ -6,6 +6,7 @@ mod budget;
 mod mark;
 mod triage;
 mod tried;
+mod unpriced;
 mod walk;
 
 use super::{

@@ -12,15 +12,21 @@ use tierbar_core::{
 };
 
 /// What policy reads or sets. Servers written in Go match names without case, and would take another spelling for the same field.
-const OF_POLICY: [&str; 9] = [
+const OF_POLICY: [&str; 15] = [
     "background",
     "best_of",
+    "conversation",
+    "fallbacks",
+    "inference_geo",
     "keep_alive",
     "max_completion_tokens",
     "max_output_tokens",
     "max_tokens",
     "model",
     "n",
+    "previous_response_id",
+    "service_tier",
+    "speed",
     "stream",
 ];
 
@@ -221,6 +227,7 @@ mod tests {
             ("max_output_to\u{212a}en\u{17f}", "max_output_tokens"),
             ("Max_Completion_Tokens", "max_completion_tokens"),
             ("N", "n"),
+            ("Service_Tier", "service_tier"),
         ] {
             let error = read(name).unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{name}");
