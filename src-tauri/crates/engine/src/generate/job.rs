@@ -94,6 +94,17 @@ pub(crate) enum Event {
     Failed(Error),
 }
 
+impl Event {
+    /// Prompt tokens that the cache already held, where the event says so.
+    pub(crate) fn cached(&self) -> usize {
+        match self {
+            Self::Text { cached, .. } => *cached,
+            Self::Done(summary) => summary.timings.cached(),
+            _ => 0,
+        }
+    }
+}
+
 /// A state in a file without a name yet.
 #[derive(Debug)]
 pub(crate) struct Written {

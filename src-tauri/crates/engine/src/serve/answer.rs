@@ -10,7 +10,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value, json};
 use std::{
     convert::Infallible,
@@ -226,11 +226,7 @@ impl Answer {
             Some((_, Event::Failed(error))) => return Err(error),
             first => first,
         };
-        let cached = match &first {
-            Some((_, Event::Text { cached, .. })) => *cached,
-            Some((_, Event::Done(summary))) => summary.timings.cached(),
-            _ => 0,
-        };
+        let cached = first.as_ref().map_or(0, |(_, event)| event.cached());
         let first = self.opening(choices, cached) + &self.events(first, include_usage).0;
         let state = Some((self, running));
         let rest = stream::unfold(state, move |state| async move {
@@ -238,10 +234,8 @@ impl Answer {
             let (events, ended) = answer.events(running.next().await, include_usage);
             Some((events, (!ended).then_some((answer, running))))
         });
-        let events = stream::once(async { first });
-        let body = futures_util::StreamExt::chain(events, rest);
-        let body =
-            futures_util::StreamExt::map(body, |events| Ok::<_, Infallible>(Bytes::from(events)));
+        let events = stream::once(async { first }).chain(rest);
+        let body = events.map(|events| Ok::<_, Infallible>(Bytes::from(events)));
         let headers = [
             (header::CONTENT_TYPE, "text/event-stream"),
             (header::CACHE_CONTROL, "no-cache"),
