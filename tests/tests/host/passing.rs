@@ -10,9 +10,12 @@ use axum::{
 };
 use futures_util::stream;
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::convert::Infallible;
-use tierbar_tests::{serving::Data, wait::within};
+use tierbar_tests::{
+    serving::Data,
+    wait::{until, within},
+};
 use tokio::{net::TcpListener, sync::mpsc};
 
 /// As Claude Code sends it after a tool's result, with its order of fields.
@@ -98,11 +101,13 @@ async fn claude_code_passes_through_a_chain_byte_for_byte() {
     assert_eq!(headers["x-api-key"], KEY);
 
     // 1000 tokens at $3 a million, 10,000 at 1.25 times and 100,000 at a tenth of that, and 500 at $15.
-    let (_, requests) = host
-        .ask(Method::GET, "/tierbar/v1/requests?limit=1", None)
-        .await;
-    let request = &requests["requests"][0];
-    assert_eq!(request["outcome"], "answered", "{requests}");
+    let request = until("its record", async || {
+        let listed = host.ask(Method::GET, "/tierbar/v1/requests?limit=1", None);
+        let mut requests = listed.await.1["requests"].take();
+        requests.get_mut(0).map(Value::take)
+    })
+    .await;
+    assert_eq!(request["outcome"], "answered", "{request}");
     assert_eq!(request["prompt_tokens"], 111_000);
-    assert_eq!(request["paid"], 0.078, "{requests}");
+    assert_eq!(request["paid"], 0.078, "{request}");
 }
