@@ -28,6 +28,7 @@ mod media;
 mod memory;
 mod outage;
 mod paging;
+mod passing;
 mod pulls;
 mod queue;
 mod safety;

@@ -1,5 +1,6 @@
 //! The memory of requests: none makes the host allocate more than it is charged for.
 
+use axum::{Json, Router, body::to_bytes, extract::Request};
 use futures_util::{StreamExt, future::join_all, stream};
 use reqwest::Method;
 use serde_json::json;
@@ -9,12 +10,12 @@ use tierbar_tests::{
     serving::{Data, Serving},
     wait::within,
 };
-use tokio::time::sleep;
+use tokio::{net::TcpListener, time::sleep};
 
 /// Below the limit of a body.
 const LENGTH: usize = 29 << 20;
 /// What one request may take besides its body, and all of them together.
-const ONE_MIB: u64 = 64;
+const ONE_MIB: u64 = 96;
 const ALL_MIB: u64 = 512;
 /// Buffers of connections, and whatever else a host does meanwhile.
 const NOISE_MIB: u64 = 12;
@@ -148,9 +149,9 @@ async fn no_request_takes_more_memory_than_it_is_charged() {
             "{path} took {rise} MiB for {kind} {start}{part}…"
         );
     }
-    // As many values as are read: so many bytes each by the count, and the text of two copies.
-    let lists = "[0],".repeat((64 << 20) / (512 + 256 + 8) - 4);
-    let numbers = "0,".repeat((64 << 20) / (160 + 4) - 12);
+    // As many values as are read: so many bytes each by the count, and the text of three copies.
+    let lists = "[0],".repeat((96 << 20) / (512 + 256 + 12) - 4);
+    let numbers = "0,".repeat((96 << 20) / (160 + 6) - 12);
     for (path, values) in ROUTES
         .iter()
         .flat_map(|path| [(path, &lists), (path, &numbers)])
@@ -275,6 +276,52 @@ async fn a_request_to_a_tier_takes_no_more_memory_either() {
         let rise = rise(&host, path, "application/json", body).await;
         let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
         assert!(rise <= most, "{path} took {rise} MiB");
+    }
+}
+
+#[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
+#[tokio::test]
+async fn a_request_that_passes_takes_no_more_memory_either() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let answers = |request: Request| async {
+        to_bytes(request.into_body(), usize::MAX).await.unwrap();
+        Json(json!({"id": "1", "content": [], "output": []}))
+    };
+    let routes = Router::new().fallback(answers);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let config = format!(
+        r#"
+        [tiers.claude]
+        model = "m"
+        engine = {{ endpoint = "http://{server}", dialect = "anthropic" }}
+        [tiers.gpt]
+        model = "m"
+        engine = {{ endpoint = "http://{server}" }}
+        [chains.claude-chain]
+        steps = ["claude"]
+        [chains.gpt-chain]
+        steps = ["gpt"]
+        "#
+    );
+    let (_data, host) = frugal(Data::empty(&config)).await;
+    let message = "\"max_tokens\":9,\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"},\
+        {\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"";
+    let unsigned = "\"},{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"unsigned\"}]}]}";
+    for (path, server, start, end) in [
+        ("/v1/messages", "claude", message, "\"}]}]}"),
+        ("/v1/messages", "claude", message, unsigned),
+        ("/v1/responses", "gpt", "\"input\":\"", "\"}"),
+    ] {
+        for model in [server.to_owned(), format!("{server}-chain")] {
+            let body = filled(&format!("{{\"model\":\"{model}\",{start}"), "word ", end);
+            let before = begin(&host);
+            let status = send(&host, path, "application/json", body).await;
+            let rise = status_mib(&host, "VmHWM:").saturating_sub(before);
+            assert_eq!(status, 200, "{path} {model}");
+            let most = (LENGTH as u64 >> 20) + ONE_MIB + NOISE_MIB;
+            assert!(rise <= most, "{path} took {rise} MiB for {model} {end}");
+        }
     }
 }
 

@@ -16,11 +16,11 @@ mod tools;
 
 pub use content::part_of_block;
 
-use crate::respond::{JSON, respond};
+use crate::respond::respond;
 use answer::AnswerWriter;
 use axum::{
     Json,
-    body::Body,
+    body::{Body, Bytes},
     extract::State,
     http::HeaderMap,
     response::{IntoResponse, Response},
@@ -41,6 +41,7 @@ use tierbar_inference::{
     CHAT, Inference, body,
     clouds::anthropic::{COUNT, MESSAGES},
     dispatch::{self, Count},
+    original::Original,
     request::Request,
 };
 use utoipa::OpenApi;
@@ -101,8 +102,7 @@ async fn messages(
     body: Body,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let fields: Result<MessageFields, Error> = body::parse(&bytes);
-    let original = original::read(MESSAGES, bytes)?;
+    let (original, fields) = read(MESSAGES, bytes)?;
     let (writer, chat) = match fields {
         Ok(fields) => {
             let writer = AnswerWriter::new(fields.model()).without(fields.left_out());
@@ -134,13 +134,21 @@ async fn count(
     body: Body,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let fields: Result<MessageFields, Error> = body::parse(&bytes);
-    let original = original::read(COUNT, bytes)?;
+    let (original, fields) = read(COUNT, bytes)?;
     let chat = fields.and_then(MessageFields::into_counted);
     let counted =
         dispatch::count_original(&inference, hints, original, chat.map(Value::Object)).await?;
     Ok(match counted {
         Count::Tokens(tokens) => Json(json!({"input_tokens": tokens})).into_response(),
-        Count::Passed(counted) => (JSON, Body::from(counted)).into_response(),
+        Count::Passed(whole) => Response::from(whole).map(Body::new),
     })
+}
+
+/// Reads a request as it came, and its fields, of which the former takes its own copy first.
+fn read(
+    path: &'static str,
+    bytes: Bytes,
+) -> Result<(Original, Result<MessageFields, Error>), Error> {
+    let original = original::read(path, bytes.clone())?;
+    Ok((original, body::parse(&bytes)))
 }

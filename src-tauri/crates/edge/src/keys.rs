@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 const SAVING: Duration = Duration::from_secs(60);
 /// The memory of all requests together: of their bodies, and of what parsing makes of them.
 pub const BODIES: usize = 512 << 20;
-/// The memory of the requests of one key; the largest request takes 94 MiB.
+/// The memory of the requests of one key; the largest request takes 126 MiB.
 pub const OF_ONE_KEY: usize = 256 << 20;
 /// The `Retry-After` if the time is unknown.
 const SOON: Duration = Duration::from_secs(2);

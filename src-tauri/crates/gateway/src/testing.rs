@@ -22,7 +22,7 @@ use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{CatalogRefresh, HubModel, HubReadme, HubRepository},
-    config::{Dialect, Engine, KvCache, McpServerConfig, TierConfig},
+    config::{Dialect, Engine, McpServerConfig, TierConfig},
     documents::{DocumentSource, Documents},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
@@ -33,9 +33,7 @@ use tierbar_core::{
     policy::Stance,
     schedule::ScheduleStatus,
     setup::{FolderRoom, SetupPlan},
-    status::{
-        BudgetStatus, EngineKind, GuardStatus, Ram, RefusedOrigin, Speed, Status, Swap, TierStatus,
-    },
+    status::{BudgetStatus, GuardStatus, Ram, RefusedOrigin, Speed, Status, Swap, TierStatus},
 };
 use tierbar_edge::{keys::Keys, token::Token};
 use tierbar_fetch::Remote;

@@ -3,7 +3,6 @@
 use super::{
     Inference,
     caller::Caller,
-    clouds::anthropic,
     dispatch::{self, Begun, First, Way},
     events::Decoder,
     original::Form,
@@ -27,18 +26,14 @@ use std::{
     pin::Pin,
     sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
-    time::Duration,
 };
 use tierbar_core::{Code, Error};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 pub use super::{
     events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
     wire::Sampling,
 };
-
-/// How long the end of a connection may come after the last event.
-const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// An answer as it arrives.
 pub struct Answer {
@@ -90,8 +85,11 @@ impl Inference {
     /// beginning.
     pub async fn ask(self: &Arc<Self>, request: Request, caller: Caller) -> Result<Answer, Failed> {
         let original = request.original.as_ref();
-        let bytes = original.map_or(request.content.bytes(), |original| original.bytes());
-        prompts::log(self.services.config().log, request.path, bytes);
+        let log = self.services.config().log;
+        prompts::log(log, request.path, || match original {
+            Some(original) => original.bytes(),
+            None => request.content.bytes(),
+        });
         let unrouted = |error| Failed {
             error,
             status: None,
@@ -110,7 +108,6 @@ impl Inference {
             way,
             stream,
             decoder: Decoder::default(),
-            closes: None,
         };
         let source = match dispatch::first(beginning, stream).await {
             Err(error) => return Err(reading.failed(error, None)),
@@ -163,8 +160,6 @@ struct Reading {
     /// The client reads the answer as a stream.
     stream: bool,
     decoder: Decoder,
-    /// When an answer that passes is closed, once its last event is there.
-    closes: Option<Instant>,
 }
 
 impl Reading {
@@ -243,8 +238,12 @@ impl Reading {
                 return Ok(());
             }
             // A stream was asked for.
-            Form::Messages => anthropic::to_completion(&whole.body)
-                .map_err(|broken| not_an_answer(&format!("the model's server {broken}")))?,
+            Form::Messages => {
+                let passes = unstreamed::as_message_events(&whole.body)
+                    .ok_or_else(|| not_an_answer("the answer is not a message"))?;
+                self.decoder.events.push_back(Event::Passed(passes));
+                return Ok(());
+            }
             Form::Chat => whole.body,
         };
         if !wire::has_choices(&completion) {
@@ -311,23 +310,9 @@ impl Reading {
         let State::Passing(answer) = &mut self.state else {
             return None;
         };
-        let next = match self.closes {
-            None => answer.next().await,
-            // Some servers keep the connection open behind the last event, whose end may still come, and ping.
-            Some(closes) if Instant::now() < closes => {
-                timeout_at(closes, answer.next()).await.unwrap_or(Err(None))
-            }
-            Some(_) => Err(None),
-        };
-        let was_over = self.closes.is_some();
-        if !was_over && answer.is_over() {
-            // Its client may leave without waiting for more.
-            answer.ends(None);
-            self.closes = Some(Instant::now() + LAST_BYTES);
-        }
-        match next {
+        match answer.next().await {
             Ok(bytes) => Some(Event::Passed(bytes)),
-            Err(Some(error)) if !was_over => {
+            Err(Some(error)) => {
                 answer.broke(error.code);
                 let end = answer.event_end();
                 self.fail(error);
@@ -336,8 +321,7 @@ impl Reading {
                     false => Some(Event::Passed(end.into())),
                 }
             }
-            Err(_) => {
-                answer.ends(None);
+            Err(None) => {
                 self.state = State::Over;
                 None
             }

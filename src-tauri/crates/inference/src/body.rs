@@ -10,7 +10,7 @@ use tierbar_core::{Code, Error};
 use tierbar_request_fields::wrong_field::{self, describe};
 use tokio::time::{Instant, timeout};
 
-/// Enough for a prompt of any local model's context, with images. Two copies of it leave room for its values in
+/// Enough for a prompt of any local model's context, with images. Three copies of it leave room for its values in
 /// [`MOST_MEMORY`].
 pub const INFERENCE_LIMIT: usize = 30 << 20;
 /// Enough for the longest answer in a chat.
@@ -18,15 +18,16 @@ pub const ADMIN_LIMIT: usize = 8 << 20;
 
 /// The most memory that one request may take, besides the bytes of its body: for copies of its text, and for its values once they
 /// are parsed.
-const MOST_MEMORY: usize = 64 << 20;
+const MOST_MEMORY: usize = 96 << 20;
 /// The memory of an array or object with one element, which has room for four; an object has a table too.
 const CONTAINER: usize = 512;
 /// The memory of a further element, in a list that doubles as it grows,
 const ELEMENT: usize = 256;
 /// and of one that is a number, which owns no further memory.
 const NUMBER: usize = 160;
-/// How often a body's text is in memory at most, besides the body itself: parsed, and in the form that its tier gets.
-const COPIES: usize = 2;
+/// How often a body's text is in memory at most, besides the body itself: parsed, and in the form that a server gets, of which a chain
+/// may ask two at a time.
+const COPIES: usize = 3;
 
 /// How long a body may stall,
 const SILENCE: Duration = Duration::from_secs(30);

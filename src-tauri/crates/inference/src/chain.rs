@@ -6,6 +6,7 @@ mod budget;
 mod mark;
 mod triage;
 pub mod tried;
+mod unpriced;
 pub mod walk;
 
 use super::{

@@ -1,6 +1,9 @@
 //! What a request says, read once: its fields, by which its way is decided, and its bytes, which a worker is sent as they came.
 
-use super::json_edit::{self, Change};
+use super::{
+    json_edit::{self, Change},
+    original,
+};
 use crate::body;
 use bytes::Bytes;
 use serde::{
@@ -8,40 +11,49 @@ use serde::{
     de::{Error as _, MapAccess, Visitor},
 };
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt, io,
+    sync::{Arc, OnceLock},
+};
 use tierbar_core::{Error, Modality, lease::KeepAlive};
 
 /// A JSON object. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Content {
     fields: Arc<Value>,
-    bytes: Bytes,
+    /// Made of the fields when they are first sent as they are, unless the request came so.
+    bytes: Arc<OnceLock<Bytes>>,
 }
 
 impl Content {
     pub fn new(object: Map<String, Value>) -> Self {
-        let fields = Value::Object(object);
         Self {
-            bytes: fields.to_string().into_bytes().into(),
-            fields: Arc::new(fields),
+            fields: Arc::new(Value::Object(object)),
+            bytes: Arc::default(),
         }
     }
 
     /// # Errors
-    /// `BadRequest` if it is not a JSON object, or [`RoutingFields`] has a field of the wrong type.
+    /// `BadRequest` if it is not a JSON object, [`RoutingFields`] has a field of the wrong type, or a field of policy stands there in
+    /// another case.
     pub fn read(bytes: Bytes) -> Result<(Self, RoutingFields), Error> {
         let Read {
             object,
             routing,
             repeats,
+            misspelled,
         } = body::parse(&bytes)?;
+        if let Some((name, field)) = misspelled {
+            return Err(original::misspelled_field(&name, field));
+        }
         // A server might take the other value.
         if repeats {
             return Ok((Self::new(object), routing));
         }
         let content = Self {
             fields: Arc::new(Value::Object(object)),
-            bytes,
+            bytes: Arc::new(OnceLock::from(bytes)),
         };
         Ok((content, routing))
     }
@@ -62,7 +74,9 @@ impl Content {
         if changes.is_empty() {
             return self;
         }
-        self.bytes = json_edit::edit(&self.bytes, changes).into();
+        let bytes = self.bytes.get();
+        let edited = bytes.map(|bytes| Bytes::from(json_edit::edit(bytes, changes)));
+        self.bytes = Arc::new(edited.map_or_else(OnceLock::new, OnceLock::from));
         if let Value::Object(fields) = Arc::make_mut(&mut self.fields) {
             for (name, value) in changes {
                 match value {
@@ -80,11 +94,42 @@ impl Content {
     }
 
     pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+        self.bytes
+            .get_or_init(|| self.fields.to_string().into_bytes().into())
     }
 
     pub fn into_bytes(self) -> Bytes {
-        self.bytes
+        self.bytes().clone()
+    }
+
+    /// The bytes with these changes. Of what did not come as bytes, no others are made for it.
+    pub fn edited(&self, changes: &[Change]) -> Vec<u8> {
+        match (self.bytes.get(), &*self.fields) {
+            (None, Value::Object(fields)) => json_edit::write(fields, changes),
+            _ => json_edit::edit(self.bytes(), changes),
+        }
+    }
+
+    /// The number of its bytes.
+    pub fn byte_count(&self) -> usize {
+        struct Counted(usize);
+        impl io::Write for Counted {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += bytes.len();
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        if let Some(bytes) = self.bytes.get() {
+            return bytes.len();
+        }
+        let mut counted = Counted(0);
+        // Values are always written.
+        let _written = serde_json::to_writer(&mut counted, &*self.fields);
+        counted.0
     }
 
     pub fn into_object(self) -> Map<String, Value> {
@@ -122,7 +167,7 @@ impl Content {
         let (data, least) = media.fold((0, 0), |(data, least), bytes| {
             (data + bytes, least + MEDIA_BYTES)
         });
-        self.bytes.len().saturating_sub(data) + least
+        self.byte_count().saturating_sub(data) + least
     }
 }
 
@@ -171,6 +216,8 @@ struct Read {
     routing: RoutingFields,
     /// A field stands there twice. The last one counts.
     repeats: bool,
+    /// A field of policy in another case, with its right name. Some servers would take it for that.
+    misspelled: Option<(String, &'static str)>,
 }
 
 impl<'de> Deserialize<'de> for Read {
@@ -185,7 +232,7 @@ impl<'de> Deserialize<'de> for Read {
 
             fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Read, A::Error> {
                 let (mut object, mut routing) = (Map::new(), RoutingFields::default());
-                let mut repeats = false;
+                let (mut repeats, mut misspelled) = (false, None);
                 while let Some(name) = fields.next_key::<String>()? {
                     let value: Value = fields.next_value()?;
                     let wrong =
@@ -212,12 +259,16 @@ impl<'de> Deserialize<'de> for Read {
                     if decides && object.contains_key(&name) {
                         return Err(A::Error::custom(format!("duplicate field `{name}`")));
                     }
+                    if let Some(field) = original::misspelled(&name) {
+                        misspelled.get_or_insert((name.clone(), field));
+                    }
                     repeats |= object.insert(name, value).is_some();
                 }
                 Ok(Read {
                     object,
                     routing,
                     repeats,
+                    misspelled,
                 })
             }
         }
@@ -245,12 +296,20 @@ mod tests {
         let (_, routing) = Content::read(br#"{"keep_alive": ""}"#.as_slice().into()).unwrap();
         assert!(routing.keep_alive.is_none());
         let (content, routing) = Content::of(json!({"model": null, "stream": null})).unwrap();
+        let changes = [
+            ("model", Some(json!("m"))),
+            ("stream", None),
+            ("n", Some(json!(1))),
+        ];
+        assert_eq!(content.edited(&changes), br#"{"model":"m","n":1}"#);
+        assert_eq!(content.byte_count(), content.bytes().len());
+        assert_eq!(content.edited(&changes), br#"{"model":"m","n":1}"#);
         assert_eq!(content.bytes(), &br#"{"model":null,"stream":null}"#[..]);
         assert_eq!((routing.model, routing.stream), (None, None));
     }
 
     #[test]
-    fn a_field_of_the_wrong_type_or_that_comes_twice_is_refused() {
+    fn a_field_of_the_wrong_type_case_or_number_is_refused() {
         for (body, message) in [
             (
                 r#"{"model": 5}"#,
@@ -264,6 +323,14 @@ mod tests {
             (
                 r#"{"model": "a", "model": "b"}"#,
                 "the request is not valid: duplicate field `model`",
+            ),
+            (
+                r#"{"Model": "a"}"#,
+                "the request is not valid: unknown field `Model`",
+            ),
+            (
+                r#"{"n": 1, "STREAM": true}"#,
+                "the request is not valid: unknown field `STREAM`",
             ),
             (r#"[{"model": "a"}]"#, "the body is not a JSON object"),
             (r#"{"model": "#, "the body is not JSON"),

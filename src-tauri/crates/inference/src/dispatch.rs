@@ -73,7 +73,7 @@ pub async fn answer(
     body: Bytes,
     arrived: Instant,
 ) -> Result<Response, Error> {
-    prompts::log(inference.services.config().log, path, &body);
+    prompts::log(inference.services.config().log, path, || &body);
     let request = Request::read(path, hints, body, arrived)?;
     let caller = Caller::of_this_request();
     let begun = begin(&inference, request, caller, Reads::Nothing).await?;
@@ -85,7 +85,11 @@ pub async fn answer(
 /// # Errors
 /// Why there is no answer.
 pub async fn fetch(inference: &Arc<Inference>, request: Request) -> Result<Vec<u8>, Error> {
-    Ok(fetch_whole(inference, request).await?.body)
+    let whole = fetch_whole(inference, request).await?;
+    match whole.status.is_success() {
+        true => Ok(whole.body),
+        false => Err(whole.error()),
+    }
 }
 
 /// As [`fetch`], for the host's indexer of documents: its tokens and energy are counted, and no request, because no client made one.
@@ -101,19 +105,16 @@ pub async fn fetch_uncounted(
     trace::of_indexer(fetch(&inference, request)).await
 }
 
+/// Returns an answer, or a refusal, that came whole.
 async fn fetch_whole(inference: &Arc<Inference>, request: Request) -> Result<Whole, Error> {
     let log = inference.services.config().log;
-    prompts::log(log, request.path, request.content.bytes());
+    prompts::log(log, request.path, || request.content.bytes());
     let caller = Caller::of_this_request();
     let begun = begin(inference, request, caller, Reads::Nothing).await?;
-    let whole = match begun.beginning.sent.await? {
-        Sent::Whole(whole) => whole,
-        Sent::Streaming(mut answer) => gathered::unasked(&mut answer).await?,
-    };
-    if !whole.status.is_success() {
-        return Err(whole.error());
+    match begun.beginning.sent.await? {
+        Sent::Whole(whole) => Ok(whole),
+        Sent::Streaming(mut answer) => gathered::unasked(&mut answer).await,
     }
-    Ok(whole)
 }
 
 /// Finds who answers. Nothing is loaded, and no server asked, before the result is polled.
@@ -217,8 +218,8 @@ async fn begin_traced(
 #[derive(Debug)]
 pub enum Count {
     Tokens(u64),
-    /// In the client's own dialect, as the server sent it.
-    Passed(Vec<u8>),
+    /// In the client's own dialect, as the server sent it. It may be a refusal.
+    Passed(Whole),
 }
 
 /// The number of a chat's prompt tokens, as the tier that it names counts them. Fields about streaming are left out.
@@ -243,10 +244,13 @@ pub async fn count_original(
     let chat = chat.map(without_stream);
     let request = Request::with_original(TOKENS, hints, original, chat)?;
     let whole = fetch_whole(inference, request).await?;
-    Ok(match whole.form {
-        Form::Chat => Count::Tokens(count_tokens(&whole.body)?),
-        Form::Messages | Form::Responses => Count::Passed(whole.body),
-    })
+    match whole.form {
+        Form::Messages | Form::Responses if whole.body.trim_ascii().starts_with(b"{") => {
+            Ok(Count::Passed(whole))
+        }
+        _ if !whole.status.is_success() => Err(whole.error()),
+        _ => Ok(Count::Tokens(count_tokens(&whole.body)?)),
+    }
 }
 
 fn without_stream(mut chat: Value) -> Value {

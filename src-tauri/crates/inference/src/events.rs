@@ -295,6 +295,7 @@ impl Decoder {
             self.events.extend(chunk.sampling.map(Event::Sampling));
             if let Some(tokens) = chunk.prompt_tokens {
                 self.usage.prompt_tokens = tokens;
+                self.usage.cached_tokens = chunk.cached_tokens.unwrap_or(0).min(tokens);
                 self.events.push_back(Event::Usage(self.usage));
             }
             let model = chunk.model.filter(|model| !model.is_empty());

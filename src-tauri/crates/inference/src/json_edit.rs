@@ -1,6 +1,6 @@
 //! Changes to the members of a JSON object in its text. Every other byte stays as it is.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::ops::Range;
 
 /// A member's new value, or `None` to take it out.
@@ -95,6 +95,32 @@ pub fn edit(json: &[u8], changes: &[Change]) -> Vec<u8> {
     }
     edited.extend_from_slice(&json[before.unwrap_or(begin)..]);
     edited
+}
+
+/// Returns the text of an object with these changes. What it lacks is put at its end.
+pub(crate) fn write(fields: &Map<String, Value>, changes: &[Change]) -> Vec<u8> {
+    let kept = fields.iter().filter_map(|(name, value)| {
+        let change = changes.iter().find(|(changed, _)| changed == name);
+        let value = change.map_or(Some(value), |(_, value)| value.as_ref())?;
+        Some((name.as_str(), value))
+    });
+    let added = changes.iter().filter_map(|(name, value)| {
+        let value = value.as_ref().filter(|_| !fields.contains_key(*name))?;
+        Some((*name, value))
+    });
+    let mut text = Vec::new();
+    for (name, value) in kept.chain(added) {
+        text.push(if text.is_empty() { b'{' } else { b',' });
+        text.extend_from_slice(Value::from(name).to_string().as_bytes());
+        text.push(b':');
+        // Values are always written.
+        let _written = serde_json::to_writer(&mut text, value);
+    }
+    if text.is_empty() {
+        text.push(b'{');
+    }
+    text.push(b'}');
+    text
 }
 
 /// Returns the place behind the object's brace.
@@ -206,7 +232,11 @@ mod tests {
             (r#"{"c":-1.5e3,"a":{}}"#, r#"{"c":null,"b":"\"é"}"#),
         ] {
             assert_eq!(edited(object, &changes), left, "{object}");
+            let fields: Map<String, Value> = serde_json::from_str(object).unwrap();
+            let written: Value = serde_json::from_slice(&write(&fields, &changes)).unwrap();
+            assert_eq!(written, serde_json::from_str::<Value>(left).unwrap());
         }
+        assert_eq!(write(&Map::new(), &[("a", None)]), b"{}");
         assert_eq!(value(br#"{"a":1,"a":{"b":2}}"#, "a"), Some(json!({"b": 2})));
         assert_eq!(value(b"[1]", "a"), None);
         for cut in 0..20 {

@@ -9,7 +9,7 @@ mod machine;
 pub mod trace;
 
 pub(crate) use answer::{Answer, Used};
-pub(crate) use ledger::{Prices, Reserved, Spent};
+pub(crate) use ledger::{Reserved, Spent};
 pub use trace::Trace;
 
 use ledger::Ledger;

@@ -12,15 +12,21 @@ use tierbar_core::{
 };
 
 /// What policy reads or sets. Servers written in Go match names without case, and would take another spelling for the same field.
-const OF_POLICY: [&str; 9] = [
+const OF_POLICY: [&str; 15] = [
     "background",
     "best_of",
+    "conversation",
+    "fallbacks",
+    "inference_geo",
     "keep_alive",
     "max_completion_tokens",
     "max_output_tokens",
     "max_tokens",
     "model",
     "n",
+    "previous_response_id",
+    "service_tier",
+    "speed",
     "stream",
 ];
 
@@ -68,11 +74,7 @@ impl Original {
             return Err(Error::new(Code::BadRequest, message));
         }
         if let Some((name, field)) = names.misspelled {
-            let shown: String = name.chars().take(100).collect();
-            let message = format!("the request is not valid: unknown field `{shown}`");
-            return Err(
-                Error::new(Code::BadRequest, message).hint(format!("write it as `{field}`"))
-            );
+            return Err(misspelled_field(&name, field));
         }
         Ok(Self {
             form,
@@ -152,8 +154,15 @@ struct Names {
     misspelled: Option<(String, &'static str)>,
 }
 
+/// Refuses a field whose name is that of a field of policy in another case.
+pub(super) fn misspelled_field(name: &str, field: &str) -> Error {
+    let shown: String = name.chars().take(100).collect();
+    let message = format!("the request is not valid: unknown field `{shown}`");
+    Error::new(Code::BadRequest, message).hint(format!("write it as `{field}`"))
+}
+
 /// Returns the field of policy that some server takes this name for, though it is another.
-fn misspelled(name: &str) -> Option<&'static str> {
+pub(super) fn misspelled(name: &str) -> Option<&'static str> {
     // Two letters outside ASCII fold to letters inside it.
     let folded = name.chars().map(|letter| match letter {
         'ſ' => 's',
@@ -218,6 +227,7 @@ mod tests {
             ("max_output_to\u{212a}en\u{17f}", "max_output_tokens"),
             ("Max_Completion_Tokens", "max_completion_tokens"),
             ("N", "n"),
+            ("Service_Tier", "service_tier"),
         ] {
             let error = read(name).unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{name}");

@@ -5,10 +5,11 @@ use tierbar_core::config::LogConfig;
 /// Of one request. Images come as text, and as megabytes of it.
 const LONGEST: usize = 64 << 10;
 
-pub fn log(config: LogConfig, path: &str, body: &[u8]) {
+pub fn log<'a>(config: LogConfig, path: &str, body: impl FnOnce() -> &'a [u8]) {
     if !config.prompts {
         return;
     }
+    let body = body();
     let (shown, cut) = match body.split_at_checked(LONGEST) {
         Some((shown, rest)) => (shown, rest.len()),
         None => (body, 0),

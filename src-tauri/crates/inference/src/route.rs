@@ -114,7 +114,7 @@ pub fn smaller(
     };
     let smaller = named.steps_down_to.as_ref().filter(|_| by_name)?;
     let smaller = tiers.iter().find(|tier| tier.id == *smaller)?;
-    let holds = content.bytes().len() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
+    let holds = content.byte_count() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
     // It may not see or hear.
     (holds && !content.has_media()).then(|| smaller.id.clone())
 }

@@ -108,7 +108,7 @@ async fn begin(
     let model = model.as_deref();
     let json = |cloud| {
         let changes = changes_for(model, cloud, content.fields());
-        json_edit::edit(content.bytes(), &changes)
+        content.edited(&changes)
     };
     match at {
         Address::Unix(socket) => {

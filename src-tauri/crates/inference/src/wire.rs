@@ -57,6 +57,9 @@ pub struct Chunk {
     /// Of our own worker's first chunk.
     #[serde(deserialize_with = "if_known")]
     pub prompt_tokens: Option<u64>,
+    /// The same, of those that were in memory already.
+    #[serde(deserialize_with = "if_known")]
+    pub cached_tokens: Option<u64>,
     pub error: Option<Value>,
     /// A chain's report of its answer, on its first chunk.
     pub tierbar: Option<Value>,

@@ -81,6 +81,14 @@ pub struct EndpointEngine {
     /// The price of a million answer tokens, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_price: Option<Dollars>,
+    /// The price of a million prompt tokens that are read from the server's cache; by default half of `input_price`, in Anthropic's
+    /// dialect a tenth.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_price: Option<Dollars>,
+    /// The price of a million prompt tokens that are written to it, by default 1.25 times `input_price`. Those written for an hour cost
+    /// 1.6 times as much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_price: Option<Dollars>,
     /// The server's API; OpenAI's by default.
     #[serde(skip_serializing_if = "Dialect::is_openai")]
     pub dialect: Dialect,
@@ -276,6 +284,8 @@ struct Table {
     endpoint: Option<String>,
     input_price: Option<Dollars>,
     output_price: Option<Dollars>,
+    cache_read_price: Option<Dollars>,
+    cache_write_price: Option<Dollars>,
     dialect: Option<Dialect>,
 }
 
@@ -328,13 +338,21 @@ impl Table {
                     endpoint,
                     input_price: self.input_price,
                     output_price: self.output_price,
+                    cache_read_price: self.cache_read_price,
+                    cache_write_price: self.cache_write_price,
                     dialect: self.dialect.unwrap_or_default(),
                 };
                 endpoint.check()?;
                 Ok(Engine::Endpoint(endpoint))
             }
             (Some(command), None) => {
-                if self.input_price.or(self.output_price).is_some() {
+                let prices = [
+                    self.input_price,
+                    self.output_price,
+                    self.cache_read_price,
+                    self.cache_write_price,
+                ];
+                if prices.iter().any(Option::is_some) {
                     return Err("only an endpoint can have a price".to_owned());
                 }
                 if self.dialect.is_some() {
@@ -378,6 +396,7 @@ mod tests {
             json!("embedded"),
             json!({"endpoint": "https://api.example.com:8443/openai"}),
             json!({"endpoint": "https://api.anthropic.com", "dialect": "anthropic"}),
+            json!({"endpoint": "http://a", "input_price": 1.0, "output_price": 2.0, "cache_read_price": 0.1, "cache_write_price": 1.5}),
             json!({
                 "command": ["llama-server", "--host", "{socket}"], "memory": "6GiB", "health": "/health",
                 "stop_signal": "SIGINT", "stop_deadline": "5s", "load_deadline": "10m", "env": {"LLAMA_ARG_X": "1"},
@@ -440,6 +459,7 @@ mod tests {
                 "`openai` or `anthropic`",
             ),
             (command(json!({"dialect": "openai"})), "only an endpoint"),
+            (command(json!({"cache_read_price": 1.0})), "a price"),
             (json!({"endpoint": "127.0.0.1:80"}), "is not a URL"),
             (
                 json!({"endpoint": "ftp://a"}),

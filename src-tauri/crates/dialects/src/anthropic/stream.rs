@@ -280,6 +280,24 @@ mod tests {
     }
 
     #[test]
+    fn the_first_event_counts_cached_tokens_apart() {
+        let mut first = delta(json!({"role": "assistant", "content": null}));
+        (first["prompt_tokens"], first["cached_tokens"]) = (10.into(), 7.into());
+        let usage = json!({"prompt_tokens": 10, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 7}});
+        let events = data(&render(vec![
+            first,
+            delta(json!({"content": "Yes."})),
+            json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+            json!({"choices": [], "usage": usage}),
+        ]));
+        for usage in [&events[0]["message"]["usage"], &events[4]["usage"]] {
+            assert_eq!(usage["input_tokens"], 3, "{events:?}");
+            assert_eq!(usage["cache_read_input_tokens"], 7);
+            assert_eq!(usage["cache_creation_input_tokens"], 0);
+        }
+    }
+
+    #[test]
     fn an_empty_answer_begins_and_ends() {
         let events = render(Vec::new());
         assert_eq!(

@@ -15,11 +15,8 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
-use tierbar_core::{Code, Error, TierId};
+use std::{sync::Arc, time::Instant};
+use tierbar_core::{Error, TierId};
 use tierbar_http::RequestHints;
 use tierbar_http::{
     error::Failure,

@@ -82,6 +82,8 @@ pub(crate) enum Event {
     Text {
         text: String,
         reports: Vec<TokenReport>,
+        /// Prompt tokens that the cache already held.
+        cached: usize,
     },
     // Each of the others ends its job.
     Done(Summary),
@@ -90,6 +92,17 @@ pub(crate) enum Event {
     /// The embedding of a prompt, of length 1, or its score alone.
     Embedded(Vec<f32>),
     Failed(Error),
+}
+
+impl Event {
+    /// Prompt tokens that the cache already held, where the event says so.
+    pub(crate) fn cached(&self) -> usize {
+        match self {
+            Self::Text { cached, .. } => *cached,
+            Self::Done(summary) => summary.timings.cached(),
+            _ => 0,
+        }
+    }
 }
 
 /// A state in a file without a name yet.

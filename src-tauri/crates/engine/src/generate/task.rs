@@ -330,7 +330,16 @@ impl Task {
             return;
         }
         let reports = std::mem::take(&mut self.reports);
-        self.send_event(Event::Text { text, reports });
+        self.send_text(text, reports);
+    }
+
+    fn send_text(&self, text: String, reports: Vec<TokenReport>) {
+        let cached = self.cached;
+        self.send_event(Event::Text {
+            text,
+            reports,
+            cached,
+        });
     }
 
     /// Sends the rest of the text, and the summary. `capacity`: tokens that the context holds.
@@ -347,7 +356,7 @@ impl Task {
         let text = std::mem::take(&mut self.text).finish();
         let reports = std::mem::take(&mut self.reports);
         if !text.is_empty() || !reports.is_empty() {
-            self.send_event(Event::Text { text, reports });
+            self.send_text(text, reports);
         }
         let now = Instant::now();
         let started = self.started.unwrap_or(now);

@@ -10,7 +10,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value, json};
 use std::{
     convert::Infallible,
@@ -125,7 +125,7 @@ impl Answer {
                 Event::Prompt { first, reports } => {
                     choice.scored = Some(Scored { first, reports });
                 }
-                Event::Text { text, reports } => {
+                Event::Text { text, reports, .. } => {
                     choice.text.push_str(&text);
                     choice.reports.extend(reports);
                 }
@@ -218,25 +218,24 @@ impl Answer {
         mut running: Running,
         include_usage: bool,
     ) -> Result<Response, Error> {
-        let opening = self.opening(running.left);
+        let choices = running.left;
         if let Kind::Chat { .. } = &self.kind {
-            self.readers = (0..running.left).map(|_| self.reader()).collect();
+            self.readers = (0..choices).map(|_| self.reader()).collect();
         }
         let first = match running.next().await {
             Some((_, Event::Failed(error))) => return Err(error),
             first => first,
         };
-        let first = opening + &self.events(first, include_usage).0;
+        let cached = first.as_ref().map_or(0, |(_, event)| event.cached());
+        let first = self.opening(choices, cached) + &self.events(first, include_usage).0;
         let state = Some((self, running));
         let rest = stream::unfold(state, move |state| async move {
             let (mut answer, mut running) = state?;
             let (events, ended) = answer.events(running.next().await, include_usage);
             Some((events, (!ended).then_some((answer, running))))
         });
-        let events = stream::once(async { first });
-        let body = futures_util::StreamExt::chain(events, rest);
-        let body =
-            futures_util::StreamExt::map(body, |events| Ok::<_, Infallible>(Bytes::from(events)));
+        let events = stream::once(async { first }).chain(rest);
+        let body = events.map(|events| Ok::<_, Infallible>(Bytes::from(events)));
         let headers = [
             (header::CONTENT_TYPE, "text/event-stream"),
             (header::CACHE_CONTROL, "no-cache"),
@@ -254,16 +253,17 @@ impl Answer {
         }
     }
 
-    /// Returns the first events of each choice.
-    fn opening(&self, choices: usize) -> String {
+    /// Returns the first events of each choice. `cached`: how many of the prompt's tokens were.
+    fn opening(&self, choices: usize, cached: usize) -> String {
         let begin = |index: usize| match &self.kind {
             Kind::Chat { .. } => {
                 let role = json!({"role": "assistant", "content": null});
                 let choice = one(index, ("delta", role), Value::Null, None);
                 let mut body = self.body(self.object(true), vec![choice]);
                 body.insert("sampling".into(), self.sampling.clone());
-                // Anthropic's streams begin with it.
+                // Anthropic's streams begin with them.
                 body.insert("prompt_tokens".into(), json!(self.prompted.tokens));
+                body.insert("cached_tokens".into(), json!(cached));
                 data(&Value::Object(body))
             }
             // Its probabilities come with it.
@@ -295,7 +295,7 @@ impl Answer {
             Event::Prompt { first, reports } => {
                 (self.echo_event(index, &Scored { first, reports }), false)
             }
-            Event::Text { text, reports } => (self.text_event(index, &text, &reports), false),
+            Event::Text { text, reports, .. } => (self.text_event(index, &text, &reports), false),
             Event::Done(summary) => {
                 self.count(index, &summary);
                 (self.last(index, &summary), false)

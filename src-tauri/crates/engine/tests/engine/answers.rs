@@ -94,6 +94,22 @@ async fn a_shared_prefix_is_not_evaluated_again() {
     assert_eq!(uncached["cache_n"], 0);
 }
 
+#[tokio::test]
+async fn a_chats_first_event_counts_cached_tokens() {
+    let worker = Worker::smollm().await;
+    let request = json!({"messages": [{"role": "user", "content": "Count to five."}], "max_tokens": 4,
+                         "temperature": 0, "stream": true, "stream_options": {"include_usage": true}});
+    for is_warm in [false, true] {
+        let events = worker.stream("/v1/chat/completions", &request).await;
+        let chunk = |at: usize| serde_json::from_str::<Value>(&events[at]).unwrap();
+        let (first, usage) = (chunk(0), chunk(events.len() - 2)["usage"].take());
+        assert_eq!(first["prompt_tokens"], usage["prompt_tokens"], "{first}");
+        let cached = &usage["prompt_tokens_details"]["cached_tokens"];
+        assert_eq!(first["cached_tokens"], *cached, "{first}");
+        assert_eq!(cached.as_u64() > Some(0), is_warm, "{usage}");
+    }
+}
+
 /// Gemma's sliding layers keep 512 tokens and a micro-batch. A prompt that goes on from further back than any mark is
 /// evaluated anew.
 #[tokio::test]

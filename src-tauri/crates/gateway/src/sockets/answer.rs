@@ -8,9 +8,10 @@ use axum::{
     response::Response,
 };
 use futures_util::StreamExt;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
-use tierbar_inference::{body, lines::Lines};
+use tierbar_inference::{body, json_edit, lines::Lines};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
@@ -41,26 +42,93 @@ pub(super) async fn answer(
         return None;
     }
     let mut body = response.into_body().into_data_stream();
-    let (mut lines, mut kind, mut last) = (Lines::default(), String::new(), None);
+    let (mut lines, mut events) = (Lines::default(), Events::default());
     while let Some(Ok(bytes)) = body.next().await {
         let complete = lines.complete(&bytes);
         for line in String::from_utf8_lossy(&complete).lines() {
-            if let Some(name) = line.strip_prefix("event: ") {
-                name.clone_into(&mut kind);
-            } else if let Some(data) = line.strip_prefix("data: ") {
-                if let "response.completed" | "response.incomplete" | "response.failed" = &*kind {
-                    last = Some(data.to_owned());
-                }
-                messages.send(data.to_owned()).await.ok()?;
+            let Some(Message { text, end }) = events.line(line) else {
+                continue;
+            };
+            let answered = match end {
+                Some(End::Answered) => answered(&text),
+                _ => None,
+            };
+            messages.send(text).await.ok()?;
+            if end.is_some() {
+                return answered;
             }
         }
     }
-    let Some(last) = last else {
-        let error = Error::new(Code::Internal, "the answer ended without its last event");
-        messages.send(error_message(&error)).await.ok()?;
-        return None;
-    };
-    (kind != "response.failed").then(|| answered(&last))?
+    let error = Error::new(Code::Internal, "the answer ended without its last event");
+    messages.send(error_message(&error)).await.ok()?;
+    None
+}
+
+/// An event as a message.
+#[derive(Debug)]
+struct Message {
+    text: String,
+    /// It is the last.
+    end: Option<End>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Answered,
+    Failed,
+}
+
+/// Reads events by their lines. Their kind is in their data; some servers write it in no line of its own.
+#[derive(Debug, Default)]
+struct Events {
+    kind: String,
+    data: String,
+}
+
+impl Events {
+    /// The message of the event that the line ends. What is no event of a response, such as `[DONE]`, has none.
+    fn line(&mut self, line: &str) -> Option<Message> {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match name {
+            "" if line.is_empty() => {}
+            "event" => {
+                value.clone_into(&mut self.kind);
+                return None;
+            }
+            "data" => {
+                if !self.data.is_empty() {
+                    self.data.push('\n');
+                }
+                self.data.push_str(value);
+                return None;
+            }
+            _ => return None,
+        }
+        let Self { kind, data } = std::mem::take(self);
+        let named: Named = serde_json::from_str(&data).ok()?;
+        let (kind, text) = match named.kind {
+            Some(kind) => (kind, data),
+            None if kind.is_empty() => return None,
+            None => {
+                let change = [("type", Some(kind.as_str().into()))];
+                let text = json_edit::edit(data.as_bytes(), &change);
+                (kind, String::from_utf8(text).ok()?)
+            }
+        };
+        let end = match &*kind {
+            "response.completed" | "response.incomplete" => Some(End::Answered),
+            "response.failed" | "error" => Some(End::Failed),
+            _ => None,
+        };
+        Some(Message { text, end })
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    #[serde(rename = "type")]
+    kind: Option<String>,
 }
 
 fn answered(last: &str) -> Option<Answered> {
@@ -107,4 +175,35 @@ pub(super) fn error_message(error: &Error) -> String {
 
 fn rendered(status: u16, error: Value) -> String {
     json!({"type": "error", "status": status, "error": error}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(stream: &str) -> Vec<(String, Option<End>)> {
+        let mut events = Events::default();
+        let messages = stream.lines().filter_map(|line| events.line(line));
+        messages.map(|Message { text, end }| (text, end)).collect()
+    }
+
+    #[test]
+    fn an_events_kind_is_in_its_data() {
+        let begins = r#"{"type":"response.created","response":{}}"#.to_owned();
+        let ends = r#"{"type":"response.completed","response":{}}"#.to_owned();
+        let both = [(begins.clone(), None), (ends.clone(), Some(End::Answered))];
+        for stream in [
+            format!("data: {begins}\n\ndata: {ends}\n\ndata: [DONE]\n\n"),
+            format!("data:{begins}\r\n\r\n: waiting\n\ndata:{ends}\n\n"),
+            format!("event: response.created\ndata: {begins}\n\nid: 7\nevent: x\ndata: {ends}\n\n"),
+        ] {
+            assert_eq!(messages(&stream), both, "{stream}");
+        }
+        let in_lines = "data: {\"type\":\ndata: \"error\"}\n\n";
+        let joined = ("{\"type\":\n\"error\"}".to_owned(), Some(End::Failed));
+        assert_eq!(messages(in_lines), [joined]);
+        let unnamed = "event: response.failed\ndata: {\"response\":{}}\n\ndata: {\"x\":1}\n\n";
+        let named = r#"{"response":{},"type":"response.failed"}"#.to_owned();
+        assert_eq!(messages(unnamed), [(named, Some(End::Failed))]);
+    }
 }

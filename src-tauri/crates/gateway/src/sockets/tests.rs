@@ -2,7 +2,7 @@
 
 mod waiting;
 
-use crate::testing::{Bench, json};
+use crate::testing::{Bench, json, tier};
 use axum::{
     Router,
     body::Body,
@@ -17,7 +17,7 @@ use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, TierState, status::EngineKind};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -236,6 +236,35 @@ async fn a_turn_has_the_events_of_a_stream_over_http() {
     assert!(metrics.contains(turns), "{metrics}");
     let opened = "{path=\"/v1/responses\",status=\"101\",tier=\"\",code=\"\"} 1";
     assert!(metrics.contains(opened), "{metrics}");
+}
+
+#[tokio::test]
+async fn events_of_a_server_elsewhere_arrive_as_messages() {
+    // No line names an event, and OpenAI's chats' last one follows.
+    let event = |event: Value| format!("data: {event}\n\n");
+    let item = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes."}]});
+    let begins = json!({"type": "response.created", "response": {"id": "resp_1", "output": []}});
+    let ends =
+        json!({"type": "response.completed", "response": {"id": "resp_1", "output": [item]}});
+    let said = event(begins.clone()) + &event(ends.clone()) + "data: [DONE]\n\n";
+    let served = Served::new().await;
+    let answer = move || {
+        let said = said.clone();
+        async move { ([(header::CONTENT_TYPE, "text/event-stream")], said) }
+    };
+    let routes = Router::new().route("/v1/responses", post(answer));
+    served.bench.endpoint("cloud", routes).await;
+    let mut cloud = tier("cloud", Some("m"), TierState::Ready);
+    cloud.engine = EngineKind::Endpoint;
+    served.bench.tiers(|tiers| tiers.push(cloud));
+    let mut client = served.opened().await;
+    let mut message = create(json!("Hello?"));
+    for _ in 0..2 {
+        message["model"] = json!("cloud");
+        send(&mut client, message).await;
+        assert_eq!(turn(&mut client).await, [begins.clone(), ends.clone()]);
+        message = after("resp_1", json!("Sure?"));
+    }
 }
 
 #[tokio::test]

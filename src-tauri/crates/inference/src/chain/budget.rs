@@ -1,6 +1,9 @@
 //! What a request may cost, and what it may have cost already.
 
-use super::tried::TooDear;
+use super::{
+    tried::TooDear,
+    unpriced::{Unbounded, Unpriced, surcharged},
+};
 use crate::{
     metrics::{Metrics, Reserved},
     original::Original,
@@ -9,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tierbar_core::{
     TierId,
-    config::{ChainBudget, Dollars, EndpointEngine},
+    config::{ChainBudget, Dollars, EndpointEngine, Prices},
 };
 
 /// Tokens of an answer whose request does not say how long it may be.
@@ -28,12 +31,13 @@ pub(super) struct Budget {
     prompt_tokens: u64,
     /// Of all answers together; `None`: the request's limits cannot be read.
     answer_tokens: Option<u64>,
+    unpriced: Unpriced,
     /// By endpoints that took it and gave nothing.
     spent: Mutex<Dollars>,
 }
 
 impl Budget {
-    /// Reads the request's limits. One that has none gets one, so that the endpoint is held to it.
+    /// Reads the request's limits. One that has none gets one, so that the endpoint is held to it, and what raises the price is left out.
     pub(super) fn new(
         most: Dollars,
         of_chain: Option<ChainBudget>,
@@ -41,6 +45,11 @@ impl Budget {
         bytes: usize,
     ) -> Self {
         let is_bounded = most != Dollars::default() || of_chain.is_some();
+        if is_bounded {
+            for field in surcharged(|name| request.get(name).cloned()) {
+                request.shift_remove(field);
+            }
+        }
         if is_bounded
             && ["max_tokens", "max_completion_tokens"]
                 .iter()
@@ -54,7 +63,15 @@ impl Budget {
             of_chain,
             prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
             answer_tokens: answer_tokens(request),
+            unpriced: Unpriced::default(),
             spent: Mutex::default(),
+        }
+    }
+
+    /// Reads what the prices say nothing of in all of the request.
+    pub(super) fn note(&mut self, request: &Value) {
+        if self.is_bounded {
+            self.unpriced = self.unpriced.and(Unpriced::of(request));
         }
     }
 
@@ -64,6 +81,13 @@ impl Budget {
         if !self.is_bounded {
             return;
         }
+        let surcharged = surcharged(|name| original.value(name));
+        let left_out: Vec<_> = surcharged.into_iter().map(|name| (name, None)).collect();
+        if !left_out.is_empty() {
+            original.change(&left_out);
+        }
+        let mut json = serde_json::Deserializer::from_slice(original.bytes());
+        self.unpriced = self.unpriced.and(Unpriced::of(&mut json));
         original.limit(&UNTOLD_ANSWER.into());
         let limit = original.limit_of_tokens();
         let limit = limit.and_then(|limit| limit.as_u64());
@@ -76,8 +100,11 @@ impl Budget {
         if most == Dollars::default() {
             return None;
         }
-        if engine.input_price.is_none() || engine.output_price.is_none() {
+        let Some(prices) = engine.prices() else {
             return Some(format!("it has no price, and a request may cost {most}"));
+        };
+        if let Some(why) = self.unbounded(&prices) {
+            return Some(format!("{why}, and a request may cost {most}"));
         }
         let Some(cost) = self.cost(engine) else {
             return Some("its limit on the answer's length cannot be read".to_owned());
@@ -105,9 +132,12 @@ impl Budget {
         let Some(budget) = self.of_chain else {
             return Ok(None);
         };
-        if engine.input_price.is_none() || engine.output_price.is_none() {
+        let Some(prices) = engine.prices() else {
             let why = format!("it has no price, and the chain may cost {budget}");
             return Err(why.into());
+        };
+        if let Some(why) = self.unbounded(&prices) {
+            return Err(format!("{why}, and the chain may cost {budget}").into());
         }
         let unread = || "its limit on the answer's length cannot be read".to_owned();
         let cost = self.cost(engine).ok_or_else(unread)?;
@@ -125,10 +155,18 @@ impl Budget {
         }
     }
 
+    /// Why the request's bytes do not bound its cost, unless all of it is free.
+    fn unbounded(&self, prices: &Prices) -> Option<Unbounded> {
+        let free = Dollars::default();
+        let is_free = prices.input == free && prices.output == free;
+        self.unpriced.why.filter(|_| !is_free)
+    }
+
     fn cost(&self, engine: &EndpointEngine) -> Option<Dollars> {
-        let (input, output) = engine.input_price.zip(engine.output_price)?;
-        let answers = output.of_tokens(self.answer_tokens?);
-        Some(input.of_tokens(self.prompt_tokens).plus(answers))
+        let prices = engine.prices()?;
+        let prompt = prices.most_of_prompt(self.unpriced.writes);
+        let answers = prices.output.of_tokens(self.answer_tokens?);
+        Some(prompt.of_tokens(self.prompt_tokens).plus(answers))
     }
 }
 
@@ -254,6 +292,60 @@ mod tests {
             budget(0.0, request.clone()).0.limit(&mut original);
             assert_eq!(original.bytes(), request.to_string().as_bytes());
         }
+    }
+
+    #[test]
+    fn what_has_no_bound_or_price_is_refused_or_left_out() {
+        let night = TierId::new("night").unwrap();
+        for (request, why) in [
+            (
+                json!({"previous_response_id": "resp_1"}),
+                "the size of what `previous_response_id` names is not known",
+            ),
+            (
+                json!({"inference_geo": "us"}),
+                "`inference_geo` changes its price",
+            ),
+        ] {
+            let bytes = request.to_string().into();
+            let mut original = Original::read(Form::Responses, "/v1/any", bytes).unwrap();
+            let (mut bounded, _) = budget(0.06, json!({}));
+            bounded.limit(&mut original);
+            let refused = bounded.too_dear(&cloud()).unwrap();
+            assert_eq!(refused, format!("{why}, and a request may cost $0.06"));
+            bounded.of_chain = Some(ChainBudget::try_from("5 USD a month".to_owned()).unwrap());
+            let refused = bounded.reserve(&night, &cloud(), &Metrics::default());
+            assert!(refused.unwrap_err().why.starts_with(why));
+            let mut free = cloud();
+            (free.input_price, free.output_price) = (Some(Dollars(0)), Some(Dollars(0)));
+            assert_eq!(bounded.too_dear(&free), None);
+            let (unbounded, _) = budget(0.0, request);
+            assert_eq!(unbounded.too_dear(&cloud()), None);
+        }
+        let dear = json!({"max_tokens": 5, "service_tier": "priority", "speed": "fast"});
+        assert_eq!(budget(0.06, dear.clone()).1, json!({"max_tokens": 5}));
+        assert_eq!(budget(0.0, dear.clone()).1, dear);
+        let bytes = dear.to_string().into();
+        let mut original = Original::read(Form::Messages, "/v1/any", bytes).unwrap();
+        budget(0.06, json!({})).0.limit(&mut original);
+        assert_eq!(original.bytes(), &br#"{"max_tokens":5}"#[..]);
+    }
+
+    #[test]
+    fn a_prompt_that_is_cached_counts_at_the_price_of_writing() {
+        let cached = |ttl: &str| {
+            let control = json!({"type": "ephemeral", "ttl": ttl});
+            let request = json!({"max_tokens": 1, "system": [{"cache_control": control}]});
+            let bytes = request.to_string().into();
+            let mut original = Original::read(Form::Messages, "/v1/any", bytes).unwrap();
+            let (mut bounded, _) = budget(1.0, json!({"max_tokens": 1}));
+            bounded.limit(&mut original);
+            bounded.cost(&cloud()).unwrap()
+        };
+        // 100 tokens of a prompt at $1 a million, and one of an answer at $10.
+        let (plain, _) = budget(1.0, json!({"max_tokens": 1}));
+        assert_eq!(plain.cost(&cloud()), Some(Dollars(110)));
+        assert_eq!((cached("5m"), cached("1h")), (Dollars(135), Dollars(210)));
     }
 
     #[test]

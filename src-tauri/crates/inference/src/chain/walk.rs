@@ -6,6 +6,7 @@ use super::{
     credential, mark,
     triage::{Triaged, triage},
     tried::Tried,
+    unpriced::SURCHARGED,
 };
 use crate::{
     Inference,
@@ -38,6 +39,16 @@ const BACK_OFF: Duration = Duration::from_millis(500);
 /// What a limit may ask for and still be waited for.
 const SHORT_LIMIT_MS: u64 = 2000;
 
+/// The fields that are read or set here, besides those that change the price.
+const READ: [&str; 6] = [
+    "best_of",
+    "max_completion_tokens",
+    "max_tokens",
+    "n",
+    "stream",
+    "stream_options",
+];
+
 #[derive(Debug)]
 pub struct Walk {
     inference: Arc<Inference>,
@@ -61,14 +72,13 @@ impl Walk {
     ) -> Self {
         let original = request.original.as_ref();
         let bytes = original.map_or(0, |original| original.bytes().len());
-        let bytes = bytes.max(request.content.bytes().len());
-        let mut object = request
-            .content
-            .fields()
-            .as_object()
-            .cloned()
-            .unwrap_or_default();
+        let bytes = bytes.max(request.content.byte_count());
+        let fields = request.content.fields();
+        let names = READ.into_iter().chain(SURCHARGED.map(|(name, _)| name));
+        let read = names.filter_map(|name| Some((name.to_owned(), fields.get(name)?.clone())));
+        let mut object = read.collect();
         let mut budget = Budget::new(asked.config.cost, asked.config.budget, &mut object, bytes);
+        budget.note(fields);
         if let Some(original) = &mut request.original {
             budget.limit(original);
         }
@@ -78,7 +88,8 @@ impl Walk {
             request.reads = Reads::Values;
             streams(&mut object);
         }
-        let changed = ["max_tokens", "stream", "stream_options"].into_iter();
+        let limited = ["max_tokens", "stream", "stream_options"].into_iter();
+        let changed = limited.chain(SURCHARGED.map(|(name, _)| name));
         let changed =
             changed.filter(|name| object.get(*name) != request.content.fields().get(*name));
         let changes: Vec<_> = changed

@@ -15,7 +15,6 @@ mod thinking;
 mod tools;
 
 pub(crate) use answer::Usage as MessageUsage;
-pub(crate) use body::to_completion;
 pub use failure::openai as openai_failure;
 
 use crate as inference;

@@ -4,7 +4,7 @@ use super::{Metrics, OfTier, trace::Trace};
 use prometheus_client::metrics::gauge::Gauge;
 use serde_json::Value;
 use std::time::Instant;
-use tierbar_core::{Code, TierId};
+use tierbar_core::{Code, TierId, config::CacheTokens};
 
 /// The tokens of an answer, as far as they are known.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -12,6 +12,8 @@ pub struct Used {
     prompt: Option<u64>,
     completion: Option<u64>,
     total: Option<u64>,
+    /// Of the prompt's.
+    cache: CacheTokens,
 }
 
 impl Used {
@@ -20,7 +22,12 @@ impl Used {
             prompt: Some(prompt),
             completion: Some(completion),
             total: None,
+            cache: CacheTokens::default(),
         }
+    }
+
+    pub(crate) fn with_cache(self, cache: CacheTokens) -> Self {
+        Self { cache, ..self }
     }
 
     /// Reads OpenAI's `usage`. Other servers write all sorts of values into it.
@@ -30,6 +37,7 @@ impl Used {
             prompt: tokens("prompt_tokens"),
             completion: tokens("completion_tokens"),
             total: tokens("total_tokens"),
+            cache: cache_of(&usage["prompt_tokens_details"]),
         }
     }
 
@@ -40,6 +48,7 @@ impl Used {
             prompt: tokens("input_tokens"),
             completion: tokens("output_tokens"),
             total: tokens("total_tokens"),
+            cache: cache_of(&usage["input_tokens_details"]),
         }
     }
 
@@ -47,6 +56,18 @@ impl Used {
     pub fn tokens(&self) -> Option<u64> {
         let sum = || Some(self.prompt?.saturating_add(self.completion?));
         self.total.or_else(sum)
+    }
+}
+
+/// Reads the details of a prompt's tokens. Of those that were written to a cache, only some servers write.
+fn cache_of(details: &Value) -> CacheTokens {
+    let tokens = |name| details.get(name).and_then(Value::as_u64);
+    let written = tokens("cache_creation_tokens").or(tokens("cache_write_tokens"));
+    let written_hour = tokens("cache_creation_1h_tokens").unwrap_or(0);
+    CacheTokens {
+        read: tokens("cached_tokens").unwrap_or(0),
+        written: written.unwrap_or(0).saturating_sub(written_hour),
+        written_hour,
     }
 }
 
@@ -163,7 +184,7 @@ impl Drop for Answer {
             kept.prompt_tokens.get_or_create(&self.of).inc_by(prompt);
         }
         let completion = used.completion.unwrap_or(self.chunks);
-        self.trace.used(used.prompt, completion);
+        self.trace.used(used.prompt, used.cache, completion);
         kept.completion_tokens
             .get_or_create(&self.of)
             .inc_by(completion);

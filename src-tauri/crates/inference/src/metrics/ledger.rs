@@ -11,7 +11,7 @@ use std::{
 };
 use tierbar_core::{
     Error,
-    config::{ChainBudget, Dollars, Period},
+    config::{CacheTokens, ChainBudget, Dollars, Period, Prices},
     ledger::{EnergyCounter, LedgerKey, Shared, Taken},
     requests::{RequestOutcome, RequestRecord},
 };
@@ -41,9 +41,6 @@ struct State {
     /// What requests of chains that run may cost, in millionths.
     reserved: BTreeMap<String, u64>,
 }
-
-/// The prices of a million tokens of prompts and of answers.
-pub type Prices = (Dollars, Dollars);
 
 /// How a request's last attempt began.
 #[derive(Debug, Clone, Copy)]
@@ -131,6 +128,7 @@ impl Ledger {
         record: &RequestRecord,
         attempt: Attempt,
         chain: &str,
+        cache: CacheTokens,
         reserved: Option<Dollars>,
     ) -> Taken {
         let Some(tier) = &record.tier else {
@@ -143,7 +141,7 @@ impl Ledger {
             requests,
             prompt_tokens: record.prompt_tokens.unwrap_or_default(),
             completion_tokens: record.completion_tokens.unwrap_or_default(),
-            paid: paid(record, attempt.prices, reserved),
+            paid: paid(record, cache, attempt.prices, reserved),
             ..Taken::default()
         };
         if !attempt.elsewhere {
@@ -173,13 +171,19 @@ impl Ledger {
 }
 
 /// What an endpoint charges for a request, by what it reported; without a report, the most that it may be.
-fn paid(record: &RequestRecord, prices: Option<Prices>, reserved: Option<Dollars>) -> Dollars {
-    let Some((input, output)) = prices else {
+fn paid(
+    record: &RequestRecord,
+    cache: CacheTokens,
+    prices: Option<Prices>,
+    reserved: Option<Dollars>,
+) -> Dollars {
+    let Some(prices) = prices else {
         return Dollars::default();
     };
-    let answer = output.of_tokens(record.completion_tokens.unwrap_or_default());
+    let completion = record.completion_tokens.unwrap_or_default();
+    let answer = prices.output.of_tokens(completion);
     match record.prompt_tokens {
-        Some(prompt) => input.of_tokens(prompt).plus(answer),
+        Some(prompt) => prices.of(prompt, cache, completion),
         None if record.outcome == RequestOutcome::Answered || record.first_token_ms.is_some() => {
             reserved.unwrap_or(answer)
         }
@@ -345,7 +349,7 @@ mod tests {
     use super::*;
     use jiff::civil::date;
     use std::sync::atomic::{AtomicU64, Ordering};
-    use tierbar_core::TierId;
+    use tierbar_core::{TierId, config::Engine};
 
     fn dollars(amount: f64) -> Dollars {
         Dollars::try_from(amount).unwrap()
@@ -366,12 +370,20 @@ mod tests {
         }
     }
 
+    fn prices() -> Prices {
+        let engine = r#"{"endpoint": "http://a", "dialect": "anthropic", "input_price": 1.0, "output_price": 10.0}"#;
+        let Ok(Engine::Endpoint(engine)) = serde_json::from_str(engine) else {
+            panic!("an endpoint");
+        };
+        engine.prices().unwrap()
+    }
+
     fn elsewhere() -> Attempt {
         Attempt {
             at: Instant::now(),
             millijoules: None,
             elsewhere: true,
-            prices: Some((dollars(1.0), dollars(10.0))),
+            prices: Some(prices()),
         }
     }
 
@@ -428,7 +440,7 @@ mod tests {
         // 100,000 tokens of prompt and 10,000 of an answer.
         let ledger = &metrics.0.ledger;
         let long = record(Some(100_000), 10_000);
-        ledger.add(1, &long, elsewhere(), "night", None);
+        ledger.add(1, &long, elsewhere(), "night", CacheTokens::default(), None);
         drop(first);
         assert!(metrics.reserve("night", day, dollars(0.8)).is_ok());
         assert!(metrics.reserve("night", day, dollars(0.81)).is_err());
@@ -444,16 +456,32 @@ mod tests {
 
     #[test]
     fn an_answer_without_a_count_costs_what_was_reserved() {
-        let prices = Some((dollars(1.0), dollars(10.0)));
+        let (none, prices) = (CacheTokens::default(), Some(prices()));
         let most = Some(dollars(0.5));
-        assert_eq!(paid(&record(None, 10), prices, most), dollars(0.5));
-        assert_eq!(paid(&record(None, 1000), prices, None), dollars(0.01));
-        assert_eq!(paid(&record(Some(1000), 1000), None, most), dollars(0.0));
+        assert_eq!(paid(&record(None, 10), none, prices, most), dollars(0.5));
+        assert_eq!(paid(&record(None, 1000), none, prices, None), dollars(0.01));
+        assert_eq!(
+            paid(&record(Some(1000), 1000), none, None, most),
+            dollars(0.0)
+        );
         let unanswered = RequestRecord {
             outcome: RequestOutcome::Failed,
             ..record(None, 0)
         };
-        assert_eq!(paid(&unanswered, prices, most), dollars(0.0));
+        assert_eq!(paid(&unanswered, none, prices, most), dollars(0.0));
+    }
+
+    #[test]
+    fn cached_tokens_are_paid_at_their_prices() {
+        let cache = CacheTokens {
+            read: 800_000,
+            written: 100_000,
+            written_hour: 50_000,
+        };
+        let long = record(Some(1_000_000), 10_000);
+        // 50,000 plain tokens, and the cached ones at 0.1, 1.25 and 2 times that.
+        let sum = dollars(0.05 + 0.08 + 0.125 + 0.1 + 0.1);
+        assert_eq!(paid(&long, cache, Some(prices()), None), sum);
     }
 
     #[derive(Debug)]
@@ -475,9 +503,23 @@ mod tests {
             prices: None,
             ..elsewhere()
         };
-        ledger.add(1, &record(Some(10), 1), here, "", None);
+        ledger.add(
+            1,
+            &record(Some(10), 1),
+            here,
+            "",
+            CacheTokens::default(),
+            None,
+        );
         // Beside the first, which has taken all but the last step.
-        ledger.add(1, &record(Some(10), 1), here, "", None);
+        ledger.add(
+            1,
+            &record(Some(10), 1),
+            here,
+            "",
+            CacheTokens::default(),
+            None,
+        );
         let state = ledger.state.lock();
         let taken = state.pending.values().next().unwrap();
         assert_eq!((taken.millijoules, taken.unmeasured_ms), (2000, 0));

@@ -2,7 +2,7 @@
 
 use super::{
     Metrics,
-    ledger::{Attempt, Prices, Reserved},
+    ledger::{Attempt, Reserved},
 };
 use parking_lot::Mutex;
 use std::{
@@ -11,7 +11,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, ModelId, TierId,
-    config::Dollars,
+    config::{CacheTokens, Dollars, Prices},
     requests::{RequestOutcome, RequestRecord},
 };
 
@@ -52,6 +52,8 @@ struct Bill {
     attempt: Option<Attempt>,
     /// Empty for none.
     chain: String,
+    /// Those of the prompt's tokens that have prices of their own.
+    cache: CacheTokens,
     /// For its attempts at endpoints, until it has ended.
     reserved: Vec<Reserved>,
 }
@@ -127,7 +129,10 @@ impl Trace {
         self.note(|record, first_token_ms| record.first_token_ms = Some(first_token_ms));
     }
 
-    pub(super) fn used(&self, prompt: Option<u64>, completion: u64) {
+    pub(super) fn used(&self, prompt: Option<u64>, cache: CacheTokens, completion: u64) {
+        if let Some(traced) = &self.0 {
+            traced.bill.lock().cache = cache;
+        }
         self.note(|record, _| {
             record.prompt_tokens = prompt;
             record.completion_tokens = Some(completion);
@@ -183,7 +188,14 @@ impl Drop for Traced {
             let reserved = bill.reserved.last().map(Reserved::amount);
             let requests = u64::from(!self.of_indexer);
             let ledger = &self.metrics.0.ledger;
-            let taken = ledger.add(requests, &record, attempt, &bill.chain, reserved);
+            let taken = ledger.add(
+                requests,
+                &record,
+                attempt,
+                &bill.chain,
+                bill.cache,
+                reserved,
+            );
             record.millijoules = Some(taken.millijoules).filter(|some| *some > 0);
             record.paid = Some(taken.paid).filter(|paid| *paid != Dollars::default());
         }

@@ -3,12 +3,11 @@
 use super::{UpstreamRequest, answered, streaming::Answer, who_answered};
 use crate::response::{self, Response};
 use crate::{
-    Inference, auto,
+    Inference, TOKENS, auto,
     blocking::blocking,
     clouds::anthropic,
     error::for_seconds,
     fields, limits, media,
-    metrics::Prices,
     original::Form,
     send::{self, Call},
     stream_meter::{self, Reads, StreamMeter},
@@ -24,7 +23,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
-    config::Engine,
+    config::{Engine, Prices},
     lease::{Address, Endpoint, Foreign, Lease},
     queue::{Setback, setback},
 };
@@ -169,7 +168,8 @@ pub async fn send(
             lease,
         ))));
     }
-    if !status.is_success() {
+    // Counting tokens costs nothing.
+    if !status.is_success() || path == TOKENS {
         charge.void();
     }
     let outcome = match upstream.is_ours {
@@ -339,7 +339,7 @@ fn url(lease: &dyn Lease) -> Option<&str> {
 /// What an endpoint charges, if that is configured.
 fn prices(inference: &Inference, tier: &TierId) -> Option<Prices> {
     match &inference.services.config().tiers.get(tier)?.engine {
-        Engine::Endpoint(engine) => engine.input_price.zip(engine.output_price),
+        Engine::Endpoint(engine) => engine.prices(),
         _ => None,
     }
 }

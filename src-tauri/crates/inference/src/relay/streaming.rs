@@ -32,10 +32,13 @@ use tierbar_core::{
     chain::Outcome,
     lease::{BoxFuture, Lease},
 };
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 /// How often a silent stream sends a comment; clients and proxies give up on silence after about ten seconds.
 pub const WAITING_PERIOD: Duration = Duration::from_secs(5);
+
+/// How long the rest of the last event may take to arrive.
+const LAST_BYTES: Duration = Duration::from_secs(1);
 
 /// The most bytes that are held back while no known field has content; beyond, they pass on.
 const MOST_HELD: usize = 1 << 20;
@@ -53,6 +56,8 @@ pub struct Answer {
     trial: Option<Trial>,
     /// What has come of it is noted.
     has_settled: bool,
+    /// When it is closed, once its last event has begun to arrive.
+    closes: Option<tokio::time::Instant>,
     leased: Instant,
     lease: Box<dyn Lease>,
 }
@@ -72,6 +77,7 @@ impl Answer {
             tail: Vec::new(),
             trial: None,
             has_settled: false,
+            closes: None,
             leased,
             lease,
         }
@@ -173,9 +179,20 @@ impl Answer {
         Ok(())
     }
 
-    /// The next bytes that may pass. At the end `Err`, with the error if the worker has not sent one.
+    /// The next bytes that may pass, up to the last event. At the end `Err`, with the error if the worker has not sent one.
     pub async fn next(&mut self) -> Result<Bytes, Option<Error>> {
-        let passing = if self.held.is_empty() {
+        let passing = if !self.held.is_empty() {
+            std::mem::take(&mut self.held).into()
+        } else if let Some(closes) = self.closes {
+            // Some servers keep the connection open behind the last event, and ping.
+            if self.is_between_events() || tokio::time::Instant::now() >= closes {
+                return Err(None);
+            }
+            match timeout_at(closes, self.arriving(false)).await {
+                Ok(Ok(rest)) => rest,
+                _ => return Err(None),
+            }
+        } else {
             match self.arriving(true).await {
                 Ok(passing) => passing,
                 Err(end) => {
@@ -183,9 +200,12 @@ impl Answer {
                     return Err(end);
                 }
             }
-        } else {
-            std::mem::take(&mut self.held).into()
         };
+        if self.closes.is_none() && self.is_over() {
+            // Its client may leave without waiting for more.
+            self.ends(None);
+            self.closes = Some(tokio::time::Instant::now() + LAST_BYTES);
+        }
         let last = passing.len().saturating_sub(4);
         self.tail.extend_from_slice(&passing[last..]);
         let before = self.tail.len().saturating_sub(4);

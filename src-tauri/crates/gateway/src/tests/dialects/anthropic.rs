@@ -1,30 +1,13 @@
 use crate::testing::{Bench, json, text};
-use axum::{Json, body::Body, extract::State, http::HeaderMap, response::Response};
+use axum::Json;
 use axum::{Router, http::header, response::IntoResponse, routing::post};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tierbar_core::{Code, Error};
-use tierbar_dialects::anthropic::answer::AnswerWriter;
-use tierbar_dialects::anthropic::content::part_of_block;
-use tierbar_dialects::anthropic::request::MessageFields;
-use tierbar_dialects::anthropic::schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
-use tierbar_dialects::anthropic::*;
-use tierbar_dialects::respond::{JSON, respond};
-use tierbar_http::{
-    error::{ErrorForm, Failure},
-    mount::described_router,
-    routes,
-    schema::{Queued, RequestHeaders},
-};
+use tierbar_http::error::Failure;
 use tierbar_inference::{
-    CHAT, Inference, body,
+    CHAT,
     clouds::anthropic::{COUNT, MESSAGES},
-    dispatch::{self, Count},
-    hints::Hints,
-    request::Request,
 };
-use utoipa::OpenApi;
-use utoipa_axum::router::OpenApiRouter;
 
 const ASK: &str =
     r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}"#;

@@ -1,27 +1,11 @@
-use crate::testing::{Bench, json, tier};
-use axum::{Json, body::Body, extract::State, http::HeaderMap, response::Response};
+use crate::testing::{Bench, json};
+use axum::{Json, body::Body};
 use axum::{Router, routing::post};
-use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Instant};
 use tierbar_contexts::Key;
-use tierbar_contexts::{Contexts, Saved};
-use tierbar_core::{
-    Code, Error, TierId,
-    config::ContextForm,
-    status::{EngineKind, TierStatus},
-};
-use tierbar_core::{ModelId, TierState, config::KvCache};
-use tierbar_dialects::contexts::schema::{Context, ContextDeleted, ContextSave, SavedContext};
-use tierbar_dialects::contexts::store::RemoteContexts;
+use tierbar_core::config::ContextForm;
+use tierbar_core::{ModelId, config::KvCache};
 use tierbar_dialects::contexts::*;
-use tierbar_http::{error::Failure, routes, schema::Errors};
-use tierbar_inference::{
-    Inference, blocking::blocking, body, caller::Caller, charge::Charge, content::Content,
-    dispatch, hints::Hints, metrics::Trace, relay, route, stream_meter::Reads,
-};
-use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
 
 fn save(bench: &Bench, name: &str, model: &str) {
     let draft = bench.contexts.draft(name).unwrap();

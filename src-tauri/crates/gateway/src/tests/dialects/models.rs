@@ -1,25 +1,8 @@
 use crate::testing::{Bench, json, tier};
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-    http::HeaderMap,
-};
 use axum::{body::Body, http::Request};
-use serde_json::{Value, json};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use serde_json::json;
 use tierbar_core::TierState;
-use tierbar_core::{Modality, ModelId, TierId, config::ChainConfig, status::TierStatus};
-use tierbar_dialects::models::*;
-use tierbar_dialects::{
-    anthropic::{self, models::Page},
-    openai::schema::{Model, Models},
-};
-use tierbar_http::{error::Failure, path::Id, routes, schema::Errors};
-use tierbar_inference::{Inference, models::askable, route};
-use utoipa_axum::router::OpenApiRouter;
+use tierbar_dialects::anthropic::{self};
 
 #[tokio::test]
 async fn all_are_listed_and_each_can_be_asked_for() {

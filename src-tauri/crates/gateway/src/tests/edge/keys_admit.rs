@@ -389,7 +389,7 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
 
     let many = format!(r#"{{"messages":[],"x":[{}0]}}"#, "0,".repeat(1 << 20));
     let text = json!({"messages": [], "x": ",".repeat(2 << 20)}).to_string();
-    let nested = format!(r#"{{"messages":[],"x":[{}0]}}"#, "[0],".repeat(100_000));
+    let nested = format!(r#"{{"messages":[],"x":[{}0]}}"#, "[0],".repeat(150_000));
     for (body, status) in [(many, 413), (nested, 413), (text, 200)] {
         let answer = bench.ask("POST", CHAT, body).await;
         assert_eq!(answer.status(), status);

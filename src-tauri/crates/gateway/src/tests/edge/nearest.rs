@@ -1,12 +1,5 @@
 use crate::testing::{Bench, json};
-use axum::http::{Method, Uri};
 use axum::{body::Body, http::Request};
-use serde::{Deserialize, de::IgnoredAny};
-use std::{collections::BTreeMap, sync::LazyLock};
-use tierbar_core::{Code, Error};
-use tierbar_edge::nearest::*;
-use tierbar_edge::openapi::API_DESCRIPTION;
-use tierbar_http::error::Failure;
 
 #[tokio::test]
 async fn refusals_have_the_form_of_the_dialect() {

@@ -1,22 +1,8 @@
 use crate::testing::{Bench, json, text};
+use axum::http::header;
 use axum::{body::Body, http::Request};
-use axum::{http::header, response::IntoResponse};
 use serde_json::Value;
-use tierbar_chats::TurnEvent;
-use tierbar_core::journal::Entry;
-use tierbar_edge::openapi::*;
-use tierbar_http::schema::{ErrorBody, Errors, Queued, QueuedRequest, Refusal};
-use tierbar_measure::{
-    bench::{BenchRow, Progress},
-    tune::TuneRow,
-};
-use utoipa::{
-    Modify, OpenApi,
-    openapi::{
-        self,
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
-    },
-};
+use utoipa::openapi::{self};
 
 /// As `docs/openapi.json` has it.
 fn collected(mut api: openapi::OpenApi) -> String {

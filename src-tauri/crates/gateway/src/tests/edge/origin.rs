@@ -1,20 +1,7 @@
 use crate::testing::{Bench, json};
 use axum::http::request::Builder;
-use axum::{
-    body::Body,
-    extract::State,
-    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, uri::Authority},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
-use std::{net::IpAddr, sync::Arc};
-use tierbar_core::{
-    Code, Error,
-    origin::{self, OriginKind},
-};
+use axum::{body::Body, http::Request, response::Response};
 use tierbar_edge::origin::*;
-use tierbar_edge::{Edge, KEY_PREFIX, sessions};
-use tierbar_http::error::Failure;
 
 fn get(path: &str, headers: &[(&str, &str)]) -> Request<Body> {
     with(Request::get(path), headers)

@@ -1,21 +1,10 @@
 use crate::testing::{Bench, json};
 use axum::http::Request;
-use axum::{
-    extract::State,
-    http::header,
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::http::header;
 use jiff::Timestamp;
 use std::sync::Arc;
 use tierbar_core::status::Status;
 use tierbar_core::{Code, Error};
-use tierbar_edge::paused::*;
-use tierbar_http::error::Failure;
-use tierbar_inference::{
-    error::{for_seconds, seconds_of},
-    services::Services,
-};
 
 const ASK: &str =
     r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}"#;

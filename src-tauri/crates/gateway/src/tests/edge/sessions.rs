@@ -1,17 +1,10 @@
 use crate::testing::Bench;
 use axum::{
-    Extension,
-    http::{HeaderMap, HeaderName, header},
-};
-use axum::{
     body::Body,
     http::{Request, Response},
 };
-use sha2::{Digest, Sha256};
-use tierbar_core::{Code, Error};
 use tierbar_edge::sessions::*;
-use tierbar_edge::{Edge, now_ms, random, token::Token};
-use tierbar_store::Store;
+use tierbar_edge::{now_ms, random, token::Token};
 
 const STATUS: (&str, &str) = ("GET", "/tierbar/v1/status");
 

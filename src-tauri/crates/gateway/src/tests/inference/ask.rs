@@ -7,44 +7,16 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use serde_json::Value;
 use serde_json::{Map, json};
 use std::convert::Infallible;
-use std::{
-    fmt,
-    pin::Pin,
-    sync::{Arc, atomic::Ordering},
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_inference::CHAT;
 use tierbar_inference::ask::*;
-use tierbar_inference::{
-    Inference,
-    caller::Caller,
-    clouds::anthropic,
-    dispatch::{self, Begun, First, Way},
-    events::Decoder,
-    original::Form,
-    prompts,
-    relay::{
-        attempt::{Sent, Whole},
-        gathered,
-        streaming::{self, Beginning, WAITING_PERIOD},
-        unstreamed,
-    },
-    request::Request,
-    source::Source,
-    stream_meter::Reads,
-    wire,
-};
-use tierbar_inference::{
-    events::{Event, Failed, Gathered, Stage, ToolCall, ToolCallPart, Usage},
-    wire::Sampling,
-};
-use tokio::time::{Instant, timeout, timeout_at};
+use tierbar_inference::events::{Event, Failed, Usage};
+use tierbar_inference::{Inference, caller::Caller, request::Request};
 
 const STREAM: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"Hm.\"}}]}\n\n\
     data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Par\"}}]}\n\n\

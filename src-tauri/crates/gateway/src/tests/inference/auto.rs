@@ -5,22 +5,11 @@ use axum::{
     http::{Request, Response, header},
     routing::post,
 };
-use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::json;
-use std::sync::Arc;
 use tierbar_core::TierState::{self, Ready, Stopped};
-use tierbar_core::{Code, Error, TierId, policy::Alarm, status::TierStatus};
-use tierbar_inference::auto::candidates::Loads;
-use tierbar_inference::auto::candidates::lease;
-use tierbar_inference::auto::classifier::Classified;
-use tierbar_inference::auto::classifier::Classifier;
-use tierbar_inference::auto::*;
-use tierbar_inference::{CHAT, Inference, TEXT, headers::TIER, hints::Hints, route};
+use tierbar_inference::{CHAT, TEXT};
 use tierbar_routing::classifier::PROBES;
-use tierbar_routing::{
-    Candidate, Choice, Judgement, Level, Need, Traits, choose, judge, learned::Learned,
-};
 use tokio::sync::mpsc;
 
 /// What no rule knows, and a question of many words.

@@ -8,7 +8,7 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 use std::{
     convert::Infallible,
     sync::{
@@ -18,23 +18,13 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, TierId,
-    chain::{ChainStatus, StepStatus},
-    config::{ChainConfig, Engine, Step, server_of},
-    nearest::suggest,
+    config::{ChainConfig, Engine, Step},
 };
 use tierbar_core::{
     TierState,
     config::{ChainBudget, Span},
 };
-use tierbar_inference::chain::tried::Tried;
-use tierbar_inference::chain::walk::Walk;
 use tierbar_inference::chain::*;
-use tierbar_inference::{
-    Inference,
-    hints::Hints,
-    relay::{UpstreamRequest, streaming::Beginning},
-    source::Source,
-};
 
 mod dialects;
 mod triage;

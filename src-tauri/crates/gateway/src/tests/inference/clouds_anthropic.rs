@@ -4,7 +4,7 @@ mod failing;
 mod passing;
 mod round;
 use crate::testing::{Bench, json, text};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::HeaderMap;
 use axum::{
     Json, Router,
     body::Body,
@@ -12,8 +12,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use secrecy::SecretString;
-use serde_json::Map;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
 use tierbar_core::{
@@ -22,15 +20,7 @@ use tierbar_core::{
 };
 use tierbar_fetch::Remote;
 use tierbar_inference as inference;
-use tierbar_inference::clouds::anthropic::answer::Usage as MessageUsage;
-pub(super) use tierbar_inference::clouds::anthropic::body::Expected;
-use tierbar_inference::clouds::anthropic::body::to_completion;
-use tierbar_inference::clouds::anthropic::failure::openai as openai_failure;
 use tierbar_inference::clouds::anthropic::*;
-use tierbar_inference::{
-    hints::{ANTHROPIC_BETA, ANTHROPIC_VERSION, picked},
-    upstream::{Broken, Upstream},
-};
 use tokio::{net::TcpListener, sync::mpsc};
 
 const CHAT: &str = r#"{"model": "fast", "messages": [{"role": "user", "content": "Hi"}]}"#;

@@ -1,6 +1,5 @@
 mod endpoints;
 use crate::testing::{Bench, json, text};
-use axum::http::HeaderMap;
 use axum::{
     Router,
     body::{Body, BodyDataStream, Bytes},
@@ -9,42 +8,11 @@ use axum::{
     routing::post,
 };
 use futures_util::{StreamExt, stream};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::convert::Infallible;
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
-use tierbar_core::TierId;
+use std::{sync::Arc, time::Duration};
 use tierbar_core::{Code, Error};
-use tierbar_inference::dispatch::*;
 use tierbar_inference::error;
-use tierbar_inference::{
-    Inference, TOKENS, answers, auto,
-    caller::Caller,
-    chain::{self, Steps},
-    charge::Charge,
-    hints::Hints,
-    models,
-    original::{Form, Original},
-    prompts,
-    relay::{
-        UpstreamRequest,
-        attempt::{self, Sent, Whole},
-        gathered,
-        streaming::{Beginning, Relay, as_stream, events},
-        who_answers,
-    },
-    request::Request,
-    route,
-    source::Source,
-    stream_meter::Reads,
-};
-use tierbar_inference::{body, metrics::Trace};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;

@@ -6,25 +6,12 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use parking_lot::Mutex;
-use prometheus_client::{
-    encoding::{EncodeLabelSet, text},
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Metric, Registry, Unit},
-};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tierbar_core::config::ChainConfig;
-use tierbar_core::{
-    Code, Error, TierId, chain::ChainStatus, journal::LogEvent, queue::JobState,
-    requests::RecentRequests, status::Status,
-};
+use tierbar_core::{Code, Error, TierId, journal::LogEvent};
 use tierbar_inference::dispatch::fetch_uncounted;
-use tierbar_inference::metrics::answer::{Answer, Used};
-use tierbar_inference::metrics::ledger::Ledger;
-use tierbar_inference::metrics::ledger::{Prices, Reserved, Spent};
-use tierbar_inference::metrics::trace::Trace;
 use tierbar_inference::metrics::*;
 
 const CHAT: &str = "/v1/chat/completions";

@@ -4,6 +4,7 @@ use crate::metrics::Used;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
+use tierbar_core::config::CacheTokens;
 
 /// A message that came whole. Lenient, as [`crate::wire`] is.
 #[derive(Debug, Default, Deserialize)]
@@ -49,12 +50,20 @@ pub(super) struct End {
 
 /// In tokens. What was read from a cache, or written to one, is counted apart.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(default)]
+#[serde(from = "Value")]
 pub struct Usage {
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
+    /// Those of them that are kept for an hour.
+    cached_for_an_hour: Option<u64>,
     cache_read_input_tokens: Option<u64>,
+}
+
+impl From<Value> for Usage {
+    fn from(usage: Value) -> Self {
+        Self::read(&usage)
+    }
 }
 
 impl End {
@@ -87,13 +96,23 @@ impl Usage {
             input_tokens: tokens("input_tokens"),
             output_tokens: tokens("output_tokens"),
             cache_creation_input_tokens: tokens("cache_creation_input_tokens"),
+            cached_for_an_hour: usage
+                .pointer("/cache_creation/ephemeral_1h_input_tokens")
+                .and_then(Value::as_u64),
             cache_read_input_tokens: tokens("cache_read_input_tokens"),
         }
     }
 
     /// All of them as tokens of the prompt and of the answer.
     pub fn used(self) -> Used {
-        Used::new(self.prompt(), self.output_tokens.unwrap_or(0))
+        let written = self.cache_creation_input_tokens.unwrap_or(0);
+        let written_hour = self.cached_for_an_hour.unwrap_or(0);
+        let cache = CacheTokens {
+            read: self.cache_read_input_tokens.unwrap_or(0),
+            written: written.saturating_sub(written_hour),
+            written_hour,
+        };
+        Used::new(self.prompt(), self.output_tokens.unwrap_or(0)).with_cache(cache)
     }
 
     fn prompt(self) -> u64 {
@@ -112,6 +131,7 @@ impl Usage {
         self.output_tokens = self.output_tokens.max(more.output_tokens);
         let written = &mut self.cache_creation_input_tokens;
         *written = (*written).max(more.cache_creation_input_tokens);
+        self.cached_for_an_hour = self.cached_for_an_hour.max(more.cached_for_an_hour);
         let read = &mut self.cache_read_input_tokens;
         *read = (*read).max(more.cache_read_input_tokens);
     }
@@ -121,11 +141,15 @@ impl Usage {
         let written = self.cache_creation_input_tokens.unwrap_or(0);
         let prompt = self.prompt();
         let answer = self.output_tokens.unwrap_or(0);
+        let mut details = json!({"cached_tokens": read, "cache_creation_tokens": written});
+        if let Some(hour @ 1..) = self.cached_for_an_hour {
+            details["cache_creation_1h_tokens"] = hour.into();
+        }
         json!({
             "prompt_tokens": prompt,
             "completion_tokens": answer,
             "total_tokens": prompt.saturating_add(answer),
-            "prompt_tokens_details": {"cached_tokens": read, "cache_creation_tokens": written},
+            "prompt_tokens_details": details,
         })
     }
 }
@@ -217,6 +241,24 @@ mod tests {
                 },
             })
         );
+    }
+
+    #[test]
+    fn cached_tokens_are_the_same_in_both_dialects() {
+        let usage = json!({"input_tokens": 3, "output_tokens": 1, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 11,
+            "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 5}});
+        let usage = Usage::read(&usage);
+        let cache = CacheTokens {
+            read: 7,
+            written: 6,
+            written_hour: 5,
+        };
+        assert_eq!(usage.used(), Used::new(21, 1).with_cache(cache));
+        let mut openai = usage.openai();
+        openai.as_object_mut().unwrap().remove("total_tokens");
+        assert_eq!(Used::of_usage(&openai), usage.used());
+        let response = json!({"input_tokens": 21, "output_tokens": 1, "input_tokens_details": openai["prompt_tokens_details"]});
+        assert_eq!(Used::of_response(&response), usage.used());
     }
 
     #[test]

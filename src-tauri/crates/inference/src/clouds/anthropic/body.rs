@@ -90,15 +90,6 @@ impl Expected {
     }
 }
 
-/// A message that came whole as a completion of OpenAI's.
-///
-/// # Errors
-/// If it is no message.
-pub fn to_completion(message: &[u8]) -> Result<Vec<u8>, Broken> {
-    let completion = Expected::Message { usage: true }.to_openai(StatusCode::OK, message)?;
-    Ok(completion.to_string().into_bytes())
-}
-
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Broken> {
     serde_json::from_slice(body).map_err(|error| unlike(&error.to_string()))
 }

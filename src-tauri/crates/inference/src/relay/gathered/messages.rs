@@ -120,6 +120,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::relay::unstreamed;
     use serde_json::json;
 
     #[test]
@@ -180,6 +181,38 @@ mod tests {
                 "usage": {"input_tokens": 3, "cache_creation_input_tokens": 11, "output_tokens": 9, "service_tier": "standard"},
             })
         );
+    }
+
+    #[test]
+    fn a_whole_messages_events_have_all_of_it() {
+        let message = json!({
+            "id": "msg_1", "type": "message", "model": "claude-x", "new": {"a": 1},
+            "stop_reason": "tool_use", "stop_sequence": null,
+            "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "c2VjcmV0"},
+                {"type": "text", "text": "I look.", "citations": [{"title": "a"}, {"title": "b"}]},
+                {"type": "text", "text": "So.", "citations": null},
+                {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}},
+                {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"url": "a"}]},
+                {"type": "tool_use", "id": "t", "name": "look", "input": {}},
+                {"type": "not_yet_known", "said": "a"},
+            ],
+            "usage": {"input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 9},
+        });
+        let stream = unstreamed::as_message_events(message.to_string().as_bytes()).unwrap();
+        let stream = str::from_utf8(&stream).unwrap();
+        let mut gathering = MessageGathering::default();
+        for data in stream
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+        {
+            gathering.event(serde_json::from_str(data).unwrap());
+        }
+        assert_eq!(gathering.whole(), message);
+        for no_message in ["{}", "[]", r#"{"content": 1}"#, "no"] {
+            assert_eq!(unstreamed::as_message_events(no_message.as_bytes()), None);
+        }
     }
 
     #[test]

@@ -258,6 +258,35 @@ async fn a_refusal_passes_with_its_status() {
 }
 
 #[tokio::test]
+async fn a_count_passes_costs_nothing_and_so_do_its_refusals() {
+    const COUNTED: &str = r#"{"input_tokens": 2095, "of_next_year":1e2}"#;
+    const REFUSAL: &str = r#"{"type":"error", "error":{"type":"not_found_error","message":"model: m"},"request_id":"req_1"}"#;
+    for (status, body) in [(200, COUNTED), (404, REFUSAL), (529, REFUSAL)] {
+        let (routes, mut asked) = scripted(move || {
+            let about = [("content-type", "application/json"), ("retry-after", "7")];
+            let status = StatusCode::from_u16(status).unwrap();
+            (status, about, body).into_response()
+        });
+        let (bench, _) = configured(routes).await;
+        let limits = r#"{"name": "phone", "tokens_per_day": 1}"#;
+        let key = json(bench.ask("POST", "/tierbar/v1/keys", limits).await).await;
+        let key = format!("Bearer {}", key["key"].as_str().unwrap());
+        // One token would be all that the key has.
+        for _ in 0..2 {
+            let request = Request::post(COUNT)
+                .header(header::HOST, "localhost")
+                .header(header::AUTHORIZATION, &key);
+            let counted = bench.send(request.body(MESSAGE.into()).unwrap()).await;
+            assert_eq!(counted.status().as_u16(), status);
+            assert_eq!(counted.headers().contains_key("retry-after"), status == 529);
+            assert_eq!(text(counted).await, body);
+            assert_eq!(asked.recv().await.unwrap().bytes, for_server(MESSAGE));
+        }
+        assert_eq!(bench.metrics.recent_requests(9), []);
+    }
+}
+
+#[tokio::test]
 async fn a_disconnect_closes_the_servers_connection() {
     let (leaving, gone) = tokio::sync::oneshot::channel::<()>();
     let held = std::sync::Arc::new(std::sync::Mutex::new(Some(leaving)));

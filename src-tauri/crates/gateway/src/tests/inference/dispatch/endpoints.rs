@@ -130,6 +130,16 @@ async fn a_stream_without_done_after_a_finish_reason_is_whole() {
 }
 
 #[tokio::test]
+async fn the_end_is_not_waited_for_behind_done() {
+    for said in [STREAM, STREAM.strip_suffix('\n').unwrap()] {
+        // The server keeps the connection.
+        let (mut bench, _asked) = elsewhere(true, None, format!("{HEAD}{said}"), false).await;
+        assert_eq!(text(bench.post(CHAT, ASKS_STREAM).await).await, said);
+        bench.released().await;
+    }
+}
+
+#[tokio::test]
 async fn an_unrequested_stream_becomes_a_whole_answer() {
     let said = concat!(
         "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n: waiting\n\n",

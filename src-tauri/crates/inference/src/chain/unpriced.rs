@@ -1,0 +1,364 @@
+//! What of a request the prices of its endpoint say nothing of: context that its server holds, and fields that change the price.
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::Value;
+use std::fmt;
+use tierbar_core::config::CacheWrite;
+
+/// Fields that change the price, with the values that raise none.
+pub(super) const SURCHARGED: [(&str, &[&str]); 4] = [
+    ("fallbacks", &[]),
+    ("models", &[]),
+    (
+        "service_tier",
+        &["auto", "default", "flex", "standard_only"],
+    ),
+    ("speed", &["standard"]),
+];
+
+/// Returns the fields that are left out where the price is limited. `value`: the value of a field.
+pub(super) fn surcharged(value: impl Fn(&str) -> Option<Value>) -> Vec<&'static str> {
+    let raises = |value: &Value, fine: &[&str]| match value {
+        Value::Null => false,
+        Value::String(text) => !fine.contains(&text.as_str()),
+        _ => true,
+    };
+    let fields = SURCHARGED.into_iter();
+    let fields =
+        fields.filter(|(name, fine)| value(name).is_some_and(|value| raises(&value, fine)));
+    fields.map(|(name, _)| name).collect()
+}
+
+/// What decides how far its bytes bound what a request costs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Unpriced {
+    /// Why they do not.
+    pub(super) why: Option<Unbounded>,
+    pub(super) writes: CacheWrite,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unbounded {
+    /// This field names context that is not in the request.
+    Held(&'static str),
+    /// This field changes the price, and is not ours to leave out.
+    Region(&'static str),
+    /// It is nested too deeply.
+    Unread,
+}
+
+impl fmt::Display for Unbounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held(field) => write!(f, "the size of what `{field}` names is not known"),
+            Self::Region(field) => write!(f, "`{field}` changes its price"),
+            Self::Unread => f.write_str("the size of the request is not known"),
+        }
+    }
+}
+
+impl Unpriced {
+    /// Reads a request in any form.
+    pub(super) fn of<'de, D: Deserializer<'de>>(request: D) -> Self {
+        Request::deserialize(request).map_or_else(
+            |_| Self {
+                why: Some(Unbounded::Unread),
+                ..Self::default()
+            },
+            Request::unpriced,
+        )
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            why: self.why.or(other.why),
+            writes: self.writes.max(other.writes),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    previous_response_id: Value,
+    conversation: Value,
+    prompt: Prompt,
+    inference_geo: Value,
+    cache_control: Value,
+    system: Part,
+    tools: Part,
+    messages: Part,
+    input: Part,
+}
+
+impl Request {
+    fn unpriced(self) -> Unpriced {
+        let held = |is_held: bool, field| is_held.then_some(Unbounded::Held(field));
+        let region = self.inference_geo.as_str();
+        let of_its_own = Unpriced {
+            why: held(!self.previous_response_id.is_null(), "previous_response_id")
+                .or(held(!self.conversation.is_null(), "conversation"))
+                .or(held(self.prompt.is_stored, "prompt"))
+                .or(region
+                    .filter(|region| *region != "global")
+                    .map(|_| Unbounded::Region("inference_geo"))),
+            writes: writes(&self.cache_control),
+        };
+        let parts = [self.system, self.tools, self.messages, self.input];
+        parts
+            .into_iter()
+            .fold(of_its_own, |all, part| all.and(part.unpriced))
+    }
+}
+
+fn writes(cache_control: &Value) -> CacheWrite {
+    match &cache_control["ttl"] {
+        _ if cache_control.is_null() => CacheWrite::None,
+        Value::Null => CacheWrite::Minutes,
+        ttl if ttl == "5m" => CacheWrite::Minutes,
+        _ => CacheWrite::Hour,
+    }
+}
+
+/// A completion's prompt is a text or a list; one that the server holds, an object.
+#[derive(Debug, Default)]
+struct Prompt {
+    is_stored: bool,
+}
+
+impl<'de> Deserialize<'de> for Prompt {
+    fn deserialize<D: Deserializer<'de>>(prompt: D) -> Result<Self, D::Error> {
+        let part = Part::deserialize(prompt)?;
+        Ok(Self {
+            is_stored: part.is_object,
+        })
+    }
+}
+
+/// A part of a prompt, or several. No text of it is kept.
+#[derive(Debug, Default)]
+struct Part {
+    is_object: bool,
+    unpriced: Unpriced,
+}
+
+impl<'de> Deserialize<'de> for Part {
+    fn deserialize<D: Deserializer<'de>>(part: D) -> Result<Self, D::Error> {
+        part.deserialize_any(EachPart)
+    }
+}
+
+struct EachPart;
+
+impl<'de> Visitor<'de> for EachPart {
+    type Value = Part;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part of a prompt")
+    }
+
+    fn visit_unit<E>(self) -> Result<Part, E> {
+        Ok(Part::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Part, E> {
+        Ok(Part::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Part, E> {
+        Ok(Part::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Part, E> {
+        Ok(Part::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Part, E> {
+        Ok(Part::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Part, E> {
+        Ok(Part::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Part, A::Error> {
+        let mut unpriced = Unpriced::default();
+        while let Some(part) = parts.next_element::<Part>()? {
+            unpriced = unpriced.and(part.unpriced);
+        }
+        Ok(Part {
+            is_object: false,
+            unpriced,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Part, A::Error> {
+        let held = |field| Some(Unbounded::Held(field));
+        let mut unpriced = Unpriced::default();
+        let (mut kind, mut id, mut role, mut url) = (Value::Null, false, false, false);
+        while let Some(name) = fields.next_key::<String>()? {
+            match name.as_str() {
+                "type" => kind = fields.next_value()?,
+                "cache_control" => {
+                    let control: Value = fields.next_value()?;
+                    unpriced.writes = unpriced.writes.max(writes(&control));
+                }
+                "file_id" => {
+                    let file: Value = fields.next_value()?;
+                    unpriced.why = unpriced
+                        .why
+                        .or(held("file_id").filter(|_| file.is_string()));
+                }
+                "file_url" => {
+                    let file: Value = fields.next_value()?;
+                    unpriced.why = unpriced
+                        .why
+                        .or(held("file_url").filter(|_| file.is_string()));
+                }
+                // What a call's input has is text to its server.
+                "content" | "source" | "output" | "file" => {
+                    let part: Part = fields.next_value()?;
+                    unpriced = unpriced.and(part.unpriced);
+                }
+                name => {
+                    id |= name == "id";
+                    role |= name == "role";
+                    url |= name == "url";
+                    fields.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        unpriced.why = unpriced.why.or(match kind.as_str() {
+            Some("item_reference") => held("item_reference"),
+            // An item of nothing but its id.
+            None if id && !role => held("item_reference"),
+            Some("url") if url => held("url"),
+            _ => None,
+        });
+        // The size of an image is bounded.
+        if kind == "image" && unpriced.why == held("url") {
+            unpriced.why = None;
+        }
+        Ok(Part {
+            is_object: true,
+            unpriced,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn context_that_the_server_holds_is_found() {
+        let message = |block: Value| json!({"messages": [{"role": "user", "content": [block]}]});
+        let file = json!({"type": "document", "source": {"type": "file", "file_id": "f"}});
+        for (request, field) in [
+            (
+                json!({"previous_response_id": "resp_1"}),
+                "previous_response_id",
+            ),
+            (json!({"conversation": {"id": "conv_1"}}), "conversation"),
+            (json!({"prompt": {"id": "pmpt_1"}}), "prompt"),
+            (
+                json!({"input": [{"type": "item_reference", "id": "msg_1"}]}),
+                "item_reference",
+            ),
+            (json!({"input": [{"id": "msg_1"}]}), "item_reference"),
+            (
+                json!({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}),
+                "file_id",
+            ),
+            (
+                json!({"input": [{"type": "function_call_output", "output": [{"type": "input_file", "file_url": "u"}]}]}),
+                "file_url",
+            ),
+            (
+                message(json!({"type": "file", "file": {"file_id": "f"}})),
+                "file_id",
+            ),
+            (message(file.clone()), "file_id"),
+            (
+                message(json!({"type": "tool_result", "content": [file]})),
+                "file_id",
+            ),
+            (
+                message(json!({"type": "container_upload", "file_id": "f"})),
+                "file_id",
+            ),
+            (
+                message(json!({"type": "document", "source": {"type": "url", "url": "u"}})),
+                "url",
+            ),
+        ] {
+            let found = Unpriced::of(&request);
+            assert_eq!(found.why, Some(Unbounded::Held(field)), "{request}");
+            let text = request.to_string();
+            let read = Unpriced::of(&mut serde_json::Deserializer::from_str(&text));
+            assert_eq!(read, found, "{request}");
+        }
+        for request in [
+            json!({"previous_response_id": null, "conversation": null, "prompt": "a", "inference_geo": "global"}),
+            json!({"prompt": [1, 2], "input": "file_id"}),
+            json!({"input": [{"role": "user", "content": "a"}, {"type": "message", "id": "msg_1"}]}),
+            message(json!({"type": "tool_use", "id": "t", "input": {"file_id": "f"}})),
+            message(json!({"type": "image", "source": {"type": "url", "url": "u"}})),
+            message(json!({"type": "file", "file": {"file_id": null, "file_data": "QQ"}})),
+            json!({"tools": [{"name": "read", "input_schema": {"properties": {"file_id": {"type": "string"}}}}]}),
+        ] {
+            assert_eq!(Unpriced::of(&request), Unpriced::default(), "{request}");
+        }
+        let region = Unpriced::of(json!({"inference_geo": "us"}));
+        assert_eq!(region.why, Some(Unbounded::Region("inference_geo")));
+        let deep = format!("{{\"input\":{}{}}}", "[".repeat(200), "]".repeat(200));
+        let deep = Unpriced::of(&mut serde_json::Deserializer::from_str(&deep));
+        assert_eq!(deep.why, Some(Unbounded::Unread));
+    }
+
+    #[test]
+    fn the_longest_write_to_a_cache_counts() {
+        let short = json!({"type": "ephemeral"});
+        let long = json!({"type": "ephemeral", "ttl": "1h"});
+        for (request, writes) in [
+            (
+                json!({"system": [{"type": "text", "text": "cache_control"}]}),
+                CacheWrite::None,
+            ),
+            (json!({"cache_control": short}), CacheWrite::Minutes),
+            (
+                json!({"tools": [{"cache_control": {"ttl": "5m"}}]}),
+                CacheWrite::Minutes,
+            ),
+            (
+                json!({"system": [{"cache_control": long}], "messages": [{"content": [{"cache_control": short}]}]}),
+                CacheWrite::Hour,
+            ),
+            (
+                json!({"messages": [{"content": [{"content": [{"cache_control": long}]}]}]}),
+                CacheWrite::Hour,
+            ),
+        ] {
+            assert_eq!(Unpriced::of(&request).writes, writes, "{request}");
+        }
+    }
+
+    #[test]
+    fn only_fields_that_raise_the_price_are_left_out() {
+        let left_out = |request: Value| surcharged(|name| request.get(name).cloned());
+        assert_eq!(
+            left_out(
+                json!({"service_tier": "priority", "speed": "fast", "fallbacks": [{"model": "m"}], "models": ["m"]})
+            ),
+            ["fallbacks", "models", "service_tier", "speed"]
+        );
+        for fine in ["auto", "default", "flex", "standard_only"] {
+            let request = json!({"service_tier": fine, "speed": "standard", "models": null});
+            assert!(left_out(request).is_empty(), "{fine}");
+        }
+    }
+}
